@@ -1,0 +1,235 @@
+"""The view of a pod: all that the controllers know of one.
+
+Pods never pass through model classes: `pod_view` decodes the API's JSON straight into the few fields below. Times are
+seconds since the epoch (floats); an absent string is "", an absent time or exit code is None.
+"""
+
+from collections.abc import Mapping
+from sys import intern
+
+import msgspec
+
+from jobcommon.api import labels as job_labels
+from jobcommon.api.view import (
+    NO_LABELS,
+    Owner,
+    WireMetadata,
+    WireTime,
+    controller_of,
+    decode_leniently,
+    epoch,
+    named_metadata,
+    selected,
+)
+
+
+class Waiting(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """A container that does not run yet, or not at the moment."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Running(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """A container that runs."""
+
+    started_at: float | None = None
+
+
+class Terminated(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """A run of a container that has ended. `exit_code` is None when the API gave none that can be read."""
+
+    exit_code: int | None = None
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: float | None = None
+    finished_at: float | None = None
+
+
+class ContainerView(msgspec.Struct, frozen=True, gc=False):
+    """The status of one container. `state` is None while the kubelet has reported none; `last` is the run before."""
+
+    name: str
+    ready: bool = False
+    restart_count: int = 0
+    state: Waiting | Running | Terminated | None = None
+    last: Terminated | None = None
+
+
+class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """One pod at one version.
+
+    `owner` is the controller owner. `labels` holds the job labels only, `annotations` those under our prefix.
+    `disruption` is the reason of a true DisruptionTarget condition ("" when it gives none), None without one.
+    `unschedulable` is the scheduler's message while it finds no node. `init_containers` and `containers` are in the
+    order in which the API reports their statuses; they are empty until the kubelet reports any.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str = ""
+    creation_time: float | None = None
+    deletion_time: float | None = None
+    deletion_grace_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
+    owner: Owner | None = None
+    labels: Mapping[str, str] = NO_LABELS
+    annotations: Mapping[str, str] = NO_LABELS
+    node_name: str = ""
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: float | None = None
+    pod_ip: str = ""
+    ready: bool = False
+    ready_transition_time: float | None = None
+    disruption: str | None = None
+    scheduled: bool = False
+    unschedulable: str = ""
+    init_containers: tuple[ContainerView, ...] = ()
+    containers: tuple[ContainerView, ...] = ()
+
+
+class _Waiting(msgspec.Struct, gc=False):
+    reason: str | None = None
+    message: str | None = None
+
+
+class _Running(msgspec.Struct, rename="camel", gc=False):
+    started_at: WireTime | None = None
+
+
+class _Terminated(msgspec.Struct, rename="camel", gc=False):
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    started_at: WireTime | None = None
+    finished_at: WireTime | None = None
+
+
+class _State(msgspec.Struct, gc=False):
+    waiting: _Waiting | None = None
+    running: _Running | None = None
+    terminated: _Terminated | None = None
+
+
+class _Container(msgspec.Struct, rename="camel", gc=False):
+    name: str | None = None
+    ready: bool | None = None
+    restart_count: int | None = None
+    state: _State | None = None
+    last_state: _State | None = None
+
+
+class _Condition(msgspec.Struct, rename="camel", gc=False):
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: WireTime | None = None
+
+
+class _Status(msgspec.Struct, gc=False):
+    phase: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    start_time: WireTime | None = msgspec.field(default=None, name="startTime")
+    pod_ip: str | None = msgspec.field(default=None, name="podIP")
+    conditions: list[_Condition] | None = None
+    init_containers: list[_Container] | None = msgspec.field(default=None, name="initContainerStatuses")
+    containers: list[_Container] | None = msgspec.field(default=None, name="containerStatuses")
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    node_name: str | None = None
+
+
+class _Pod(msgspec.Struct, gc=False):
+    metadata: WireMetadata | None = None
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+_decoder = msgspec.json.Decoder(_Pod)
+_NO_CONDITION = _Condition()
+
+
+def pod_view(data: bytes) -> PodView:
+    """The view of one pod in JSON. Raises `msgspec.DecodeError` when `data` is not JSON or has no metadata.name."""
+    pod = decode_leniently(_decoder, data)
+    metadata = named_metadata(pod.metadata)
+    status = pod.status or _Status()
+    conditions = {condition.type: condition for condition in status.conditions or ()}
+    ready = conditions.get("Ready", _NO_CONDITION)
+    scheduled = conditions.get("PodScheduled", _NO_CONDITION)
+    disruption = conditions.get("DisruptionTarget", _NO_CONDITION)
+    node_name = pod.spec.node_name if pod.spec else None
+    return PodView(
+        namespace=intern(metadata.namespace or ""),
+        name=metadata.name or "",
+        uid=metadata.uid or "",
+        resource_version=metadata.resource_version or "",
+        creation_time=epoch(metadata.creation_timestamp),
+        deletion_time=epoch(metadata.deletion_timestamp),
+        deletion_grace_seconds=metadata.deletion_grace_period_seconds,
+        finalizers=tuple(intern(name) for name in metadata.finalizers or ()),
+        owner=controller_of(metadata),
+        labels=selected(metadata.labels, job_labels.JOB_LABELS),
+        annotations=selected(
+            metadata.annotations, (key for key in metadata.annotations or () if key.startswith(job_labels.PREFIX))
+        ),
+        node_name=intern(node_name or ""),
+        phase=intern(status.phase or ""),
+        reason=intern(status.reason or ""),
+        message=status.message or "",
+        start_time=epoch(status.start_time),
+        pod_ip=status.pod_ip or "",
+        ready=ready.status == "True",
+        ready_transition_time=epoch(ready.last_transition_time),
+        disruption=intern(disruption.reason or "") if disruption.status == "True" else None,
+        scheduled=scheduled.status == "True" or bool(node_name),
+        unschedulable=(scheduled.message or scheduled.reason or "") if scheduled.status == "False" else "",
+        init_containers=_containers(status.init_containers),
+        containers=_containers(status.containers),
+    )
+
+
+def _containers(statuses: list[_Container] | None) -> tuple[ContainerView, ...]:
+    return tuple(
+        ContainerView(
+            name=intern(status.name or ""),
+            ready=bool(status.ready),
+            restart_count=max(status.restart_count or 0, 0),
+            state=_state(status.state),
+            last=_terminated(status.last_state.terminated if status.last_state else None),
+        )
+        for status in statuses or ()
+    )
+
+
+def _state(state: _State | None) -> Waiting | Running | Terminated | None:
+    if state is None:
+        return None
+    if state.terminated is not None:
+        return _terminated(state.terminated)
+    if state.running is not None:
+        return Running(epoch(state.running.started_at))
+    if state.waiting is not None:
+        return Waiting(intern(state.waiting.reason or ""), state.waiting.message or "")
+    return None
+
+
+def _terminated(run: _Terminated | None) -> Terminated | None:
+    if run is None:
+        return None
+    return Terminated(
+        exit_code=run.exit_code,
+        signal=run.signal or 0,
+        reason=intern(run.reason or ""),
+        message=run.message or "",
+        started_at=epoch(run.started_at),
+        finished_at=epoch(run.finished_at),
+    )
