@@ -1,0 +1,146 @@
+"""The store: the last known state of one resource, with indexes."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic
+
+from jobcommon.cache.delta import Advanced, Delta, Key, Removed, Replaced, T, Unreadable, Upserted
+from jobcommon.resource_version import is_older
+
+Index = Callable[[T], Iterable[Hashable]]
+"""The values under which an object is found. Total: it raises for no object."""
+
+
+class ChangeKind(StrEnum):
+    """What happened to an object."""
+
+    ADDED = "added"
+    UPDATED = "updated"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """A change of one object, of one UID: an object deleted and created anew is a deletion and an addition (rule R13).
+
+    `old` is None for an addition, `new` for a deletion. The `old` of a deletion is the final state when the watch gave
+    it, otherwise the last known one, which may lag behind what the object was in the end.
+    """
+
+    kind: ChangeKind
+    old: T | None
+    new: T | None
+
+
+class Store(Generic[T]):
+    """Objects by namespace and name, found also through `indexes`. Readers get the frozen objects themselves."""
+
+    def __init__(self, indexes: Mapping[str, Index[T]] | None = None) -> None:
+        self._objects: dict[Key, T] = {}
+        self._indexes = dict(indexes or {})
+        # Inner dicts serve as ordered sets: iteration over a set would depend on the hash seed.
+        self._indexed: dict[str, dict[Hashable, dict[Key, None]]] = {name: {} for name in self._indexes}
+        self._resource_version = ""
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    @property
+    def resource_version(self) -> str:
+        """All changes up to this version are in; "" before the first list. It falls only by a list (etcd restored)."""
+        return self._resource_version
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """The object, or None."""
+        return self._objects.get((namespace, name))
+
+    def all(self, namespace: str | None = None) -> list[T]:
+        """All objects, or those of `namespace`, sorted by key."""
+        return [self._objects[key] for key in sorted(self._objects) if namespace is None or key[0] == namespace]
+
+    def indexed(self, index: str, value: Hashable) -> list[T]:
+        """The objects under `value` in `index`, sorted by key, in time linear in their number but for the sorting.
+
+        Raises KeyError when there is no such index.
+        """
+        return [self._objects[key] for key in sorted(self._indexed[index].get(value, ()))]
+
+    def apply(self, delta: Delta[T]) -> list[Change[T]]:
+        """Take in what a reflector learnt; returns the changes in order, deletions of a list first."""
+        match delta:
+            case Replaced():
+                return self._replace(delta)
+            case Upserted(object=found):
+                self._advance(found.resource_version)
+                return self._upsert(found)
+            case Removed():
+                self._advance(delta.identity.resource_version)
+                return self._remove(delta)
+            case Advanced(resource_version=version) | Unreadable(resource_version=version):
+                self._advance(version)
+                return []
+
+    def _advance(self, version: str) -> None:
+        if version and not is_older(version, self._resource_version):
+            self._resource_version = version
+
+    def _upsert(self, new: T) -> list[Change[T]]:
+        old = self._objects.get((new.namespace, new.name))
+        # A stream does not go backwards; should a proxy or a fake repeat an event, an older state must not win.
+        if old is not None and is_older(new.resource_version, old.resource_version):
+            return []
+        return self._put(new)
+
+    def _remove(self, removed: Removed[T]) -> list[Change[T]]:
+        identity = removed.identity
+        key = (identity.namespace, identity.name)
+        old = self._objects.get(key)
+        if old is None:
+            return []
+        if identity.uid != old.uid:
+            # A late report about a predecessor says nothing about the object we have; a later one says it is gone too.
+            if is_older(identity.resource_version, old.resource_version):
+                return []
+            return self._drop(key, old)
+        return self._drop(key, removed.object if removed.object is not None else old)
+
+    def _replace(self, replaced: Replaced[T]) -> list[Change[T]]:
+        self._resource_version = replaced.resource_version
+        present = {(new.namespace, new.name) for new in replaced.objects}
+        unreadable = {(known.namespace, known.name): known.uid for known in replaced.unreadable}
+        gone = [
+            (key, old) for key, old in self._objects.items() if key not in present and unreadable.get(key) != old.uid
+        ]
+        changes = [change for key, old in gone for change in self._drop(key, old)]
+        for new in replaced.objects:
+            changes += self._put(new)
+        return changes
+
+    def _put(self, new: T) -> list[Change[T]]:
+        key = (new.namespace, new.name)
+        old = self._objects.get(key)
+        if old is not None and old.uid != new.uid:
+            return self._drop(key, old) + self._put(new)
+        if old is not None and new.resource_version and old.resource_version == new.resource_version:
+            return []
+        if old is not None:
+            self._unindex(key, old)
+        self._objects[key] = new
+        for name, index in self._indexes.items():
+            for value in index(new):
+                self._indexed[name].setdefault(value, {})[key] = None
+        return [Change(ChangeKind.ADDED if old is None else ChangeKind.UPDATED, old, new)]
+
+    def _drop(self, key: Key, final: T) -> list[Change[T]]:
+        self._unindex(key, self._objects.pop(key))
+        return [Change(ChangeKind.DELETED, final, None)]
+
+    def _unindex(self, key: Key, old: T) -> None:
+        for name, index in self._indexes.items():
+            entries = self._indexed[name]
+            for value in index(old):
+                keys = entries.get(value, {})
+                keys.pop(key, None)
+                if not keys:
+                    entries.pop(value, None)
