@@ -1,0 +1,50 @@
+"""Names and addresses of a job's replicas."""
+
+from dataclasses import dataclass
+
+from jobcommon.api.job import ReplicaSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One slot of a job: a replica type, in its canonical spelling, and an index."""
+
+    type: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.type}-{self.index}"
+
+
+def pod_name(job_name: str, replica: Replica) -> str:
+    """``<job>-<type in lower case>-<index>``; a slash becomes a dash, as in the reference."""
+    return f"{job_name}-{replica.type.lower()}-{replica.index}".replace("/", "-")
+
+
+def replica_count(spec: ReplicaSpec) -> int:
+    """The wanted number of replicas of a spec that has been defaulted or not."""
+    return 1 if spec.replicas is None else spec.replicas
+
+
+def format_indexes(indexes: set[int] | frozenset[int]) -> str | None:
+    """The indexes as sorted ranges, ``0-3,7``; None for none."""
+    ranges: list[str] = []
+    ordered = sorted(indexes)
+    start = 0
+    for position, index in enumerate(ordered):
+        if position + 1 < len(ordered) and ordered[position + 1] == index + 1:
+            continue
+        first = ordered[start]
+        ranges.append(str(first) if first == index else f"{first}-{index}")
+        start = position + 1
+    return ",".join(ranges) or None
+
+
+def parse_indexes(text: str | None, limit: int) -> frozenset[int]:
+    """The indexes below `limit` that ``0-3,7`` names. Total: what is not a range of that form names nothing."""
+    found: set[int] = set()
+    for part in (text or "").split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (last.isdecimal() or not last) and len(part) <= 20:
+            found.update(range(int(first), min(int(last or first), limit - 1) + 1))
+    return frozenset(found)

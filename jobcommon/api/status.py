@@ -1,0 +1,156 @@
+"""The status of a job: conditions, counts per replica type, times, and the story of what failed.
+
+`read_status` is total: a status that somebody forged or mangled is read as far as it can be, never raised over.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from jobcommon.api.model import ApiModel
+
+MAX_FAILURES = 10
+MAX_MESSAGE = 1024
+
+
+class ConditionType(StrEnum):
+    """The types of a job's conditions."""
+
+    CREATED = "Created"
+    RUNNING = "Running"
+    RESTARTING = "Restarting"
+    SUSPENDED = "Suspended"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class JobCondition(ApiModel):
+    """One condition. The current one is the last in the list and is True."""
+
+    type: str
+    status: str = "True"
+    reason: str = ""
+    message: str = ""
+    last_update_time: str | None = None
+    last_transition_time: str | None = None
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the condition holds."""
+        return self.status == "True"
+
+
+class ReplicaStatus(ApiModel):
+    """The counts of one replica type."""
+
+    active: int | None = Field(None, description="Pods that run.")
+    succeeded: int | None = Field(None, description="Replicas that have succeeded.")
+    failed: int | None = Field(None, description="Pods that have failed and are still there.")
+    selector: str | None = Field(None, description="A label selector of this type's pods, for the scale subresource.")
+    succeeded_indexes: str | None = Field(
+        None, description="The replicas that have succeeded, as ranges (0-3,7). They are never run again."
+    )
+    restarts: int | None = Field(
+        None,
+        description="Failed runs of this type charged to backoffLimit; each but the last was restarted.",
+    )
+
+
+class Failure(ApiModel):
+    """One failure of a replica."""
+
+    replica: str = Field(description="Type and index, as in Worker-2.")
+    pod: str | None = None
+    node: str | None = None
+    reason: str = Field(description="The decoded cause: OOMKilled, Evicted, SIGSEGV, Error, …")
+    exit_code: int | None = None
+    message: str | None = Field(None, description="The tail of the termination message.")
+    time: str | None = None
+
+
+class JobStatus(ApiModel):
+    """The whole status."""
+
+    conditions: list[JobCondition] = Field(default_factory=list)
+    replica_statuses: dict[str, ReplicaStatus] = Field(default_factory=dict)
+    start_time: str | None = None
+    completion_time: str | None = None
+    last_reconcile_time: str | None = None
+    restarts: int | None = Field(None, description="Failed runs charged to backoffLimit, over all replica types.")
+    disruptions: int | None = Field(
+        None, description="Replicas replaced after evictions, lost nodes or deletions; not charged to backoffLimit."
+    )
+    failures: list[Failure] = Field(default_factory=list, description="The first failures, oldest first; at most 10.")
+    counted_pods: list[str] = Field(
+        default_factory=list,
+        description="UIDs of ended pods that are already counted above and may still exist. For the operator's own use.",
+    )
+
+    def condition(self, kind: ConditionType) -> JobCondition | None:
+        """The condition of that type, if there is one."""
+        return next((c for c in self.conditions if c.type == kind), None)
+
+    def has(self, kind: ConditionType) -> bool:
+        """Whether the condition of that type is True."""
+        condition = self.condition(kind)
+        return condition is not None and condition.is_true
+
+    @property
+    def finished(self) -> bool:
+        """Whether the job has succeeded or failed, for good."""
+        return self.has(ConditionType.SUCCEEDED) or self.has(ConditionType.FAILED)
+
+    def to_json(self) -> dict[str, Any]:
+        """The status as it is written: absent and empty fields are left out, but `conditions` and `replicaStatuses`."""
+        data = self.model_dump(by_alias=True, exclude_none=True, mode="json")
+        kept = ("conditions", "replicaStatuses")
+        return {key: value for key, value in data.items() if key in kept or value not in ({}, [])}
+
+
+def read_status(raw: object) -> JobStatus:
+    """The status in `raw`, keeping each field and each list entry that can be read and dropping the rest."""
+    if not isinstance(raw, Mapping):
+        return JobStatus()
+    try:
+        return JobStatus.model_validate(dict(raw))
+    except (ValidationError, RecursionError):
+        pass
+    readable: dict[str, Any] = {}
+    for key, value in raw.items():
+        for candidate in (value, _readable_entries(key, value)):
+            try:
+                JobStatus.model_validate({key: candidate})
+            except (ValidationError, RecursionError, TypeError):
+                continue
+            readable[key] = candidate
+            break
+    return JobStatus.model_validate(readable)
+
+
+_ENTRIES: Mapping[str, type[ApiModel]] = {
+    "conditions": JobCondition,
+    "failures": Failure,
+    "replicaStatuses": ReplicaStatus,
+}
+
+
+def _readable_entries(key: object, value: object) -> object:
+    """The entries of a list or map of models that can be read."""
+    model = _ENTRIES.get(str(key))
+    if model is None:
+        return None
+    if isinstance(value, list):
+        return [entry for entry in value if _reads(model, entry)]
+    if isinstance(value, Mapping):
+        return {name: entry for name, entry in value.items() if isinstance(name, str) and _reads(model, entry)}
+    return None
+
+
+def _reads(model: type[ApiModel], entry: object) -> bool:
+    try:
+        model.model_validate(entry)
+    except (ValidationError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,376 @@
+"""The seam: what a training framework adds to the common job controller.
+
+A framework is a frozen value: facts (kind, replica types, container, port) and a handful of pure functions. There is no
+base class to override and nothing to register; `plan(framework, job, observed, now)` takes the value as an argument. The
+smallest one sets the facts, `env` and, if its leader is not its first replica type, `outcome`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy, RunPolicy
+from jobcommon.api.pod import PodView
+from jobcommon.api.replica import Replica, pod_name, replica_count
+from jobcommon.api.status import JobStatus
+from jobcommon.api.view import ObjectView
+
+GROUP = "kubeflow.org"
+FINALIZER = "training.kubeflow.org/job-tracking"
+SERVICE_PER_REPLICA = "training.kubeflow.org/service-per-replica"
+OUR_MANAGERS = (None, "kubeflow.org/training-operator")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one field of a job, and what to change. `path` is written as kubectl writes it."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaType:
+    """One kind of replica: its canonical name, its defaults and how many a job may have."""
+
+    name: str
+    restart_policy: RestartPolicy = RestartPolicy.NEVER
+    replicas: int = 1
+    min_replicas: int = 0
+    max_replicas: int | None = None
+    required: bool = False
+    restart_policies: tuple[RestartPolicy, ...] = tuple(RestartPolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One served version of the kind. Exactly one is stored."""
+
+    name: str
+    storage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CelRule:
+    """A rule for the CRD, checked by the API server: a CEL expression over the object at `path` of the schema.
+
+    `path` is () for the whole object, else the property names down to it.
+    """
+
+    rule: str
+    message: str
+    path: tuple[str, ...] = ()
+    field_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A printer column shown by ``kubectl get -o wide``."""
+
+    name: str
+    type: str
+    json_path: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """The scale subresource: where the wanted and the actual number of replicas and the selector stand."""
+
+    spec: str
+    status: str
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnvVar:
+    """An environment variable of a replica.
+
+    What defines the cluster replaces a variable of that name in the user's template, as in the reference, where the
+    later of two entries won. A `default` gives way to the user's.
+    """
+
+    name: str
+    value: str
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the one who runs the operator chooses, for all jobs alike."""
+
+    cluster_domain: str = ""
+    tracking_finalizer: bool = True
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job at one version: defaulted, its replica types in the framework's order and canonical spelling.
+
+    `errors` says what is wrong with the spec; such a job keeps only the replica specs that could be read.
+    """
+
+    kind: str
+    api_version: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    generation: int
+    creation_time: float | None
+    deleting: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    spec: JobSpec
+    replica_specs: Mapping[str, ReplicaSpec]
+    status: JobStatus
+    raw_status: Mapping[str, Any]
+    options: Options = Options()
+    errors: tuple[FieldError, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def run_policy(self) -> RunPolicy:
+        """The job's run policy."""
+        return self.spec.run_policy
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the user wants the job to have no pods."""
+        return bool(self.run_policy.suspend)
+
+    @property
+    def managed_elsewhere(self) -> bool:
+        """Whether another controller runs this job; then nothing is read into it and nothing written."""
+        return self.run_policy.managed_by not in OUR_MANAGERS
+
+    @property
+    def total_replicas(self) -> int:
+        """The wanted number of replicas over all types."""
+        return sum(replica_count(spec) for spec in self.replica_specs.values())
+
+    @property
+    def replicas(self) -> Iterable[Replica]:
+        """All slots, types in declared order and indices ascending."""
+        return (Replica(kind, index) for kind, spec in self.replica_specs.items() for index in range(replica_count(spec)))
+
+    @property
+    def service_per_replica(self) -> bool:
+        """Whether the user asked for the reference's one Service per replica."""
+        return self.annotations.get(SERVICE_PER_REPLICA) == "true"
+
+    def pod_name(self, replica: Replica) -> str:
+        """The name of the pod in that slot."""
+        return pod_name(self.name, replica)
+
+    def address(self, replica: Replica) -> str:
+        """The DNS name under which the other replicas reach that one."""
+        pod = self.pod_name(replica)
+        host = pod if self.service_per_replica else f"{pod}.{self.name}"
+        domain = f".{self.options.cluster_domain}" if self.options.cluster_domain else ""
+        return f"{host}.{self.namespace}.svc{domain}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The pods of one replica type, counted.
+
+    `succeeded` counts slots that have succeeded, also those whose pod is gone; `active` pods run and are not being
+    deleted; `failed` pods ended in failure and still exist.
+    """
+
+    wanted: int = 0
+    active: int = 0
+    ready: int = 0
+    pending: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    succeeded_indexes: frozenset[int] = frozenset()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every wanted replica has succeeded."""
+        return 0 < self.wanted <= self.succeeded
+
+
+Tallies = Mapping[str, Tally]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a framework makes of the tallies: does the job run, has it succeeded."""
+
+    running: bool = False
+    succeeded: bool = False
+
+
+def follow_leader(*leaders: str, any_of_last: bool = False) -> Callable[[Job, Tallies], Outcome]:
+    """The usual rule: the first of `leaders` that the job has decides.
+
+    The job runs while a replica of that type runs and has succeeded when all of them have.
+    """
+
+    def outcome(job: Job, tallies: Tallies) -> Outcome:
+        leader = next((tallies[name] for name in leaders if name in job.replica_specs), Tally())
+        succeeded = leader.complete or (any_of_last and leader.succeeded > 0)
+        return Outcome(running=leader.active > 0, succeeded=succeeded)
+
+    return outcome
+
+
+def _no_env(_job: Job, _replica: Replica) -> Sequence[EnvVar]:
+    return ()
+
+
+def _no_errors(_job: Job) -> Iterable[FieldError]:
+    return ()
+
+
+def _same_spec(spec: Mapping[str, Any], _version: str) -> Mapping[str, Any]:
+    return spec
+
+
+def _same_pod(_job: Job, _replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
+    return pod
+
+
+def _no_companions(_job: Job, _pods: Sequence[PodView]) -> Sequence["Companion"]:
+    return ()
+
+
+def _no_gate(_job: Job, _replica: Replica, _tallies: Tallies) -> bool:
+    return True
+
+
+def _first_replica(job: Job, replica: Replica) -> bool:
+    return replica == next(iter(job.replicas), None)
+
+
+def _never_tolerates(_job: Job, _replica: Replica) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """An object that a job needs beside its pods and Service (a ConfigMap, a HorizontalPodAutoscaler, a Role, …).
+
+    `manifest` is the wanted object without metadata.ownerReferences, which the controller sets; None means that the
+    object must not be there. `owned_fields` names the top-level fields that are put right when they differ.
+    A companion whose failure must not hold up the job (an autoscaler) is not `required`.
+    """
+
+    api_version: str
+    kind: str
+    plural: str
+    name: str
+    manifest: Mapping[str, Any] | None
+    owned_fields: tuple[str, ...] = ("spec",)
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A training framework, as the common controller sees it.
+
+    Facts: `kind`, `plural`, `name` (for flags and metric labels), `controller` (the operator-name label and the source
+    of events), `replica_specs` (the spec's field), `replica_types` in the order in which they are handled, `container`
+    (the one whose exit code counts), `port_name` and `port`.
+
+    Functions, all pure and total:
+
+    * `env(job, replica)`: the variables that tell a replica of its cluster, for every container or, with
+      `env_in_main_only`, for the main one;
+    * `outcome(job, tallies)`: does the job run, has it succeeded;
+    * `is_master(job, replica)`: which replica carries the job-role=master label;
+    * `upgrade(spec, version)`: the raw spec of an older or looser form, brought to the current one;
+    * `default(job)` is not needed: defaults that are facts stand in `replica_types`; others in the spec model;
+    * `validate(job)`: errors beyond those of the models;
+    * `shape_pod(job, replica, pod)`: anything else a pod needs; may change and return `pod`;
+    * `companions(job, pods)`: the further objects the job needs now;
+    * `may_create(job, replica, tallies)`: whether that replica's pod may be created yet;
+    * `tolerates_failure(job, replica)`: whether the job lives on when that replica has failed for good.
+    """
+
+    kind: str
+    plural: str
+    name: str
+    replica_specs: str
+    replica_types: tuple[ReplicaType, ...]
+    container: str
+    port_name: str
+    port: int
+    spec: type[JobSpec] = JobSpec
+    controller: str = ""
+    versions: tuple[Version, ...] = (Version("v1", storage=True),)
+    env: Callable[[Job, Replica], Sequence[EnvVar]] = _no_env
+    env_in_main_only: bool = False
+    outcome: Callable[[Job, Tallies], Outcome] | None = None
+    is_master: Callable[[Job, Replica], bool] = _first_replica
+    upgrade: Callable[[Mapping[str, Any], str], Mapping[str, Any]] = _same_spec
+    validate: Callable[[Job], Iterable[FieldError]] = _no_errors
+    shape_pod: Callable[[Job, Replica, dict[str, Any]], dict[str, Any]] = _same_pod
+    companions: Callable[[Job, Sequence[PodView]], Sequence[Companion]] = _no_companions
+    companion_kinds: tuple[tuple[str, str, str], ...] = ()
+    may_create: Callable[[Job, Replica, Tallies], bool] = _no_gate
+    tolerates_failure: Callable[[Job, Replica], bool] = _never_tolerates
+    rules: tuple[CelRule, ...] = ()
+    columns: tuple[Column, ...] = ()
+    scale: ScalePaths | None = None
+    group: str = GROUP
+    options: Options = field(default_factory=Options)
+
+    @property
+    def singular(self) -> str:
+        """The kind in lower case, as kubectl takes it."""
+        return self.kind.lower()
+
+    @property
+    def operator_name(self) -> str:
+        """The value of the operator-name label and the source of events."""
+        return self.controller or f"{self.singular}-controller"
+
+    @property
+    def storage_version(self) -> str:
+        """The version that is stored and that the operator reads."""
+        return next(version.name for version in self.versions if version.storage)
+
+    @property
+    def api_version(self) -> str:
+        """Group and stored version."""
+        return f"{self.group}/{self.storage_version}"
+
+    def decide(self, job: Job, tallies: Tallies) -> Outcome:
+        """The framework's `outcome`, or by default that of its first replica type that the job has."""
+        rule = self.outcome or follow_leader(*(kind.name for kind in self.replica_types))
+        return rule(job, tallies)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A create that the API server refused: HTTP code, reason and message."""
+
+    code: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the controller has seen of a job's children: only objects whose controller is this job's UID.
+
+    `companions` is keyed by (kind, name). `rejections` holds, by object name, creates of the current spec that the API
+    server refused.
+    """
+
+    pods: tuple[PodView, ...] = ()
+    services: tuple[ObjectView, ...] = ()
+    companions: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
+    rejections: Mapping[str, Rejection] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,0 +1,154 @@
+"""The objects a job owns, as manifests: its pods, its Services, and the owner reference on each."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jobcommon.api import labels
+from jobcommon.api.job import ReplicaSpec, RestartPolicy
+from jobcommon.api.replica import Replica
+from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
+from jobcommon.reconcile.template import template_for
+
+CORE = "v1"
+HEADLESS = "None"
+_IN_PLACE = {RestartPolicy.ALWAYS: "Always", RestartPolicy.ON_FAILURE: "OnFailure"}
+
+
+def owner_reference(job: Job) -> dict[str, Any]:
+    """The reference by which the garbage collector, and we ourselves, know the job's children."""
+    return {
+        "apiVersion": job.api_version,
+        "kind": job.kind,
+        "name": job.name,
+        "uid": job.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def job_selector(framework: Framework, job: Job) -> dict[str, str]:
+    """The labels all pods of the job carry."""
+    return {labels.OPERATOR_NAME: framework.operator_name, labels.JOB_NAME: job.name.replace("/", "-")}
+
+
+def replica_labels(framework: Framework, job: Job, replica: Replica) -> dict[str, str]:
+    """The labels of one replica's pod, without its role."""
+    return {
+        **job_selector(framework, job),
+        labels.REPLICA_TYPE: replica.type.lower(),
+        labels.REPLICA_INDEX: str(replica.index),
+    }
+
+
+def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, Any]:
+    """The pod of one replica.
+
+    Of the template's metadata only labels and annotations count (attack case S3: no namespace, owner references or
+    finalizers come from a user); our labels win over the user's. Its address is hostname + subdomain, which the job's
+    one headless Service makes resolvable.
+    """
+    spec = job.replica_specs[replica.type]
+    template = template_for(spec, replica.index)
+    metadata = template.get("metadata") or {}
+    name = job.pod_name(replica)
+    roles = {labels.JOB_ROLE: "master"} if framework.is_master(job, replica) else {}
+    pod: dict[str, Any] = {
+        "apiVersion": CORE,
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": job.namespace,
+            "labels": {**(metadata.get("labels") or {}), **replica_labels(framework, job, replica), **roles},
+            "ownerReferences": [owner_reference(job)],
+        },
+        "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}),
+    }
+    if metadata.get("annotations"):
+        pod["metadata"]["annotations"] = dict(metadata["annotations"])
+    if job.options.tracking_finalizer:
+        pod["metadata"]["finalizers"] = [FINALIZER]
+    return framework.shape_pod(job, replica, pod)
+
+
+def service_manifests(framework: Framework, job: Job) -> list[dict[str, Any]]:
+    """The Services the job needs: one headless one, and on request one per replica as in the reference.
+
+    publishNotReadyAddresses lets replicas find each other before they are ready, so that no resolver caches a "no such
+    name" during start-up (the reference needed an init container for that).
+    """
+    services = [_service(job, job.name, job_selector(framework, job), [])]
+    if job.service_per_replica:
+        ports = [{"name": framework.port_name, "port": framework.port}]
+        services += [
+            _service(job, job.pod_name(replica), replica_labels(framework, job, replica), ports) for replica in job.replicas
+        ]
+    return services
+
+
+def main_port(framework: Framework, spec: ReplicaSpec | None) -> int:
+    """The port of the main container that bears the framework's port name; the framework's default without one."""
+    containers = ((spec.template.get("spec") or {}).get("containers") or []) if spec else []
+    for container in containers:
+        if container.get("name") == framework.container:
+            for port in container.get("ports") or ():
+                if port.get("name") == framework.port_name and isinstance(port.get("containerPort"), int):
+                    return int(port["containerPort"])
+    return framework.port
+
+
+def with_env(container: dict[str, Any], variables: Iterable[EnvVar]) -> dict[str, Any]:
+    """The container with `variables` after its own; each name stands once (see `EnvVar` for who wins)."""
+    own = [entry for entry in container.get("env") or () if isinstance(entry, dict)]
+    set_by_user = {entry.get("name") for entry in own}
+    added = [v for v in variables if not (v.default and v.name in set_by_user)]
+    names = {v.name for v in added}
+    kept = [entry for entry in own if entry.get("name") not in names]
+    return {**container, "env": [*kept, *({"name": v.name, "value": v.value} for v in added)]}
+
+
+def _pod_spec(framework: Framework, job: Job, replica: Replica, spec: ReplicaSpec, template: dict[str, Any]) -> dict[str, Any]:
+    policy = spec.restart_policy or RestartPolicy.NEVER
+    variables = framework.env(job, replica)
+    pod_spec = {
+        **template,
+        "hostname": job.pod_name(replica),
+        "subdomain": job.name,
+        "restartPolicy": _IN_PLACE.get(policy, "Never"),
+        "containers": [_container(framework, c, variables) for c in template.get("containers") or ()],
+    }
+    if template.get("hostNetwork") and not template.get("dnsPolicy"):
+        pod_spec["dnsPolicy"] = "ClusterFirstWithHostNet"
+    return pod_spec
+
+
+def _container(framework: Framework, container: dict[str, Any], variables: Sequence[EnvVar]) -> dict[str, Any]:
+    is_main = container.get("name") == framework.container
+    if is_main:
+        container = _with_port(container, framework)
+    if variables and (is_main or not framework.env_in_main_only):
+        container = with_env(container, variables)
+    return container
+
+
+def _with_port(container: dict[str, Any], framework: Framework) -> dict[str, Any]:
+    ports = container.get("ports") or []
+    if any(port.get("name") == framework.port_name for port in ports):
+        return container
+    return {**container, "ports": [*ports, {"name": framework.port_name, "containerPort": framework.port}]}
+
+
+def _service(job: Job, name: str, selector: dict[str, str], ports: list[dict[str, Any]]) -> dict[str, Any]:
+    spec: dict[str, Any] = {"clusterIP": HEADLESS, "selector": selector, "publishNotReadyAddresses": True}
+    if ports:
+        spec["ports"] = ports
+    return {
+        "apiVersion": CORE,
+        "kind": "Service",
+        "metadata": {
+            "name": name,
+            "namespace": job.namespace,
+            "labels": {key: value for key, value in selector.items() if key.startswith(labels.PREFIX)},
+            "ownerReferences": [owner_reference(job)],
+        },
+        "spec": spec,
+    }

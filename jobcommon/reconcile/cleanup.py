@@ -1,0 +1,72 @@
+"""What is taken away: pods and Services of a suspended job, and of a finished one according to cleanPodPolicy."""
+
+from collections.abc import Iterable, Sequence
+
+from jobcommon.api import reasons
+from jobcommon.api.job import CleanPodPolicy
+from jobcommon.api.pod import PodView
+from jobcommon.api.status import ConditionType
+from jobcommon.framework import FINALIZER, Job, Observed
+from jobcommon.reconcile.children import CORE
+from jobcommon.reconcile.ending import is_over
+from jobcommon.reconcile.plan import Action, Delete, Release
+
+# Under these the user's wish is that the job stops; policy None then keeps the finished pods only.
+_STOPPED = (reasons.BACKOFF_LIMIT_EXCEEDED, reasons.DEADLINE_EXCEEDED, reasons.INVALID_SPEC)
+
+
+def effective_policy(job: Job) -> CleanPodPolicy:
+    """The policy that holds for a finished job, with the default filled in."""
+    policy = job.run_policy.clean_pod_policy or CleanPodPolicy.RUNNING
+    failed = job.status.condition(ConditionType.FAILED)
+    stopped = failed is not None and failed.is_true and failed.reason in _STOPPED
+    return CleanPodPolicy.RUNNING if policy == CleanPodPolicy.NONE and stopped else policy
+
+
+def clean_up_finished(job: Job, observed: Observed) -> list[Action]:
+    """Release every ended pod of a finished job, and delete pods and Services as the policy says."""
+    policy = effective_policy(job)
+    actions: list[Action] = [*release(observed.pods)]
+    for pod in observed.pods:
+        over = is_over(pod)
+        if pod.deletion_time is not None:
+            continue
+        if policy == CleanPodPolicy.ALL:
+            actions.append(delete_pod(pod, "cleanPodPolicy All"))
+        elif policy == CleanPodPolicy.RUNNING and not over:
+            # It may have finished a moment ago; then it is to be kept (rule R1: the decision depends on its state).
+            actions.append(delete_pod(pod, "cleanPodPolicy Running", unchanged=True))
+    if policy != CleanPodPolicy.NONE:
+        actions += delete_services(observed, "job finished")
+    return actions
+
+
+def stop_pods(pods: Iterable[PodView], why: str) -> list[Action]:
+    """Delete the pods that still run or wait, and let go of those that are over."""
+    pods = list(pods)
+    doomed = (delete_pod(pod, why) for pod in pods if pod.deletion_time is None)
+    return [*release(pods), *doomed]
+
+
+def delete_pod(pod: PodView, why: str, *, unchanged: bool = False) -> Delete:
+    """Delete this incarnation of the pod; with `unchanged`, only if it has not changed since it was seen."""
+    return Delete(CORE, "pods", pod.name, pod.uid, why, pod.resource_version if unchanged else None)
+
+
+def release(pods: Iterable[PodView]) -> Sequence[Release]:
+    """Take the finalizer off the pods that are over."""
+    return [Release(pod.name, pod.uid, pod.finalizers) for pod in pods if FINALIZER in pod.finalizers and is_over(pod)]
+
+
+def release_all(pods: Iterable[PodView]) -> Sequence[Release]:
+    """Take the finalizer off all of the pods, over or not: their job is being deleted and nobody will count them."""
+    return [Release(pod.name, pod.uid, pod.finalizers) for pod in pods if FINALIZER in pod.finalizers]
+
+
+def delete_services(observed: Observed, why: str) -> list[Action]:
+    """Delete the job's Services, found by owner and not by way of pods (the reference leaked those without a pod)."""
+    return [
+        Delete(CORE, "services", service.name, service.uid, why)
+        for service in observed.services
+        if service.deletion_time is None
+    ]

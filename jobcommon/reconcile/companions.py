@@ -1,0 +1,60 @@
+"""The further objects of a job (ConfigMaps, autoscalers, …), brought to what the framework wants."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jobcommon.framework import Companion, Framework, Job, Observed
+from jobcommon.reconcile.children import owner_reference
+from jobcommon.reconcile.plan import Action, Create, Delete, Update
+
+
+def tend_companions(framework: Framework, job: Job, observed: Observed) -> list[Action]:
+    """Create what is missing, put right what differs in the fields we own, delete what must not be there."""
+    actions: list[Action] = []
+    for companion in framework.companions(job, observed.pods):
+        found = observed.companions.get((companion.kind, companion.name))
+        if found is None:
+            if companion.manifest is not None and companion.name not in observed.rejections:
+                manifest = _manifest(job, companion, companion.manifest)
+                actions.append(Create(companion.api_version, companion.plural, companion.name, manifest))
+        elif companion.manifest is None:
+            if found.deletion_time is None:
+                actions.append(Delete(companion.api_version, companion.plural, companion.name, found.uid, "no longer wanted"))
+        elif found.deletion_time is None:
+            actions += _repair(companion, companion.manifest, found.raw)
+    return actions
+
+
+def _manifest(job: Job, companion: Companion, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = {
+        **(wanted.get("metadata") or {}),
+        "name": companion.name,
+        "namespace": job.namespace,
+        "ownerReferences": [owner_reference(job)],
+    }
+    return {"apiVersion": companion.api_version, "kind": companion.kind, **wanted, "metadata": metadata}
+
+
+def _repair(companion: Companion, wanted: Mapping[str, Any], found: dict[str, Any]) -> list[Action]:
+    """An update of the fields we own, if one differs.
+
+    Only what we ask for is compared: the API server's defaults and other controllers' fields are not differences, which
+    made the reference update PodGroups in every pass.
+    """
+    differing = [f for f in companion.owned_fields if f in wanted and not _covers(found.get(f), wanted[f])]
+    if not differing:
+        return []
+    manifest = {**found, **{name: wanted[name] for name in differing}}
+    return [Update(companion.api_version, companion.plural, companion.name, manifest)]
+
+
+def _covers(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(_covers(found.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(found, list)
+            and len(found) == len(wanted)
+            and all(_covers(f, w) for f, w in zip(found, wanted, strict=True))
+        )
+    return bool(found == wanted)

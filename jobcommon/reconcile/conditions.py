@@ -1,0 +1,76 @@
+"""How conditions change. The current condition is the last one and is True, also after suspend and resume.
+
+The rules are the reference's (Running and Restarting exclude each other; the end turns Running to False) but for two: a
+terminal condition takes Restarting away, and Created moves to the end while nothing else holds, so that the STATE column
+never shows a condition that is False.
+"""
+
+from collections.abc import Iterable
+
+from jobcommon.api.status import ConditionType, JobCondition
+from jobcommon.api.timestamp import format_time
+
+_EXCLUDES = {
+    ConditionType.RUNNING: (ConditionType.RESTARTING,),
+    ConditionType.RESTARTING: (ConditionType.RUNNING,),
+    ConditionType.SUCCEEDED: (ConditionType.RESTARTING,),
+    ConditionType.FAILED: (ConditionType.RESTARTING,),
+    ConditionType.SUSPENDED: (ConditionType.RESTARTING,),
+}
+_ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED, ConditionType.SUSPENDED)
+_KNOWN = frozenset(ConditionType)
+
+Conditions = tuple[JobCondition, ...]
+
+
+def set_condition(
+    conditions: Iterable[JobCondition], kind: ConditionType, holds: bool, reason: str, message: str, now: float
+) -> Conditions:
+    """The conditions after one of them was set. Nothing changes once the job has succeeded or failed (rule R11)."""
+    conditions = tidy(conditions)
+    if any(c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED) and c.is_true for c in conditions):
+        return conditions
+    status = "True" if holds else "False"
+    old = next((c for c in conditions if c.type == kind), None)
+    if old is not None and (old.status, old.reason, old.message) == (status, reason, message):
+        return conditions
+    moment = format_time(now)
+    same_status = old is not None and old.status == status
+    new = JobCondition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=message,
+        last_update_time=moment,
+        last_transition_time=old.last_transition_time if old is not None and same_status else moment,
+    )
+    kept = [c for c in conditions if c.type != kind]
+    if holds:
+        kept = [c for c in kept if c.type not in _EXCLUDES.get(kind, ())]
+        kept = [_ended(c, kind, reason, moment) for c in kept]
+    return _current_last((*kept, new))
+
+
+def tidy(conditions: Iterable[JobCondition]) -> Conditions:
+    """The conditions with at most one of each known type, the later ones winning; a forged list cannot grow a status."""
+    by_type = {c.type: c for c in conditions if c.type in _KNOWN}
+    return _current_last(tuple(by_type.values()))
+
+
+def _ended(condition: JobCondition, by: ConditionType, reason: str, moment: str) -> JobCondition:
+    """What becomes of another condition when `by` starts to hold."""
+    if by not in _ENDS or condition.type != ConditionType.RUNNING or not condition.is_true:
+        return condition
+    changes = {"status": "False", "last_update_time": moment, "last_transition_time": moment}
+    if by == ConditionType.SUSPENDED:
+        changes |= {"reason": reason, "message": ""}
+    return condition.model_copy(update=changes)
+
+
+def _current_last(conditions: Conditions) -> Conditions:
+    created = tuple(c for c in conditions if c.type == ConditionType.CREATED)
+    others = tuple(c for c in conditions if c.type != ConditionType.CREATED)
+    ordered = sorted(others, key=lambda c: c.is_true)
+    if any(c.is_true for c in others):
+        return (*created, *ordered)
+    return (*ordered, *created)

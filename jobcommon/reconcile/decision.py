@@ -1,0 +1,339 @@
+"""The decision: `plan(framework, job, observed, now)`.
+
+Pure and deterministic: the same arguments give an equal Plan. Replica types are visited in declared order, indices
+ascending. The order of the questions is the precedence when several answers hold in the same pass: success of the deciding
+replicas, a failure that is final, suspension, the limits, progress.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from jobcommon.api import reasons
+from jobcommon.api.pod import PodView
+from jobcommon.api.replica import Replica
+from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobStatus
+from jobcommon.api.timestamp import format_time
+from jobcommon.framework import Framework, Job, Observed, Tallies
+from jobcommon.reconcile import cleanup, limits
+from jobcommon.reconcile.children import CORE, pod_manifest, replica_labels, service_manifests
+from jobcommon.reconcile.companions import tend_companions
+from jobcommon.reconcile.conditions import set_condition, tidy
+from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
+from jobcommon.reconcile.ledger import Ledger, keep_books, recorded_success, replica_statuses
+from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release
+from jobcommon.reconcile.slots import Slots, arrange, tally
+
+NOTHING = Plan(reason="nothing to do")
+
+
+def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
+    """What to do for `job`, given what was observed of its children at `now` (seconds since the epoch)."""
+    if job.managed_elsewhere:
+        return replace(NOTHING, reason=f"managed by {job.run_policy.managed_by}")
+    if job.deleting:
+        return Plan(tuple(cleanup.release_all(observed.pods)), reason="job is being deleted")
+    if job.status.finished:
+        return _finished(framework, job, observed, now)
+    return _Pass.start(framework, job, observed, now).decide()
+
+
+def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
+    """What to do for pods whose job is gone: let the garbage collector have them."""
+    return Plan(tuple(cleanup.release_all(pods)), reason="job is gone")
+
+
+def _finished(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
+    """Clean up, keep `active` true to the pods that are left, and delete the job when its time has come."""
+    actions = cleanup.clean_up_finished(job, observed)
+    actions += [a for a in tend_companions(framework, job, observed) if isinstance(a, Delete)]
+    expiry = limits.expiry(job, now)
+    if expiry is not None and expiry.passed:
+        owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished")
+        return Plan((*cleanup.release_all(observed.pods), owner), reason="time to live is over")
+    running: dict[str, int] = {}
+    for replica, pod in arrange(job, observed.pods).pods.items():
+        if pod.phase == "Running" and pod.deletion_time is None:
+            running[replica.type] = running.get(replica.type, 0) + 1
+    statuses = {
+        kind: status.model_copy(update={"active": running.get(kind) or None})
+        for kind, status in job.status.replica_statuses.items()
+    }
+    status = job.status.model_copy(update={"replica_statuses": statuses})
+    return Plan(
+        actions=tuple(actions),
+        status=_if_changed(job, status),
+        wake_at=expiry.at if expiry else None,
+        reason="job has finished",
+    )
+
+
+def _if_changed(job: Job, status: JobStatus) -> JobStatus | None:
+    """The status if it must be written. To forget pods that are gone is not worth a write of its own (rule R19)."""
+    changed = status.to_json()
+    same_memory = {**changed, "countedPods": list(job.status.counted_pods)}
+    if not job.status.counted_pods:
+        same_memory.pop("countedPods")
+    forgets_only = set(status.counted_pods) <= set(job.status.counted_pods)
+    return None if (same_memory if forgets_only else changed) == dict(job.raw_status) else status
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """One pass over a job that has not finished: what was read, and the books after it."""
+
+    framework: Framework
+    job: Job
+    observed: Observed
+    now: float
+    slots: Slots
+    ledger: Ledger
+    tallies: Tallies
+
+    @classmethod
+    def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> "_Pass":
+        slots = arrange(job, observed.pods)
+        ledger = keep_books(framework, job, slots)
+        return cls(framework, job, observed, now, slots, ledger, tally(job, slots, ledger.succeeded))
+
+    def decide(self) -> Plan:
+        job, now = self.job, self.now
+        if job.errors:
+            return self._fail(reasons.INVALID_SPEC, "; ".join(map(str, job.errors)))
+        refused = next((f"{name}: {r.message}" for name, r in self.observed.rejections.items() if r.code == 422), None)
+        if refused is not None:
+            return self._fail(reasons.INVALID_SPEC, f"the API server refuses {refused}")
+        outcome = self.framework.decide(job, self.tallies)
+        if outcome.succeeded:
+            return self._succeed()
+        final = [e for e in self.ledger.having(Verdict.PERMANENT) if not self.framework.tolerates_failure(job, e.replica)]
+        if final:
+            first = min(final, key=lambda e: e.ending.finished_at or float("inf"))
+            cause = first.ending.describe(first.replica, first.pod.node_name)
+            return self._fail(reasons.of_kind(job.kind, reasons.FAILED), f"{job.kind} {job.name} has failed because {cause}")
+        if job.suspended:
+            return self._suspend()
+        if limits.backoff_exceeded(job, self.ledger):
+            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, self._backoff_message())
+        due = limits.deadline(job, now)
+        if due is not None and due.passed and not job.status.has(ConditionType.SUSPENDED):
+            text = f"Job {job.name} has failed because it was active longer than specified deadline"
+            return self._fail(reasons.DEADLINE_EXCEEDED, f"{text} ({job.run_policy.active_deadline_seconds} s)")
+        return self._progress(outcome.running)
+
+    # -- the ends ---------------------------------------------------------------------------------------------------
+
+    def _succeed(self) -> Plan:
+        job = self.job
+        reason = reasons.of_kind(job.kind, reasons.SUCCEEDED)
+        message = f"{job.kind} {job.key} successfully completed."
+        return self._end(ConditionType.SUCCEEDED, reason, message, Event(NORMAL, reason, message))
+
+    def _fail(self, reason: str, message: str) -> Plan:
+        message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
+        event = Event(WARNING, reasons.of_kind(self.job.kind, reasons.FAILED), message)
+        return self._end(ConditionType.FAILED, reason, message, event)
+
+    def _end(self, kind: ConditionType, reason: str, message: str, event: Event) -> Plan:
+        """The final status alone: pods are deleted when it is on record, so that nothing is lost with them."""
+        status = self._status(self._created(), (kind, True, reason, message))
+        moment = format_time(self.now)
+        status = status.model_copy(
+            update={"completion_time": status.completion_time or moment, "start_time": status.start_time or moment}
+        )
+        return Plan(
+            status=_if_changed(self.job, status),
+            events=(*self._exits(), event),
+            wake_at=self._expiry_of(status),
+            reason=f"{kind}: {reason}",
+        )
+
+    def _expiry_of(self, status: JobStatus) -> float | None:
+        due = limits.expiry(replace(self.job, status=status), self.now)
+        return due.at if due else None
+
+    def _backoff_message(self) -> str:
+        limit = self.job.run_policy.backoff_limit
+        text = f"Job {self.job.name} has failed because it has reached the specified backoff limit"
+        causes = [e.ending.describe(e.replica, e.pod.node_name) for e in self.ledger.having(Verdict.RETRYABLE)]
+        for replica, pod in self.slots.pods.items():
+            run = None if is_over(pod) else last_failure_in_place(pod)
+            if run is not None:
+                causes.append(f"{replica}: exited with code {run.exit_code} ({run.reason or 'Error'})")
+        cause = f"; last: {causes[-1]}" if causes else ""
+        return f"{text}: {self.ledger.charged} failed runs, {limit} restarts allowed{cause}"
+
+    # -- suspension -------------------------------------------------------------------------------------------------
+
+    def _suspend(self) -> Plan:
+        job = self.job
+        reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
+        message = f"{job.kind} {job.name} is suspended."
+        status = self._status(self._created(), (ConditionType.SUSPENDED, True, reason, message), active=False)
+        newly = not job.status.has(ConditionType.SUSPENDED)
+        actions = [
+            *cleanup.stop_pods(self._recorded_or_running(), "job is suspended"),
+            *cleanup.delete_services(self.observed, "job is suspended"),
+            *(a for a in tend_companions(self.framework, job, self.observed) if isinstance(a, Delete)),
+        ]
+        events = (Event(NORMAL, reason, message),) if newly else ()
+        return Plan(tuple(actions), _if_changed(job, status), (*self._exits(), *events), reason="job is suspended")
+
+    def _recorded_or_running(self) -> list[PodView]:
+        """The pods that may be taken away: all but those whose end is only now being entered into the books."""
+        entered = {entry.pod.uid for entry in self.ledger.entries}
+        return [pod for pod in self.observed.pods if pod.uid not in entered]
+
+    # -- progress ---------------------------------------------------------------------------------------------------
+
+    def _progress(self, running: bool) -> Plan:
+        job = self.job
+        released, delays = self._retire_recorded()
+        surplus = [*cleanup.stop_pods(self.slots.surplus, "scaled down")]
+        creates = self._missing_services() + tend_companions(self.framework, job, self.observed) + self._missing_pods()
+        status, events = self._progress_status(running)
+        if status.start_time is None or job.status.has(ConditionType.SUSPENDED):
+            status = status.model_copy(update={"start_time": format_time(self.now)})
+        due = limits.deadline(replace(job, status=status), self.now)
+        wakes = [*delays, *([due.at] if due else [])]
+        return Plan(
+            actions=(*released, *surplus, *creates),
+            status=_if_changed(job, status),
+            events=(*self._exits(), *events, *self._troubles()),
+            wake_at=min(wakes, default=None),
+            reason="job is active",
+            # The first pods of a job need no second look: nothing can be done twice before anything was done.
+            confirm=job.status.start_time is not None and any(_creates_pod(a) for a in creates),
+        )
+
+    def _retire_recorded(self) -> tuple[list[Action], list[float]]:
+        """Take away the ended pods whose end is on record: keep those that succeeded, replace the others when due."""
+        counted = set(self.job.status.counted_pods)
+        on_record = recorded_success(self.job)
+        earlier = max(self.job.status.restarts or 0, 0) + max(self.job.status.disruptions or 0, 0)
+        actions: list[Action] = []
+        delays: list[float] = []
+        for replica, pod in self.slots.pods.items():
+            if not is_over(pod):
+                continue
+            if replica.index in on_record[replica.type]:
+                actions += cleanup.release([pod])
+            elif pod.uid in counted and not self.framework.tolerates_failure(self.job, replica):
+                due = limits.restart_due(pod, earlier, self.now)
+                if due.passed:
+                    actions += cleanup.stop_pods([pod], "to be replaced")
+                else:
+                    delays.append(due.at)
+            elif pod.uid in counted:
+                actions += cleanup.release([pod])
+        return actions, delays
+
+    def _missing_pods(self) -> list[Action]:
+        done = self.ledger.succeeded
+        vacant = [r for r in self.job.replicas if r not in self.slots.pods and r.index not in done[r.type]]
+        return [
+            Create(CORE, "pods", self.job.pod_name(replica), pod_manifest(self.framework, self.job, replica))
+            for replica in vacant
+            if self.framework.may_create(self.job, replica, self.tallies)
+        ]
+
+    def _missing_services(self) -> list[Action]:
+        there = {service.name for service in self.observed.services}
+        wanted = service_manifests(self.framework, self.job)
+        return [
+            Create(CORE, "services", manifest["metadata"]["name"], manifest)
+            for manifest in wanted
+            if manifest["metadata"]["name"] not in there
+        ]
+
+    def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
+        """The conditions of an active job, and the events of what became of it."""
+        job = self.job
+        steps: list[_Step] = [self._created()]
+        events: list[Event] = []
+        if job.status.has(ConditionType.SUSPENDED):
+            reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
+            steps.append((ConditionType.SUSPENDED, False, reason, message))
+            events.append(Event(NORMAL, reason, message))
+        lost = self.ledger.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
+        if lost:
+            reason = reasons.of_kind(job.kind, reasons.RESTARTING)
+            causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
+            more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+            message = f"{job.kind} {job.name} is restarting because {causes}{more}"[:MAX_MESSAGE]
+            steps.append((ConditionType.RESTARTING, True, reason, message))
+            events.append(Event(WARNING, reason, message))
+        elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
+            reason = reasons.of_kind(job.kind, reasons.RUNNING)
+            steps.append((ConditionType.RUNNING, True, reason, f"{job.kind} {job.key} is running."))
+        return self._status(*steps), events
+
+    def _whole(self) -> bool:
+        """Whether every slot runs or has succeeded."""
+        return all(t.active + t.succeeded >= t.wanted for t in self.tallies.values())
+
+    def _troubles(self) -> list[Event]:
+        """What keeps pods from running, each said once, and pods that claim to be ours but are not."""
+        found = [trouble(pod) for pod in self.slots.pods.values() if not is_over(pod)]
+        events = [Event(WARNING, reason, message, lasting=True) for reason, message in filter(None, found)]
+        events += [
+            Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
+            for p in self.slots.strangers
+        ]
+        return events
+
+    # -- the status -------------------------------------------------------------------------------------------------
+
+    def _created(self) -> "_Step":
+        reason = reasons.of_kind(self.job.kind, reasons.CREATED)
+        return ConditionType.CREATED, True, reason, f"{self.job.kind} {self.job.name} is created."
+
+    def _exits(self) -> list[Event]:
+        return [
+            Event(
+                NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {e.pod.namespace}.{e.pod.name} exited with code {e.ending.exit_code}"
+            )
+            for e in self.ledger.entries
+            if e.ending.exit_code is not None
+        ]
+
+    def _status(self, *steps: "_Step", active: bool = True) -> JobStatus:
+        """The status with the books of this pass and `steps` applied to the conditions in order."""
+        job = self.job
+        conditions = tidy(job.status.conditions)
+        for kind, holds, reason, message in steps:
+            conditions = set_condition(conditions, kind, holds, reason, message, self.now)
+        return job.status.model_copy(
+            update={
+                "conditions": list(conditions),
+                "replica_statuses": replica_statuses(
+                    job,
+                    self.ledger,
+                    active={kind: t.active if active else 0 for kind, t in self.tallies.items()},
+                    failed={kind: t.failed for kind, t in self.tallies.items()},
+                    selectors=self._selectors(),
+                ),
+                "restarts": self.ledger.recorded or None,
+                "disruptions": self.ledger.disruptions or None,
+                "failures": list(self.ledger.failures),
+                "counted_pods": list(self.ledger.counted_pods),
+            }
+        )
+
+    def _selectors(self) -> dict[str, str]:
+        """By type, the selector of its pods, which the scale subresource hands to autoscalers."""
+        selectors = {}
+        for kind in self.job.replica_specs:
+            pairs = replica_labels(self.framework, self.job, Replica(kind, 0))
+            kept = sorted((key, value) for key, value in pairs.items() if not key.endswith("replica-index"))
+            selectors[kind] = ",".join(f"{key}={value}" for key, value in kept)
+        return selectors
+
+
+_Step = tuple[ConditionType, bool, str, str]
+
+
+def _creates_pod(action: Action) -> bool:
+    return isinstance(action, Create) and action.plural == "pods"
+
+
+__all__ = ["NOTHING", "Release", "plan", "plan_for_orphans"]

@@ -1,0 +1,134 @@
+"""Reading a job: from the API's JSON to a `Job` with its defaults filled in and its errors found.
+
+Total: any JSON object gives a Job, never an exception (rule R14). Defaults live in memory only; what the user wrote is not
+rewritten.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from jobcommon.api.job import CleanPodPolicy, JobSpec, ReplicaSpec, RunPolicy
+from jobcommon.api.status import read_status
+from jobcommon.api.timestamp import parse_time
+from jobcommon.framework import FieldError, Framework, Job, ReplicaType
+from jobcommon.reconcile.validation import validate
+
+
+def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
+    """The job in `raw`: replica types in canonical spelling and declared order, defaults set, `errors` complete."""
+    metadata = _mapping(raw.get("metadata"))
+    version = str(raw.get("apiVersion", "")).rpartition("/")[2] or framework.storage_version
+    errors: list[FieldError] = []
+    raw_spec = raw.get("spec")
+    if not isinstance(raw_spec, Mapping):
+        errors.append(FieldError("spec", f"must be an object with {framework.replica_specs}"))
+    spec = dict(framework.upgrade(_mapping(raw_spec), version))
+    raw_replicas = spec.pop(framework.replica_specs, None)
+    replica_specs = _read_replica_specs(framework, raw_replicas, errors)
+    job = Job(
+        kind=framework.kind,
+        api_version=str(raw.get("apiVersion") or framework.api_version),
+        namespace=_text(metadata.get("namespace")),
+        name=_text(metadata.get("name")),
+        uid=_text(metadata.get("uid")),
+        resource_version=_text(metadata.get("resourceVersion")),
+        generation=metadata.get("generation") if isinstance(metadata.get("generation"), int) else 0,  # type: ignore[arg-type]
+        creation_time=parse_time(metadata.get("creationTimestamp")),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        labels=_mapping(metadata.get("labels")),
+        annotations=_mapping(metadata.get("annotations")),
+        spec=_with_defaults(_read_spec(framework, spec, errors)),
+        replica_specs=replica_specs,
+        status=read_status(raw.get("status")),
+        raw_status=_mapping(raw.get("status")),
+        options=framework.options,
+    )
+    return _with_errors(framework, job, errors)
+
+
+def _with_errors(framework: Framework, job: Job, errors: list[FieldError]) -> Job:
+    # Rules over the whole job need a job whose parts could be read.
+    found = errors or validate(framework, job)
+    return Job(**{**{name: getattr(job, name) for name in job.__dataclass_fields__}, "errors": tuple(found)})
+
+
+def _read_spec(framework: Framework, spec: dict[str, Any], errors: list[FieldError]) -> JobSpec:
+    try:
+        return framework.spec.model_validate(spec)
+    except ValidationError as error:
+        errors += _field_errors(error, "spec")
+    except RecursionError:
+        errors.append(FieldError("spec", "is nested too deeply"))
+    # Whatever else is wrong with it, a job that another controller manages is none of our business.
+    managed_by = _mapping(spec.get("runPolicy")).get("managedBy")
+    return JobSpec(run_policy=RunPolicy(managed_by=managed_by if isinstance(managed_by, str) else None))
+
+
+def _with_defaults(spec: JobSpec) -> JobSpec:
+    policy = spec.run_policy
+    if policy.clean_pod_policy not in (None, CleanPodPolicy.DEFAULT):
+        return spec
+    running = policy.model_copy(update={"clean_pod_policy": CleanPodPolicy.RUNNING})
+    return spec.model_copy(update={"run_policy": running})
+
+
+def _read_replica_specs(framework: Framework, raw: object, errors: list[FieldError]) -> dict[str, ReplicaSpec]:
+    path = f"spec.{framework.replica_specs}"
+    names = [kind.name for kind in framework.replica_types]
+    if not isinstance(raw, Mapping) or not raw:
+        errors.append(FieldError(path, f"Required value: name at least one replica type of {', '.join(names)}"))
+        return {}
+    canonical = {name.lower(): name for name in names}
+    found: dict[str, ReplicaSpec] = {}
+    for key, value in raw.items():
+        name = canonical.get(str(key).lower())
+        if name is None:
+            errors.append(FieldError(f"{path}[{key}]", f"Unsupported value: use one of {', '.join(names)}"))
+        elif name in found:
+            errors.append(FieldError(f"{path}[{key}]", f"Duplicate value: {name} is given twice in different spellings"))
+        elif (spec := _read_replica_spec(value, f"{path}[{key}]", errors)) is not None:
+            kind = next(kind for kind in framework.replica_types if kind.name == name)
+            found[name] = _with_replica_defaults(kind, spec)
+    return {name: found[name] for name in names if name in found}
+
+
+def _read_replica_spec(value: object, path: str, errors: list[FieldError]) -> ReplicaSpec | None:
+    if not isinstance(value, Mapping):
+        errors.append(FieldError(path, "Required value: a replica spec with a template"))
+        return None
+    try:
+        return ReplicaSpec.model_validate(dict(value))
+    except ValidationError as error:
+        errors += _field_errors(error, path)
+    except RecursionError:
+        errors.append(FieldError(path, "is nested too deeply"))
+    return None
+
+
+def _with_replica_defaults(kind: ReplicaType, spec: ReplicaSpec) -> ReplicaSpec:
+    return spec.model_copy(
+        update={
+            "replicas": kind.replicas if spec.replicas is None else spec.replicas,
+            "restart_policy": spec.restart_policy or kind.restart_policy,
+        }
+    )
+
+
+def _field_errors(error: ValidationError, path: str) -> list[FieldError]:
+    """pydantic's findings with paths and words that fit a manifest."""
+    found = []
+    for detail in error.errors(include_url=False, include_context=False):
+        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"])
+        message = detail["msg"].removeprefix("Value error, ")
+        found.append(FieldError(f"{path}{where}", "Required value" if detail["type"] == "missing" else message))
+    return found
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,165 @@
+"""How a pod ended and what follows from it: the table of exit codes and restart policies.
+
+A pod's end is judged by its main container; a sidecar's exit code decides nothing. Without any exit code (evicted, node
+lost, preempted) or when the pod was deleted while it ran, the end is a disruption: nobody's program failed. The reference
+used the number 0xbeef for "no exit code" and so took evictions for retryable by accident
+(reference: common/pod.go; our decision 11).
+"""
+
+import signal
+from dataclasses import dataclass
+from enum import StrEnum
+
+from jobcommon.api.job import RestartPolicy
+from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
+from jobcommon.api.replica import Replica
+
+FIRST_RETRYABLE_CODE = 128
+_IN_PLACE = (RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE)
+# What the kubelet and the controllers write into pod.status.reason when the platform, not the program, ended the pod.
+_PLATFORM_REASONS = frozenset({
+    "Evicted", "NodeLost", "NodeShutdown", "Shutdown", "Terminated", "Preempting", "Preempted", "NodeAffinity",
+    "UnexpectedAdmissionError", "OutOfcpu", "OutOfmemory", "OutOfpods", "TopologyAffinityError",
+})  # fmt: skip
+
+
+class Verdict(StrEnum):
+    """What an end means for the job."""
+
+    SUCCEEDED = "succeeded"
+    RETRYABLE = "retryable"
+    PERMANENT = "permanent"
+    DISRUPTED = "disrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of one pod. `deleted`: somebody asked for it while the pod ran."""
+
+    verdict: Verdict
+    reason: str
+    exit_code: int | None = None
+    message: str = ""
+    finished_at: float | None = None
+    deleted: bool = False
+
+    def describe(self, replica: Replica, node: str) -> str:
+        """One line: who, how, where, why."""
+        how = f"exited with code {self.exit_code} ({self.reason})" if self.exit_code is not None else self.reason
+        where = f" on node {node}" if node else ""
+        tail = " ".join(self.message.split())
+        return f"{replica}: {how}{where}" + (f": {tail}" if tail else "")
+
+
+def is_over(pod: PodView) -> bool:
+    """Whether none of the pod's processes can run any more.
+
+    A pod that is being deleted is over only when the kubelet has said so (a terminal phase), when it never reached a
+    node, or when its grace period was set to zero: by the kubelet's last word, by the pod garbage collector for a lost
+    node, or by a user with --force.
+    """
+    if pod.phase in ("Succeeded", "Failed"):
+        return True
+    return pod.deletion_time is not None and (not pod.scheduled or pod.deletion_grace_seconds == 0)
+
+
+def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Ending | None:
+    """How `pod` ended, or None while it has not."""
+    if not is_over(pod):
+        return None
+    run = _decisive_run(pod, main_container)
+    if pod.deletion_time is not None and not _ended_before_deletion(pod, run):
+        return Ending(Verdict.DISRUPTED, "Deleted", message=pod.message, finished_at=pod.deletion_time, deleted=True)
+    if pod.phase == "Succeeded" or (run is not None and run.exit_code == 0):
+        return Ending(Verdict.SUCCEEDED, "Completed", exit_code=0, finished_at=run.finished_at if run else None)
+    if pod.disruption is not None or pod.reason in _PLATFORM_REASONS or run is None or run.exit_code is None:
+        return _without_fault(pod, policy)
+    return Ending(
+        verdict=_verdict(run.exit_code, policy),
+        reason=decode(run),
+        exit_code=run.exit_code,
+        message=run.message or pod.message,
+        finished_at=run.finished_at,
+    )
+
+
+def decode(run: Terminated) -> str:
+    """The cause of a container's end in a word: the kubelet's (OOMKilled), or the signal's name, or Error."""
+    if run.reason not in ("", "Error", "Completed", "ContainerStatusUnknown"):
+        return run.reason
+    number = run.signal or (run.exit_code - FIRST_RETRYABLE_CODE if run.exit_code and run.exit_code > 128 else 0)
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return run.reason or "Error"
+
+
+def restarts_in_place(pod: PodView) -> int:
+    """How often the kubelet has restarted containers of this pod, init containers included."""
+    return sum(container.restart_count for container in (*pod.init_containers, *pod.containers))
+
+
+def failures_in_place(pod: PodView, policy: RestartPolicy) -> int:
+    """The failed runs in a pod that still lives: its restarts, and each container that waits for its next restart."""
+    return restarts_in_place(pod) + sum(_awaits_restart(c, policy) for c in (*pod.init_containers, *pod.containers))
+
+
+def last_failure_in_place(pod: PodView) -> Terminated | None:
+    """The latest failed run of a container in a pod that still lives."""
+    for container in (*pod.containers, *pod.init_containers):
+        run = container.state if isinstance(container.state, Terminated) else container.last
+        if run is not None and run.exit_code != 0:
+            return run
+    return None
+
+
+def trouble(pod: PodView) -> tuple[str, str] | None:
+    """Why a pod does not get on (reason, message): cannot be pulled, started or scheduled. None when nothing is wrong."""
+    for container in (*pod.containers, *pod.init_containers):
+        if isinstance(container.state, Waiting) and container.state.message:
+            return container.state.reason or "Waiting", f"Pod {pod.name}, container {container.name}: {container.state.message}"
+    if pod.unschedulable and not pod.scheduled:
+        return "Unschedulable", f"Pod {pod.name}: {pod.unschedulable}"
+    return None
+
+
+def _verdict(exit_code: int, policy: RestartPolicy) -> Verdict:
+    if policy in _IN_PLACE:
+        return Verdict.RETRYABLE
+    if policy == RestartPolicy.EXIT_CODE and exit_code >= FIRST_RETRYABLE_CODE:
+        return Verdict.RETRYABLE
+    return Verdict.PERMANENT
+
+
+def _without_fault(pod: PodView, policy: RestartPolicy) -> Ending:
+    verdict = Verdict.PERMANENT if policy == RestartPolicy.NEVER else Verdict.DISRUPTED
+    return Ending(verdict, pod.reason or pod.disruption or "Lost", message=pod.message)
+
+
+def _decisive_run(pod: PodView, main_container: str) -> Terminated | None:
+    """The run whose exit code counts: the main container's, or that of an init container which never let it start."""
+    main = next((c for c in pod.containers if c.name == main_container), None)
+    if main is not None and isinstance(main.state, Terminated):
+        return main.state
+    failed = (c.state for c in pod.init_containers if isinstance(c.state, Terminated) and c.state.exit_code != 0)
+    return next(failed, None)
+
+
+def _ended_before_deletion(pod: PodView, run: Terminated | None) -> bool:
+    """Whether the main container had already ended when the deletion was asked for.
+
+    The deletion timestamp lies the grace period after the request. With whole seconds on both sides, the same second
+    counts as "deleted while it ran": a replica run once more costs less than a success that was none.
+    """
+    if pod.deletion_time is None or run is None or run.finished_at is None:
+        return pod.deletion_time is None
+    return run.finished_at < pod.deletion_time - (pod.deletion_grace_seconds or 0)
+
+
+def _awaits_restart(container: ContainerView, policy: RestartPolicy) -> bool:
+    state = container.state
+    if isinstance(state, Waiting):
+        return state.reason == "CrashLoopBackOff"
+    if isinstance(state, Running) or state is None or policy not in _IN_PLACE:
+        return False
+    return policy == RestartPolicy.ALWAYS or state.exit_code != 0

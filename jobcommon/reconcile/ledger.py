@@ -1,0 +1,160 @@
+"""The ledger: ended pods entered into the status, each exactly once.
+
+Record, then act. What a decision destroys the evidence of is first counted in the status, keyed by pod UID; only when the
+API server has that status may the pod's finalizer be removed and the pod be deleted (rule R9). A pod is entered if its UID
+is not in `countedPods`; a success is entered as its index, which cannot be counted twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jobcommon.api.job import RestartPolicy
+from jobcommon.api.pod import PodView
+from jobcommon.api.replica import Replica, format_indexes, parse_indexes, replica_count
+from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, Failure, JobStatus, ReplicaStatus
+from jobcommon.api.timestamp import format_time
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile.ending import Ending, Verdict, ending_of, failures_in_place, restarts_in_place
+from jobcommon.reconcile.slots import Slots
+
+# More would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
+MAX_ENTRIES = 500
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An ended pod that is entered in this pass."""
+
+    replica: Replica
+    pod: PodView
+    ending: Ending
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The books of a job after this pass: totals that include `entries`, and what still runs on credit.
+
+    `succeeded` holds, by type, the indexes that have succeeded; `charged` are failures that count against backoffLimit,
+    with those of living pods (`in_place`).
+    """
+
+    entries: tuple[Entry, ...] = ()
+    succeeded: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    restarts: Mapping[str, int] = field(default_factory=dict)
+    disruptions: int = 0
+    in_place: int = 0
+    failures: tuple[Failure, ...] = ()
+    counted_pods: tuple[str, ...] = ()
+
+    @property
+    def recorded(self) -> int:
+        """The charged failures on record."""
+        return sum(self.restarts.values())
+
+    @property
+    def charged(self) -> int:
+        """All failures charged to backoffLimit so far."""
+        return self.recorded + self.in_place
+
+    def having(self, *verdicts: Verdict) -> tuple[Entry, ...]:
+        """The new entries with one of those verdicts."""
+        return tuple(entry for entry in self.entries if entry.ending.verdict in verdicts)
+
+
+def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
+    """Enter what has ended since the status was written."""
+    status = job.status
+    succeeded = _succeeded(job)
+    counted = set(status.counted_pods)
+    restarts = _recorded_restarts(job)
+    disruptions = max(status.disruptions or 0, 0)
+    entries: list[Entry] = []
+    in_place = 0
+    for replica, pod in slots.pods.items():
+        if replica.index in succeeded[replica.type] or pod.uid in counted:
+            continue
+        policy = job.replica_specs[replica.type].restart_policy or RestartPolicy.NEVER
+        ending = ending_of(pod, framework.container, policy)
+        if ending is None or len(entries) >= MAX_ENTRIES:
+            in_place += failures_in_place(pod, policy)
+            continue
+        entries.append(Entry(replica, pod, ending))
+        restarts[replica.type] += restarts_in_place(pod)
+        if ending.verdict == Verdict.SUCCEEDED:
+            succeeded[replica.type] |= {replica.index}
+        elif ending.verdict == Verdict.DISRUPTED:
+            # A pod deleted for a suspension was not disrupted: the user asked the whole job to stop.
+            disruptions += not (job.suspended and ending.deleted)
+        elif ending.verdict == Verdict.RETRYABLE:
+            restarts[replica.type] += 1
+    return Ledger(
+        entries=tuple(entries),
+        succeeded={kind: frozenset(indexes) for kind, indexes in succeeded.items()},
+        restarts=restarts,
+        disruptions=disruptions,
+        in_place=in_place,
+        failures=_story(status, entries),
+        counted_pods=_counted(status, slots, entries),
+    )
+
+
+def recorded_success(job: Job) -> Mapping[str, frozenset[int]]:
+    """By type, the indexes that the written status has as succeeded."""
+    return {kind: frozenset(indexes) for kind, indexes in _succeeded(job).items()}
+
+
+def replica_statuses(
+    job: Job, ledger: Ledger, active: Mapping[str, int], failed: Mapping[str, int], selectors: Mapping[str, str]
+) -> dict[str, ReplicaStatus]:
+    """The counts per type as they are written; zero fields are left out, as in the reference."""
+    return {
+        kind: ReplicaStatus(
+            active=active.get(kind) or None,
+            succeeded=len(ledger.succeeded[kind]) or None,
+            failed=failed.get(kind) or None,
+            selector=selectors.get(kind),
+            succeeded_indexes=format_indexes(ledger.succeeded[kind]),
+            restarts=ledger.restarts.get(kind) or None,
+        )
+        for kind in job.replica_specs
+    }
+
+
+def failure_of(replica: Replica, pod: PodView, ending: Ending) -> Failure:
+    """One failure as it is kept in the status."""
+    return Failure(
+        replica=str(replica),
+        pod=pod.name,
+        node=pod.node_name or None,
+        reason=ending.reason,
+        exit_code=ending.exit_code,
+        message=ending.message[-MAX_MESSAGE:] or None,
+        time=format_time(ending.finished_at) if ending.finished_at is not None else None,
+    )
+
+
+def _succeeded(job: Job) -> dict[str, frozenset[int]]:
+    statuses = job.status.replica_statuses
+    return {
+        kind: parse_indexes(statuses[kind].succeeded_indexes if kind in statuses else None, replica_count(spec))
+        for kind, spec in job.replica_specs.items()
+    }
+
+
+def _recorded_restarts(job: Job) -> dict[str, int]:
+    statuses = job.status.replica_statuses
+    return {kind: max((statuses[kind].restarts or 0) if kind in statuses else 0, 0) for kind in job.replica_specs}
+
+
+def _story(status: JobStatus, entries: list[Entry]) -> tuple[Failure, ...]:
+    """The first failures, in the order in which they happened; a deletion somebody asked for is none."""
+    faults = [e for e in entries if e.ending.verdict != Verdict.SUCCEEDED and not e.ending.deleted]
+    faults.sort(key=lambda e: (e.ending.finished_at or float("inf"), e.pod.name))
+    return (*status.failures, *(failure_of(e.replica, e.pod, e.ending) for e in faults))[:MAX_FAILURES]
+
+
+def _counted(status: JobStatus, slots: Slots, entries: list[Entry]) -> tuple[str, ...]:
+    """The UIDs to remember: those of pods that may still be seen. Successes are remembered by their index."""
+    still_there = {pod.uid for pod in slots.pods.values()} | {pod.uid for pod in slots.surplus}
+    new = [e.pod.uid for e in entries if e.ending.verdict != Verdict.SUCCEEDED]
+    return (*(uid for uid in status.counted_pods if uid in still_there), *new)

@@ -1,0 +1,62 @@
+"""The limits of a run: backoffLimit, activeDeadlineSeconds, ttlSecondsAfterFinished, and the pace of restarts."""
+
+from dataclasses import dataclass
+
+from jobcommon.api.job import MAX_SECONDS
+from jobcommon.api.pod import PodView
+from jobcommon.api.timestamp import parse_time
+from jobcommon.framework import Job
+from jobcommon.reconcile.ledger import Ledger
+
+# A restart that comes right away is the rule; what keeps failing at once is slowed down, so that a program which cannot
+# start does not load the API server. Same shape as the kubelet's CrashLoopBackOff, with a lower cap.
+FIRST_DELAY = 1.0
+MAX_DELAY = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A point in time: passed or still to come."""
+
+    at: float
+    now: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is time."""
+        return self.now >= self.at
+
+
+def backoff_exceeded(job: Job, ledger: Ledger) -> bool:
+    """Whether more runs have failed than backoffLimit allows: limit + 1 runs in all, whatever restarted them."""
+    limit = job.run_policy.backoff_limit
+    return limit is not None and ledger.charged > limit
+
+
+def deadline(job: Job, now: float) -> Due | None:
+    """When the job has been active for activeDeadlineSeconds; the clock starts at startTime, anew after a suspension."""
+    seconds, start = job.run_policy.active_deadline_seconds, parse_time(job.status.start_time)
+    if seconds is None or start is None:
+        return None
+    return Due(start + min(seconds, MAX_SECONDS), now)
+
+
+def expiry(job: Job, now: float) -> Due | None:
+    """When a finished job is deleted. Counted from completionTime, so it survives a restart of the operator."""
+    seconds, end = job.run_policy.ttl_seconds_after_finished, parse_time(job.status.completion_time)
+    if seconds is None or end is None:
+        return None
+    return Due(end + seconds, now)
+
+
+def restart_due(pod: PodView, earlier: int, now: float) -> Due:
+    """When the slot of an ended pod may be filled again, after `earlier` restarts of this job.
+
+    The first restart is immediate. Later ones keep starts apart: a pod that ran for longer than the delay is replaced at
+    once, too.
+    """
+    if earlier <= 1 or pod.deletion_time is not None:
+        return Due(now, now)
+    delay = min(FIRST_DELAY * 2.0 ** min(earlier - 2, 10), MAX_DELAY)
+    started = pod.start_time if pod.start_time is not None else pod.creation_time
+    return Due((started if started is not None else now) + delay, now)

@@ -1,0 +1,111 @@
+"""The decision as a value: what to do for one job, what its status becomes, what to say, and when to look again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobcommon.api.status import JobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create an object of the job. `manifest` is complete, with its owner reference."""
+
+    api_version: str
+    plural: str
+    name: str
+    manifest: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"create {self.plural}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Replace a companion object; the manifest carries the uid and resourceVersion it was decided on."""
+
+    api_version: str
+    plural: str
+    name: str
+    manifest: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"update {self.plural}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete one incarnation of an object (rule R1: the UID is a precondition).
+
+    With `resource_version`, only if nothing about it has changed: the decision depended on its state.
+    """
+
+    api_version: str
+    plural: str
+    name: str
+    uid: str
+    why: str
+    resource_version: str | None = None
+
+    def __str__(self) -> str:
+        return f"delete {self.plural}/{self.name} ({self.why})"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Take our finalizer off a pod whose end is on record. `finalizers` is the list the decision was made on."""
+
+    name: str
+    uid: str
+    finalizers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"release pods/{self.name}"
+
+
+Action = Create | Update | Delete | Release
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event on the job. A `lasting` one describes a state rather than a transition and is said once per process."""
+
+    type: str
+    reason: str
+    message: str
+    lasting: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.reason}: {self.message}"
+
+
+NORMAL = "Normal"
+WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do for one job now.
+
+    The shell carries it out in this order: expectations, `actions`, then the one write of `status` (None: nothing
+    changed), then `events`; and comes back at `wake_at` (seconds since the epoch) if nothing else brings it back before.
+    With `confirm`, a live read must show the job unchanged before anything is created (rule R7).
+    """
+
+    actions: tuple[Action, ...] = ()
+    status: JobStatus | None = None
+    events: tuple[Event, ...] = ()
+    wake_at: float | None = None
+    reason: str = ""
+    confirm: bool = False
+
+    def describe(self) -> str:
+        """The plan in words, a line each, for people and for golden tests."""
+        lines = [f"reason: {self.reason}"]
+        lines += [f"action: {action}" for action in self.actions]
+        if self.status is not None:
+            lines += [f"status: {c.type}={c.status} {c.reason}: {c.message}" for c in self.status.conditions]
+        lines += [f"event: {event}" for event in self.events]
+        if self.wake_at is not None:
+            lines.append(f"wake at: {self.wake_at:.0f}")
+        return "\n".join(lines)

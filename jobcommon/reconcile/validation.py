@@ -1,0 +1,113 @@
+"""The rules over a whole job that its models cannot see. Most stand in the CRD as well; here they catch what slips through."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobcommon.api.job import MAX_REPLICAS, ReplicaSpec
+from jobcommon.api.replica import Replica, pod_name, replica_count
+from jobcommon.framework import FieldError, Framework, Job, ReplicaType
+from jobcommon.reconcile.template import template_for
+
+MAX_NAME = 63
+MANAGERS = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def validate(framework: Framework, job: Job) -> list[FieldError]:
+    """What is wrong with the job, in the order of its fields; empty when nothing is."""
+    if job.managed_elsewhere:
+        return []
+    errors = [*_name_errors(job), *_run_policy_errors(job)]
+    for kind in framework.replica_types:
+        path = f"spec.{framework.replica_specs}[{kind.name}]"
+        spec = job.replica_specs.get(kind.name)
+        if spec is not None:
+            errors += _replica_errors(framework, kind, spec, path)
+        elif kind.required:
+            errors.append(FieldError(path, f"Required value: a {job.kind} needs a {kind.name}"))
+    if job.total_replicas > MAX_REPLICAS:
+        errors.append(FieldError(f"spec.{framework.replica_specs}", f"must not have more than {MAX_REPLICAS} replicas in all"))
+    return errors or list(framework.validate(job))
+
+
+def _name_errors(job: Job) -> Iterator[FieldError]:
+    if len(job.name) > MAX_NAME or not _DNS_1035.fullmatch(job.name):
+        yield FieldError(
+            "metadata.name",
+            f'Invalid value: "{job.name[:80]}": use up to {MAX_NAME} lower case letters, digits and "-", a letter first',
+        )
+        return
+    last = [Replica(kind, max(replica_count(spec) - 1, 0)) for kind, spec in job.replica_specs.items()]
+    longest = max((pod_name(job.name, replica) for replica in last), key=len, default=job.name)
+    if len(longest) > MAX_NAME:
+        allowed = len(job.name) - (len(longest) - MAX_NAME)
+        yield FieldError(
+            "metadata.name",
+            f'Invalid value: "{job.name}": the pod {longest} would have {len(longest)} characters, '
+            f"{MAX_NAME} are allowed; use a name of at most {allowed} characters",
+        )
+
+
+def _run_policy_errors(job: Job) -> Iterator[FieldError]:
+    policy = job.run_policy
+    if policy.managed_by is not None and policy.managed_by not in MANAGERS:
+        yield FieldError("spec.runPolicy.managedBy", f"Unsupported value: use one of {', '.join(MANAGERS)}")
+    gang = policy.scheduling_policy
+    if gang is not None and gang.min_available is not None and gang.min_available < 1:
+        yield FieldError("spec.runPolicy.schedulingPolicy.minAvailable", "must be at least 1")
+
+
+def _replica_errors(framework: Framework, kind: ReplicaType, spec: ReplicaSpec, path: str) -> Iterator[FieldError]:
+    count = replica_count(spec)
+    if kind.max_replicas is not None and count > kind.max_replicas:
+        wanted = f"be {kind.max_replicas}" if kind.min_replicas == kind.max_replicas else f"be at most {kind.max_replicas}"
+        yield FieldError(f"{path}.replicas", f"Forbidden: must {wanted}")
+    elif count < kind.min_replicas:
+        exact = kind.min_replicas == kind.max_replicas
+        yield FieldError(f"{path}.replicas", f"Forbidden: must be {'' if exact else 'at least '}{kind.min_replicas}")
+    if spec.restart_policy is not None and spec.restart_policy not in kind.restart_policies:
+        allowed = ", ".join(kind.restart_policies)
+        yield FieldError(f"{path}.restartPolicy", f'Unsupported value: "{spec.restart_policy}": use one of {allowed}')
+    yield from _template_errors(framework, spec.template, f"{path}.template")
+    for position, override in enumerate(spec.overrides):
+        where = f"{path}.overrides[{position}]"
+        beyond = [index for index in override.indices if index >= count]
+        if beyond:
+            yield FieldError(f"{where}.indices", f"{beyond[0]} is no replica: there are {count}, counted from 0")
+            continue
+        yield from _template_errors(framework, template_for(spec, override.indices[0]), f"{where}.template")
+
+
+def _template_errors(framework: Framework, template: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    where = f"{path}.spec.containers"
+    metadata, pod_spec = template.get("metadata"), template.get("spec")
+    if metadata is not None and not _is_metadata(metadata):
+        yield FieldError(f"{path}.metadata", "must be an object; its labels and annotations are maps of text to text")
+    containers = pod_spec.get("containers") if isinstance(pod_spec, Mapping) else None
+    if not isinstance(containers, list) or not containers:
+        yield FieldError(where, "Required value: at least one container")
+        return
+    for position, container in enumerate(containers):
+        if not isinstance(container, Mapping):
+            yield FieldError(f"{where}[{position}]", "must be an object with name and image")
+            return
+        if not isinstance(container.get("image"), str) or not container["image"]:
+            yield FieldError(f"{where}[{position}].image", "Required value")
+        if not _are_objects(container.get("env")) or not _are_objects(container.get("ports")):
+            yield FieldError(f"{where}[{position}]", "env and ports must be lists of objects")
+    if not any(container.get("name") == framework.container for container in containers):
+        yield FieldError(where, f'Required value: one container must be named "{framework.container}"')
+
+
+def _are_objects(value: object) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value))
+
+
+def _is_metadata(value: object) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    maps = (value.get("labels"), value.get("annotations"))
+    return all(
+        m is None or (isinstance(m, Mapping) and all(isinstance(v, str) for pair in m.items() for v in pair)) for m in maps
+    )
