@@ -221,7 +221,7 @@ class Reflector(Generic[T]):
             self.relist()
 
     def relist(self) -> None:
-        """Give up the watch for a quorum list, because it is known to be behind. No effect while a list is under way."""
+        """Give up the watch for a quorum list: it is known to be behind. No effect while a list is under way."""
         if self._phase is not _Phase.WATCH:
             return
         self._quorum = True
