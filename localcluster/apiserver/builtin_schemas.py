@@ -1,7 +1,7 @@
 """The schemas of the built-in kinds, and walking a schema that is either built in or a CRD's.
 
-A schema node is a plain OpenAPI dict. Built-in nodes point to each other by `$ref`; a CRD's schema has no references except
-the ones put there by `crd_root` for the parts that every object shares.
+A schema node is a plain OpenAPI dict. Built-in nodes point to each other by `$ref`; a CRD's schema has no references
+except the ones put there by `crd_root` for the parts that every object shares.
 """
 
 import gzip

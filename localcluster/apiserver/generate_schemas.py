@@ -1,9 +1,10 @@
 """Writes `builtin_schemas.json.gz`: the definitions of the built-in kinds, derived from kubernetes-validate.
 
 That package (a build and test dependency, 108 MB) carries Kubernetes' published definitions with two changes made for
-validators: every optional type is `[type, "null"]` and `apiVersion`/`kind` are enums. Both are undone here, so that what is
-committed is the published form with its `x-kubernetes-*` keys, which the server's own documents, strategic merge and
-server-side apply need. Run as `python -m localcluster.apiserver.generate_schemas`; the output is the same every time.
+validators: every optional type is `[type, "null"]` and `apiVersion`/`kind` are enums. Both are undone here, so that
+what is committed is the published form with its `x-kubernetes-*` keys, which the server's own documents, strategic
+merge and server-side apply need. Run as `python -m localcluster.apiserver.generate_schemas`; the output is the same
+every time.
 """
 
 import gzip

@@ -36,9 +36,7 @@ def _without_directives(value: Any) -> Any:
     if isinstance(value, dict):
         if value.get(DIRECTIVE) == "delete":
             return {}
-        return {
-            key: _without_directives(item) for key, item in value.items() if item is not None and not _is_directive(key)
-        }
+        return {key: _without_directives(item) for key, item in value.items() if item is not None and not _is_directive(key)}
     if isinstance(value, list):
         kept = (item for item in value if not (isinstance(item, dict) and DIRECTIVE in item))
         return [_without_directives(item) for item in kept]
@@ -88,6 +86,8 @@ def _merge_field(node: Json, result: Json, patch: Json, field: str, path: str) -
         return
     below = child(node, field)
     if isinstance(result[field], dict):
+        if not isinstance(value, dict):
+            return  # list directives on a map say nothing
         replaced = "replace" in _strategies(below, node, field)
         result[field] = _without_directives(value) if replaced else _merge_map(below, result[field], value, path)
         return

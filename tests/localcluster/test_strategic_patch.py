@@ -65,7 +65,12 @@ CASES = {
         {"metadata": {"labels": {"$patch": "replace", "b": "2"}}},
         {"metadata": {"labels": {"b": "2"}}},
     ),
-    "delete a map": (POD, {"metadata": {"labels": {"a": "1"}}}, {"metadata": {"labels": {"$patch": "delete"}}}, {"metadata": {"labels": {}}}),
+    "delete a map": (
+        POD,
+        {"metadata": {"labels": {"a": "1"}}},
+        {"metadata": {"labels": {"$patch": "delete"}}},
+        {"metadata": {"labels": {}}},
+    ),
     "explicit merge": (
         POD,
         {"metadata": {"labels": {"a": "1"}}},
