@@ -1,0 +1,313 @@
+"""The job controller of one framework, without I/O: a driver feeds it and carries out what it says.
+
+The driver (asyncio in production, a seeded loop in the simulator) does four things::
+
+    batch  = controller.informers["pods"].line(data, now)      # what the API server says
+    controller.take("pods", batch)                             # -> keys in the queue
+    work   = controller.begin(moment)                          # -> a plan for the next key, expectations raised
+    after  = controller.finish(work, result, moment)           # -> events to emit, counts for metrics
+
+A key is never in two hands. An exception in a framework's function costs its own job a back-off and nobody else anything
+(rule R14).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobcommon.api import labels, reasons
+from jobcommon.api.pod import PodView, pod_view
+from jobcommon.api.view import ObjectView, object_view
+from jobcommon.barrier import Barrier
+from jobcommon.cache.informer import Batch, Informer
+from jobcommon.cache.lister import Lister, owned_indexes
+from jobcommon.cache.reflector import Reflector
+from jobcommon.cache.store import Change, ChangeKind, Store
+from jobcommon.expectations import Expectations
+from jobcommon.framework import Framework, Observed, Rejection
+from jobcommon.reconcile import plan as decide
+from jobcommon.reconcile import plan_for_orphans, read_job
+from jobcommon.reconcile.plan import WARNING, Create, Delete, Event, Plan, Release
+from jobcommon.report import Report, report
+from jobcommon.result import Effect, Outcome, Result, Work
+from jobcommon.workqueue import WorkQueue
+
+JobKey = tuple[str, str]
+PODS = "pods"
+SERVICES = "services"
+BY_OWNER_NAME = "owner-name"
+
+# The platform said no (quota, RBAC, a webhook): it is asked again with these pauses, and the job does not fail (rule R16).
+REFUSAL_DELAY = 10.0
+MAX_REFUSAL_DELAY = 600.0
+# These answers do not change until the spec does.
+_FINAL_CODES = (400, 413, 422)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Now, on both clocks: `monotonic` seconds for delays, `wall` seconds since the epoch for what is written down."""
+
+    monotonic: float
+    wall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind of object the controller caches: group and version, plural, and the labels that select ours."""
+
+    api_version: str
+    plural: str
+    selector: str = ""
+
+    def path(self, namespace: str | None) -> str:
+        """The collection's path, over all namespaces without one."""
+        root = "/api/v1" if self.api_version == "v1" else f"/apis/{self.api_version}"
+        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+
+
+@dataclass
+class _Memory:
+    """What the controller remembers of one job, by UID. None of it is needed to be right; it is gone with the process."""
+
+    generation: int = 0
+    rejections: dict[str, Rejection] = field(default_factory=dict)
+    refusals: int = 0
+    said: set[tuple[str, str]] = field(default_factory=set)
+
+
+@dataclass
+class JobController:
+    """Caches, queue and memory of one framework's jobs, in one `namespace` or in all (None).
+
+    `random` gives floats in [0, 1).
+    """
+
+    framework: Framework
+    random: Callable[[], float]
+    namespace: str | None = None
+
+    def __post_init__(self) -> None:
+        self.queue: WorkQueue[JobKey] = WorkQueue(self.random)
+        self.expectations = Expectations()
+        self.barrier = Barrier()
+        self.resources = self._resources()
+        self._jobs: Store[ObjectView] = Store()
+        self._pods: Store[PodView] = Store(owned_indexes() | {BY_OWNER_NAME: _owner_name})
+        self._others = {name: Store[ObjectView](owned_indexes()) for name in self.resources if name not in (self.jobs, PODS)}
+        self._pod_lister: Lister[PodView] = Lister(self._pods)
+        self._memory: dict[str, _Memory] = {}
+        self.informers: dict[str, Informer[Any]] = {name: self._informer(name) for name in self.resources}
+
+    @property
+    def jobs(self) -> str:
+        """The name of the jobs' own resource."""
+        return self.framework.plural
+
+    @property
+    def synced(self) -> bool:
+        """Whether every cache has had its first complete list. Before that `begin` gives nothing."""
+        return all(informer.synced for informer in self.informers.values())
+
+    # -- what the API server says --------------------------------------------------------------------------------------
+
+    def take(self, resource: str, batch: Batch[Any]) -> None:
+        """Take in what an informer's input brought."""
+        for change in batch.changes:
+            if resource == self.jobs:
+                self._job_changed(change)
+            else:
+                self._child_changed(resource, change)
+        if batch.relisted is not None and batch.relisted.quorum:
+            lost = self.barrier.reset(resource, batch.relisted.resource_version, batch.relisted.requested_at)
+            for job in self._jobs.all() if lost else ():
+                if job.uid in lost:
+                    self.queue.add((job.namespace, job.name))
+
+    def _job_changed(self, change: Change[ObjectView]) -> None:
+        if change.new is not None:
+            self.queue.add((change.new.namespace, change.new.name))
+        if change.kind is ChangeKind.DELETED and change.old is not None:
+            self._forget(change.old.uid)
+            self.queue.add((change.old.namespace, change.old.name))
+
+    def _child_changed(self, resource: str, change: Change[Any]) -> None:
+        """Lower expectations and queue the owner, the one before the change as well as the one after it."""
+        new, old = change.new, change.old
+        if new is not None and new.owner is not None and change.kind is ChangeKind.ADDED:
+            self.expectations.observe_created(new.owner.uid, resource, new.name)
+        gone = change.kind is ChangeKind.DELETED or (new is not None and new.deletion_time is not None)
+        if gone and old is not None and old.owner is not None:
+            self.expectations.observe_deleted(old.owner.uid, old.uid)
+        if gone and new is not None and new.owner is not None:
+            self.expectations.observe_deleted(new.owner.uid, new.uid)
+        for child in (old, new):
+            if child is not None and child.owner is not None and child.owner.kind == self.framework.kind:
+                self.queue.add((child.namespace, child.owner.name))
+
+    # -- a plan for the next key ------------------------------------------------------------------------------------------
+
+    def begin(self, moment: Moment) -> Work | None:
+        """The next key's plan, its expectations raised; None when no key is ready or the one that is must wait.
+
+        Every Work must be given back with `finish`.
+        """
+        if not self.synced:
+            return None
+        while (key := self.queue.get(moment.monotonic)) is not None:
+            work = self._work(key, moment)
+            if work is not None:
+                return work
+            self.queue.done(key)
+        return None
+
+    def _work(self, key: JobKey, moment: Moment) -> Work | None:
+        namespace, name = key
+        cached = self._jobs.get(namespace, name)
+        orphans = [
+            pod
+            for pod in self._pods.indexed(BY_OWNER_NAME, (namespace, name))
+            if pod.owner is not None and (cached is None or pod.owner.uid != cached.uid)
+        ]
+        if orphans and orphans[0].owner is not None:
+            releases = plan_for_orphans(pod for pod in orphans if pod.owner == orphans[0].owner)
+            if releases.actions:
+                if cached is not None:
+                    self.queue.add(key)
+                return Work(namespace, name, orphans[0].owner.uid, releases, orphans_of=orphans[0].owner.uid)
+        if cached is None:
+            self.queue.forget(key)
+            return None
+        if self._must_wait(key, cached.uid, moment):
+            return None
+        return self._plan(cached, moment)
+
+    def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
+        """Whether our own writes are not in the caches yet. Asked before anything is read from them (rule R5)."""
+        self.expectations.lapsed(uid, moment.monotonic)
+        expiry = self.expectations.next_expiry(uid)
+        if expiry is not None:
+            self.queue.add_at(key, expiry)
+            return True
+        versions = {name: informer.store.resource_version for name, informer in self.informers.items()}
+        if not self.barrier.behind(uid, versions):
+            return False
+        for resource in self.barrier.stalled(uid, versions, moment.monotonic):
+            self.informers[resource].relist()
+        self.queue.add_rate_limited(key, moment.monotonic)
+        return True
+
+    def _plan(self, cached: ObjectView, moment: Moment) -> Work:
+        memory = self._memory.setdefault(cached.uid, _Memory())
+        try:
+            raw = cached.raw
+            job = read_job(self.framework, raw)
+            if job.generation != memory.generation:
+                memory.generation, memory.rejections, memory.refusals = job.generation, {}, 0
+            plan = decide(self.framework, job, self._observe(cached.uid, memory), moment.wall)
+        except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
+            event = Event(WARNING, reasons.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1024], lasting=True)
+            return Work(cached.namespace, cached.name, cached.uid, Plan(events=(event,), reason=reasons.INTERNAL_ERROR))
+        for action in plan.actions:
+            if isinstance(action, Create):
+                self.expectations.expect_creation(cached.uid, action.plural, action.name, moment.monotonic)
+            elif isinstance(action, Delete) and action.plural != self.jobs:
+                self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
+        return Work(cached.namespace, cached.name, cached.uid, plan, job, raw)
+
+    def _observe(self, uid: str, memory: _Memory) -> Observed:
+        companions = {
+            (kind, view.name): view
+            for api_version, kind, plural in self.framework.companion_kinds
+            for view in self._others[plural].indexed("owner", uid)
+            if api_version
+        }
+        return Observed(
+            pods=tuple(self._pod_lister.owned_by(uid)),
+            services=tuple(self._others[SERVICES].indexed("owner", uid)),
+            companions=companions,
+            rejections=dict(memory.rejections),
+        )
+
+    # -- what became of it ---------------------------------------------------------------------------------------------------
+
+    def finish(self, work: Work, result: Result, moment: Moment) -> Report:
+        """Take note of what was written, see to it that the key comes back when it must, and say what to tell the world."""
+        key = (work.namespace, work.name)
+        self._settle(work, result, moment)
+        self._requeue(key, work, result, moment)
+        self.queue.done(key)
+        if work.job is not None and self._jobs.get(*key) is None:
+            self._forget(work.uid)
+        said = self._memory[work.uid].said if work.uid in self._memory else set()
+        return report(self.framework, work, result, said)
+
+    def _settle(self, work: Work, result: Result, moment: Moment) -> None:
+        tried = {id(outcome.action) for outcome in result.outcomes}
+        skipped = [Outcome(a, Effect.SKIPPED) for a in work.plan.actions if id(a) not in tried]
+        for outcome in (*result.outcomes, *skipped):
+            action, wrote = outcome.action, outcome.effect in (Effect.APPLIED, Effect.EXISTED)
+            if isinstance(action, Create):
+                # From here on the barrier covers it; the expectation covered the time until now.
+                self.expectations.creation_failed(work.uid, action.plural, action.name)
+            elif isinstance(action, Delete) and not wrote:
+                self.expectations.deletion_failed(work.uid, action.uid)
+            if wrote and outcome.resource_version and not isinstance(action, Delete):
+                plural = PODS if isinstance(action, Release) else action.plural
+                self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
+        if result.status_version is not None:
+            self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
+
+    def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
+        refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.TAKEN)]
+        memory = self._memory.setdefault(work.uid, _Memory()) if work.job is not None else _Memory()
+        for outcome in refused:
+            code = getattr(outcome.error, "code", 0)
+            too_large = "too large" in str(outcome.error)
+            if isinstance(outcome.action, Create) and (code in _FINAL_CODES or too_large):
+                error = Rejection(422, getattr(outcome.error, "reason", ""), getattr(outcome.error, "message", ""))
+                memory.rejections[outcome.action.name] = error
+        if any(isinstance(o.action, Create) and getattr(o.error, "code", 0) in (403, 409) for o in refused):
+            delay = min(REFUSAL_DELAY * 2.0 ** min(memory.refusals, 10), MAX_REFUSAL_DELAY)
+            memory.refusals += 1
+            self.queue.add_after(key, delay, moment.monotonic)
+        elif refused or result.status_error is not None or result.stale or work.plan.reason == reasons.INTERNAL_ERROR:
+            self.queue.add_rate_limited(key, moment.monotonic)
+        else:
+            memory.refusals = 0
+            self.queue.forget(key)
+        if work.plan.wake_at is not None:
+            self.queue.add_after(key, max(work.plan.wake_at - moment.wall, 0.0) + 0.001, moment.monotonic)
+
+    def _forget(self, uid: str) -> None:
+        self.expectations.forget(uid)
+        self.barrier.forget(uid)
+        self._memory.pop(uid, None)
+
+    # -- construction ------------------------------------------------------------------------------------------------------
+
+    def _resources(self) -> Mapping[str, Resource]:
+        ours = f"{labels.OPERATOR_NAME}={self.framework.operator_name}"
+        found = {
+            self.jobs: Resource(self.framework.api_version, self.jobs),
+            PODS: Resource("v1", PODS, ours),
+            SERVICES: Resource("v1", SERVICES, ours),
+        }
+        for api_version, _, plural in self.framework.companion_kinds:
+            found[plural] = Resource(api_version, plural)
+        return found
+
+    def _informer(self, name: str) -> Informer[Any]:
+        resource = self.resources[name]
+        query = (("labelSelector", resource.selector),) if resource.selector else ()
+        decode: Callable[[bytes], Any] = pod_view if name == PODS else object_view
+        stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
+        path = resource.path(self.namespace)
+        return Informer(Reflector(path, decode, self.random, query=query), stores[name])
+
+
+def _owner_name(pod: PodView) -> tuple[tuple[str, str], ...]:
+    return ((pod.namespace, pod.owner.name),) if pod.owner else ()
+
+
+__all__ = ["JobController", "Moment", "Resource"]

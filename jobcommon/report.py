@@ -1,0 +1,105 @@
+"""What a reconcile has to tell the world: events on the job, and counts for metrics.
+
+Both come after the writes, and from what the writes really did: a transition is announced and counted once its status is
+on record, so that a conflict or a restart counts nothing twice.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jobcommon.api import reasons
+from jobcommon.api.status import ConditionType
+from jobcommon.framework import Framework
+from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event
+from jobcommon.result import Effect, Outcome, Result, Work
+
+# A job of thousands of replicas gets a handful of events about them, not thousands.
+MAX_SINGLE_EVENTS = 12
+
+JOBS_CREATED = "jobs_created"
+JOBS_DELETED = "jobs_deleted"
+JOBS_SUCCESSFUL = "jobs_successful"
+JOBS_FAILED = "jobs_failed"
+JOBS_RESTARTED = "jobs_restarted"
+PODS_CREATED = "created_pods"
+PODS_DELETED = "deleted_pods"
+PODS_FAILED = "failed_pods"
+SERVICES_CREATED = "succeeded_service_creation"
+SERVICES_FAILED = "failed_service_creation"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Events to emit on the job, in order, and by how much each counter grows."""
+
+    events: tuple[Event, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def report(framework: Framework, work: Work, result: Result, said: set[tuple[str, str]]) -> Report:
+    """The report on `result`. `said` remembers the lasting events already emitted for this job; it is extended."""
+    planned = () if result.stale or (work.plan.status is not None and result.status_version is None) else work.plan.events
+    fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in said)]
+    writes = [event for event in _write_events(framework, result.outcomes) if (event.reason, event.message) not in said]
+    said.update((event.reason, event.message) for event in (*fresh, *writes) if event.lasting)
+    return Report((*writes, *fresh), _counts(framework, work, result))
+
+
+def _write_events(framework: Framework, outcomes: Iterable[Outcome]) -> list[Event]:
+    outcomes = list(outcomes)
+    events: list[Event] = []
+    for plural, word in (("services", "Service"), ("pods", "Pod")):
+        created = _names(outcomes, Create, plural)
+        events += _listed(f"SuccessfulCreate{word}", f"Created {word.lower()}: ", created)
+        deleted = _names(outcomes, Delete, plural)
+        events += _listed(f"SuccessfulDelete{word}", f"Deleted {word.lower()}: ", deleted)
+    for outcome in outcomes:
+        if outcome.effect is Effect.TAKEN and isinstance(outcome.action, Create):
+            text = (
+                f"{outcome.action} failed: an object of that name exists and does not belong to this job; delete or rename it"
+            )
+            events.append(Event(WARNING, reasons.NAME_CONFLICT, text, lasting=True))
+        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Create | Delete):
+            verb = "Create" if isinstance(outcome.action, Create) else "Delete"
+            word = {"pods": "Pod", "services": "Service", framework.plural: "Job"}.get(outcome.action.plural, "Object")
+            text = f"Error {'creating' if verb == 'Create' else 'deleting'}: {outcome.error}"
+            events.append(Event(WARNING, f"Failed{verb}{word}", text[:1024], lasting=True))
+    return events
+
+
+def _names(outcomes: list[Outcome], kind: type[Create] | type[Delete], plural: str) -> list[str]:
+    return [
+        o.action.name
+        for o in outcomes
+        if o.effect is Effect.APPLIED and isinstance(o.action, kind) and o.action.plural == plural
+    ]
+
+
+def _listed(reason: str, text: str, names: list[str]) -> list[Event]:
+    if len(names) <= MAX_SINGLE_EVENTS:
+        return [Event(NORMAL, reason, text + name) for name in names]
+    return [Event(NORMAL, reason, f"{text}{names[0]} … {names[-1]} ({len(names)} in all)")]
+
+
+def _counts(framework: Framework, work: Work, result: Result) -> dict[str, int]:
+    counts = {
+        PODS_CREATED: len(_names(list(result.outcomes), Create, "pods")),
+        PODS_DELETED: len(_names(list(result.outcomes), Delete, "pods")),
+        SERVICES_CREATED: len(_names(list(result.outcomes), Create, "services")),
+        JOBS_DELETED: len(_names(list(result.outcomes), Delete, framework.plural)),
+        SERVICES_FAILED: sum(
+            o.effect is Effect.REFUSED and isinstance(o.action, Create) and o.action.plural == "services"
+            for o in result.outcomes
+        ),
+    }
+    if work.job is not None and work.plan.status is not None and result.status_version is not None:
+        before, after = work.job.status, work.plan.status
+        for name, kind in (
+            (JOBS_CREATED, ConditionType.CREATED),
+            (JOBS_SUCCESSFUL, ConditionType.SUCCEEDED),
+            (JOBS_FAILED, ConditionType.FAILED),
+        ):
+            counts[name] = int(after.has(kind) and not before.has(kind))
+        counts[JOBS_RESTARTED] = int(after.has(ConditionType.RESTARTING) and not before.has(ConditionType.RESTARTING))
+        counts[PODS_FAILED] = max((after.restarts or 0) - (before.restarts or 0), 0)
+    return {name: count for name, count in counts.items() if count}

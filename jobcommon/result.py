@@ -1,0 +1,67 @@
+"""What became of a plan: the shell's report to the controller."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from jobcommon.client.errors import ClientError
+from jobcommon.framework import Job
+from jobcommon.reconcile.plan import Action, Plan
+
+
+class Effect(StrEnum):
+    """What one write did.
+
+    EXISTED: a create found the very object there, owned by the job (success, rule R12). ABSENT: a delete or release found
+    nothing, or another incarnation. TAKEN: the name belongs to an object of somebody else. SKIPPED: not tried, because an
+    earlier write failed.
+    """
+
+    APPLIED = "applied"
+    EXISTED = "existed"
+    ABSENT = "absent"
+    TAKEN = "taken"
+    REFUSED = "refused"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The effect of one action. `resource_version` is that of the object after the write, when the server gave one."""
+
+    action: Action
+    effect: Effect
+    resource_version: str = ""
+    error: ClientError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One key's plan on its way to the shell, with the object it was decided on.
+
+    `raw` is the whole job as cached, for the status write. `orphans_of` is the UID of a job that seems to be gone: the
+    shell carries the plan out only if a live read shows that no job of that UID exists.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    plan: Plan
+    job: Job | None = None
+    raw: Mapping[str, Any] | None = None
+    orphans_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a plan. `stale`: a live read showed another state, and nothing was written.
+
+    `status_version` is the job's resourceVersion after the status write, None when it was not written;
+    `status_error` says why it failed if it was tried.
+    """
+
+    outcomes: tuple[Outcome, ...] = ()
+    status_version: str | None = None
+    status_error: ClientError | None = None
+    stale: bool = False
