@@ -294,7 +294,7 @@ class JobController:
             SERVICES: Resource("v1", SERVICES, ours),
         }
         for api_version, _, plural in self.framework.companion_kinds:
-            found[plural] = Resource(api_version, plural)
+            found[plural] = Resource(api_version, plural, ours)
         return found
 
     def _informer(self, name: str) -> Informer[Any]:

@@ -262,7 +262,7 @@ def _never_tolerates(_job: Job, _replica: Replica) -> bool:
 class Companion:
     """An object that a job needs beside its pods and Service (a ConfigMap, a HorizontalPodAutoscaler, a Role, …).
 
-    `manifest` is the wanted object without metadata.ownerReferences, which the controller sets; None means that the
+    `manifest` is the wanted object without our labels and metadata.ownerReferences, which the controller sets; None means that the
     object must not be there. `owned_fields` names the top-level fields that are put right when they differ.
     A companion whose failure must not hold up the job (an autoscaler) is not `required`.
     """

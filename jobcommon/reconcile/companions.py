@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobcommon.framework import Companion, Framework, Job, Observed
-from jobcommon.reconcile.children import owner_reference
+from jobcommon.reconcile.children import job_selector, owner_reference
 from jobcommon.reconcile.plan import Action, Create, Delete, Update
 
 
@@ -15,7 +15,7 @@ def tend_companions(framework: Framework, job: Job, observed: Observed) -> list[
         found = observed.companions.get((companion.kind, companion.name))
         if found is None:
             if companion.manifest is not None and companion.name not in observed.rejections:
-                manifest = _manifest(job, companion, companion.manifest)
+                manifest = _manifest(framework, job, companion, companion.manifest)
                 actions.append(Create(companion.api_version, companion.plural, companion.name, manifest))
         elif companion.manifest is None:
             if found.deletion_time is None:
@@ -25,9 +25,11 @@ def tend_companions(framework: Framework, job: Job, observed: Observed) -> list[
     return actions
 
 
-def _manifest(job: Job, companion: Companion, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _manifest(framework: Framework, job: Job, companion: Companion, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = wanted.get("metadata") or {}
     metadata = {
-        **(wanted.get("metadata") or {}),
+        **metadata,
+        "labels": {**(metadata.get("labels") or {}), **job_selector(framework, job)},
         "name": companion.name,
         "namespace": job.namespace,
         "ownerReferences": [owner_reference(job)],

@@ -1,0 +1,5 @@
+"""The PyTorchJob operator."""
+
+from operators.pytorch.framework import PYTORCH
+
+__all__ = ["PYTORCH"]

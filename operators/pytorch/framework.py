@@ -1,0 +1,217 @@
+"""PyTorchJob: what PyTorch adds to the common job controller.
+
+Behaviour: that of the reference's PyTorchJob v1, with its defects put right (docs/deviations.md). There is no init
+container: the job's Service publishes addresses before pods are ready, and torch retries its rendezvous.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from jobcommon.api.job import ReplicaSpec, RestartPolicy
+from jobcommon.api.pod import PodView
+from jobcommon.api.replica import Replica, replica_count
+from jobcommon.framework import (
+    CelRule,
+    Companion,
+    EnvVar,
+    FieldError,
+    Framework,
+    Job,
+    Outcome,
+    ReplicaType,
+    ScalePaths,
+    Tallies,
+    follow_leader,
+)
+from jobcommon.reconcile.children import main_port
+from operators.pytorch.spec import ElasticPolicy, PyTorchJobSpec
+
+MASTER, WORKER = "Master", "Worker"
+REPLICA_SPECS = "pytorchReplicaSpecs"
+DEFAULT_PORT = 23456
+_AUTOSCALING = "autoscaling/v2"
+_AUTOSCALER = ("HorizontalPodAutoscaler", "horizontalpodautoscalers")
+_SYMBOLIC_NPROC = ("auto", "cpu", "gpu")
+
+
+def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
+    """What torch.distributed and torchrun read, in every container of every replica."""
+    variables = [EnvVar("PYTHONUNBUFFERED", "1", default=True)]
+    if MASTER in job.replica_specs:
+        variables += _master_env(job, replica)
+    elastic, nproc = elastic_policy(job), nproc_per_node(job)
+    if nproc is not None:
+        variables.append(EnvVar("PET_NPROC_PER_NODE", nproc))
+    variables += _elastic_env(job, elastic) if elastic else [EnvVar("PET_NNODES", str(job.total_replicas))]
+    return variables
+
+
+def outcome(job: Job, tallies: Tallies) -> Outcome:
+    """The master decides; without one all workers do, or with elasticPolicy the first that is through."""
+    elastic = elastic_policy(job) is not None and MASTER not in job.replica_specs
+    return follow_leader(MASTER, WORKER, any_of_last=elastic)(job, tallies)
+
+
+def is_master(job: Job, replica: Replica) -> bool:
+    """The master, or worker 0 of a job without one."""
+    return replica.type == MASTER if MASTER in job.replica_specs else replica == Replica(WORKER, 0)
+
+
+def validate(job: Job) -> Iterator[FieldError]:
+    """The rules on elasticPolicy and nprocPerNode."""
+    spec, elastic = pytorch_spec(job), elastic_policy(job)
+    nproc = spec.nproc_per_node
+    if nproc is not None and nproc not in _SYMBOLIC_NPROC and not (nproc.isdecimal() and 0 < int(nproc) <= 1024):
+        yield FieldError(
+            "spec.nprocPerNode", f'Invalid value: "{nproc[:40]}": use "auto", "cpu", "gpu" or a number in quotes, from "1"'
+        )
+    if elastic is None:
+        return
+    if WORKER not in job.replica_specs:
+        yield FieldError(
+            f"spec.{REPLICA_SPECS}[{WORKER}]", "Required value: elasticPolicy is about workers, so there must be some"
+        )
+        return
+    if nproc is not None and elastic.n_proc_per_node is not None:
+        yield FieldError("spec.elasticPolicy.nProcPerNode", "Forbidden: spec.nprocPerNode is set; remove this one")
+    fewest, most = elastic_bounds(job, elastic)
+    if fewest > most:
+        yield FieldError(
+            "spec.elasticPolicy.minReplicas", f"Invalid value: {fewest}: must not exceed maxReplicas, which is {most}"
+        )
+
+
+def companions(job: Job, _pods: Sequence[PodView]) -> Sequence[Companion]:
+    """The autoscaler of an elastic job that has metrics, while the job is active."""
+    kind, plural = _AUTOSCALER
+    elastic = elastic_policy(job)
+    if elastic is None or elastic.metrics is None or job.suspended or job.status.finished:
+        return (Companion(_AUTOSCALING, kind, plural, job.name, manifest=None),)
+    fewest, most = elastic_bounds(job, elastic)
+    spec = {
+        "scaleTargetRef": {"apiVersion": job.api_version, "kind": job.kind, "name": job.name},
+        "minReplicas": fewest,
+        "maxReplicas": most,
+        "metrics": elastic.metrics,
+    }
+    return (Companion(_AUTOSCALING, kind, plural, job.name, manifest={"spec": spec}, required=False),)
+
+
+def pytorch_spec(job: Job) -> PyTorchJobSpec:
+    """The job's spec; a default one for a job whose spec could not be read."""
+    return job.spec if isinstance(job.spec, PyTorchJobSpec) else PyTorchJobSpec()
+
+
+def elastic_policy(job: Job) -> ElasticPolicy | None:
+    """The job's elasticPolicy."""
+    return pytorch_spec(job).elastic_policy
+
+
+def elastic_bounds(job: Job, elastic: ElasticPolicy) -> tuple[int, int]:
+    """minReplicas and maxReplicas: each defaults to the other, both to the number of workers."""
+    workers = _count(job, WORKER)
+    fewest = elastic.min_replicas or elastic.max_replicas or workers
+    return fewest, elastic.max_replicas or fewest
+
+
+def nproc_per_node(job: Job) -> str | None:
+    """Processes per node; None when the deprecated field of elasticPolicy says it."""
+    spec, elastic = pytorch_spec(job), elastic_policy(job)
+    if spec.nproc_per_node is not None:
+        return spec.nproc_per_node
+    return None if elastic is not None and elastic.n_proc_per_node is not None else "auto"
+
+
+def _count(job: Job, kind: str) -> int:
+    spec: ReplicaSpec | None = job.replica_specs.get(kind)
+    return replica_count(spec) if spec else 0
+
+
+def _master_env(job: Job, replica: Replica) -> list[EnvVar]:
+    """The env:// rendezvous. RANK counts nodes: torchrun, or a script with one process per node, makes it a process's rank."""
+    address = job.address(Replica(MASTER, 0))
+    port = str(main_port(PYTORCH, job.replica_specs[MASTER]))
+    nproc = pytorch_spec(job).nproc_per_node or ""
+    rank = str(replica.index if replica.type == MASTER else replica.index + 1)
+    world = job.total_replicas * (int(nproc) if nproc.isdecimal() else 1)
+    return [
+        EnvVar("MASTER_PORT", port),
+        EnvVar("PET_MASTER_PORT", port),
+        EnvVar("MASTER_ADDR", address),
+        EnvVar("PET_MASTER_ADDR", address),
+        EnvVar("WORLD_SIZE", str(world)),
+        EnvVar("RANK", rank),
+        EnvVar("PET_NODE_RANK", rank),
+    ]
+
+
+def _elastic_env(job: Job, elastic: ElasticPolicy) -> list[EnvVar]:
+    host = elastic.rdzv_host or job.address(Replica(WORKER, 0))
+    port = elastic.rdzv_port or main_port(PYTORCH, job.replica_specs.get(WORKER))
+    fewest, most = elastic_bounds(job, elastic)
+    settings = ",".join(f"{setting.key}={setting.value}" for setting in elastic.rdzv_conf or ())
+    optional = {
+        "PET_MAX_RESTARTS": elastic.max_restarts,
+        "PET_NPROC_PER_NODE": elastic.n_proc_per_node,
+        "PET_RDZV_ID": elastic.rdzv_id,
+        "PET_RDZV_CONF": settings or None,
+        "PET_STANDALONE": "1" if elastic.standalone else None,
+    }
+    return [
+        EnvVar("PET_RDZV_ENDPOINT", f"{host}:{port}"),
+        EnvVar("PET_RDZV_BACKEND", elastic.rdzv_backend or "c10d"),
+        EnvVar("PET_NNODES", f"{fewest}:{most}"),
+        *(EnvVar(name, str(value)) for name, value in optional.items() if value is not None),
+    ]
+
+
+PYTORCH = Framework(
+    kind="PyTorchJob",
+    plural="pytorchjobs",
+    name="pytorch",
+    replica_specs=REPLICA_SPECS,
+    replica_types=(
+        ReplicaType(MASTER, RestartPolicy.ON_FAILURE, min_replicas=1, max_replicas=1),
+        ReplicaType(WORKER, RestartPolicy.ON_FAILURE, min_replicas=1),
+    ),
+    container="pytorch",
+    port_name="pytorchjob-port",
+    port=DEFAULT_PORT,
+    spec=PyTorchJobSpec,
+    env=env,
+    outcome=outcome,
+    is_master=is_master,
+    validate=validate,
+    companions=companions,
+    companion_kinds=((_AUTOSCALING, *_AUTOSCALER),),
+    scale=ScalePaths(
+        spec=f".spec.{REPLICA_SPECS}.Worker.replicas",
+        status=".status.replicaStatuses.Worker.active",
+        selector=".status.replicaStatuses.Worker.selector",
+    ),
+    rules=(
+        CelRule(
+            "!has(self.nprocPerNode) || self.nprocPerNode.matches('^(auto|cpu|gpu|[1-9][0-9]{0,3})$')",
+            'nprocPerNode must be "auto", "cpu", "gpu" or a number in quotes, from "1"',
+            path=("spec",),
+            field_path=".nprocPerNode",
+        ),
+        CelRule(
+            "!has(self.elasticPolicy) || self.pytorchReplicaSpecs.exists(k, k.lowerAscii() == 'worker')",
+            "elasticPolicy is about workers, so pytorchReplicaSpecs must have a Worker",
+            path=("spec",),
+            field_path=".pytorchReplicaSpecs",
+        ),
+        CelRule(
+            "!has(self.elasticPolicy) || !has(self.elasticPolicy.nProcPerNode) || !has(self.nprocPerNode)",
+            "nProcPerNode and spec.nprocPerNode are the same setting: remove elasticPolicy.nProcPerNode",
+            path=("spec",),
+            field_path=".elasticPolicy.nProcPerNode",
+        ),
+        CelRule(
+            "!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",
+            "minReplicas must not exceed maxReplicas",
+            path=("spec", "elasticPolicy"),
+            field_path=".minReplicas",
+        ),
+    ),
+)
