@@ -60,8 +60,10 @@ STRUCTURAL = {
     "bad type": (
         record(a={"type": "float"}),
         [
-            '.properties[a].type: Unsupported value: "float": supported values: "array", "boolean", "integer", "number", '
-            + '"object", "string"'
+            (
+                '.properties[a].type: Unsupported value: "float": supported values: "array", "boolean", "integer", "number", '
+                '"object", "string"'
+            )
         ],
     ),
     "no items": (record(a={"type": "array"}), [".properties[a].items: Required value: must be specified"]),
@@ -88,8 +90,10 @@ STRUCTURAL = {
     "unique items": (
         record(a=array(string(), uniqueItems=True)),
         [
-            ".properties[a].uniqueItems: Forbidden: "
-            + "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+            (
+                ".properties[a].uniqueItems: Forbidden: "
+                "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+            )
         ],
     ),
     "list map without keys": (
@@ -99,8 +103,10 @@ STRUCTURAL = {
     "list map key may be missing": (
         record(a=array(record(name=string()), **LIST_MAP)),
         [
-            ".properties[a].items.properties[name].default: Required value: "
-            + "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
+            (
+                ".properties[a].items.properties[name].default: Required value: "
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
+            )
         ],
     ),
     "list map key with default": (record(a=array(record(name=string(default="d")), **LIST_MAP)), []),
@@ -115,8 +121,10 @@ STRUCTURAL = {
     "embedded without properties": (
         record(a={"type": "object", "x-kubernetes-embedded-resource": True}),
         [
-            ".properties[a].properties: Required value: must not be empty if x-kubernetes-embedded-resource is true "
-            + "without x-kubernetes-preserve-unknown-fields"
+            (
+                ".properties[a].properties: Required value: must not be empty if x-kubernetes-embedded-resource is true "
+                "without x-kubernetes-preserve-unknown-fields"
+            )
         ],
     ),
 }
@@ -212,8 +220,10 @@ INVALID = {
         REPLICAS,
         {"replicaSpecs": {"Worker": {"replicas": -1}}},
         [
-            "spec.replicaSpecs.Worker.replicas: Invalid value: -1: "
-            + "spec.replicaSpecs.Worker.replicas in body should be greater than or equal to 0"
+            (
+                "spec.replicaSpecs.Worker.replicas: Invalid value: -1: "
+                "spec.replicaSpecs.Worker.replicas in body should be greater than or equal to 0"
+            )
         ],
     ),
     "type": (

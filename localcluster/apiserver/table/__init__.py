@@ -46,10 +46,7 @@ def to_table(
     if it declares none. A built-in kind without a printer of its own gets Name and Created At, as on the real server.
     `include_object` is the query parameter of that name; `with_columns` is False for later events of a watch.
     """
-    if custom or columns:
-        printer = _custom(json.dumps(columns or []))
-    else:
-        printer = _BUILT_IN.get((group, kind), resources.CREATED_AT)
+    printer = _custom(json.dumps(columns or [])) if custom or columns else _BUILT_IN.get((group, kind), resources.CREATED_AT)
     rows = [{"cells": printer.cells(item, now), "object": _row_object(item, include_object)} for item in objects]
     return {
         "kind": "Table",
