@@ -1,8 +1,9 @@
 """Durability: an append-only log that survives ``kill -9`` and a torn tail.
 
-File format: records of ``length (4 bytes) · crc32 (4 bytes) · JSON array [rv, table, namespace, name, object or null]``,
-little endian. A record is complete or it is the tail of an interrupted write and is cut off at the next start. Compaction
-writes the whole content to a second file and renames it over the first, so there is one format and no moment without a valid log.
+File format: frames of ``magic · length · crc32`` (4 bytes each, little endian) and a JSON array of writes
+``[rv, table, namespace, name, object or null]``. One `sync` writes one frame, so only the last frame can be incomplete; it is cut off at
+the next start. Compaction writes the whole content to a second file and renames it over the first, so there is one format and
+no moment without a valid log.
 """
 
 import fcntl
@@ -82,7 +83,8 @@ class JournalError(Exception):
     """The data directory cannot be used: it is locked by a running server, or was damaged in the middle."""
 
 
-_HEADER = struct.Struct("<II")
+_MAGIC = b"jcJ1"
+_HEADER = struct.Struct("<4sII")
 _MINIMUM = 8 * 1024 * 1024
 
 
@@ -96,47 +98,45 @@ class FileJournal:
         self._lock = _lock(directory / "lock")
         (directory / "journal.new").unlink(missing_ok=True)
         self._file = self._path.open("a+b", buffering=0)
-        self._pending: list[bytes] = []
+        self._pending: list[Entry] = []
         self._size = 0
         self._compacted_size = 0
         _sync_directory(directory)
 
     def load(self) -> Iterator[Entry]:
-        """Every complete record; an incomplete tail is cut off. Raises JournalError on damage before the tail."""
+        """Every complete frame; an incomplete last one is cut off. Raises JournalError on damage before the last."""
         data = self._path.read_bytes()
         position = 0
-        while (end := self._record_end(data, position)) is not None:
-            yield Entry(*msgspec.json.decode(data[position + _HEADER.size : end]))
+        while (end := _frame_end(data, position)) is not None:
+            for fields in msgspec.json.decode(data[position + _HEADER.size : end]):
+                yield Entry(*fields)
             position = end
         if position < len(data):
+            self._refuse_damage(data, position)
             self._file.truncate(position)
             os.fsync(self._file.fileno())
         self._size = self._compacted_size = position
 
-    def _record_end(self, data: bytes, position: int) -> int | None:
-        if position + _HEADER.size > len(data):
-            return None
-        length, crc = _HEADER.unpack_from(data, position)
-        end = position + _HEADER.size + int(length)
-        if end <= len(data) and zlib.crc32(data[position + _HEADER.size : end]) == crc:
-            return end
-        # A single interrupted append leaves garbage at the very end. A bad record with good ones after it is another matter:
+    def _refuse_damage(self, data: bytes, position: int) -> None:
+        # An interrupted append leaves rubbish at the very end only. A bad frame with a good one after it is another matter:
         # cutting there would silently lose acknowledged writes.
-        if end < len(data) and length:
-            raise JournalError(
-                f"{self._path} is damaged at byte {position}: restore it from a copy, or delete the directory to start empty"
-            )
-        return None
+        following = data.find(_MAGIC, position + 1)
+        while following >= 0:
+            if _frame_end(data, following) is not None:
+                raise JournalError(
+                    f"{self._path} is damaged at byte {position}: restore it from a copy, or delete the directory to start empty"
+                )
+            following = data.find(_MAGIC, following + 1)
 
     def append(self, entry: Entry) -> None:
-        """Queue a record for the next `sync`."""
-        self._pending.append(_record(entry))
+        """Queue a write for the next `sync`."""
+        self._pending.append(entry)
 
     def sync(self) -> None:
-        """Write the queued records and fsync once for all of them."""
+        """Write the queued writes as one frame and fsync."""
         if not self._pending:
             return
-        data = b"".join(self._pending)
+        data = _frame(self._pending)
         _write(self._file.fileno(), data)
         os.fsync(self._file.fileno())
         self._pending.clear()
@@ -152,9 +152,9 @@ class FileJournal:
         size = 0
         with fresh.open("wb") as file:
             for entry in entries:
-                record = _record(entry)
-                file.write(record)
-                size += len(record)
+                frame = _frame([entry])
+                file.write(frame)
+                size += len(frame)
             file.flush()
             os.fsync(file.fileno())
         self._file.close()
@@ -170,9 +170,19 @@ class FileJournal:
         os.close(self._lock)
 
 
-def _record(entry: Entry) -> bytes:
-    payload = msgspec.json.encode(entry)
-    return _HEADER.pack(len(payload), zlib.crc32(payload)) + payload
+def _frame(entries: list[Entry]) -> bytes:
+    payload = msgspec.json.encode(entries)
+    return _HEADER.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
+
+
+def _frame_end(data: bytes, position: int) -> int | None:
+    start = position + _HEADER.size
+    if start > len(data):
+        return None
+    magic, length, crc = _HEADER.unpack_from(data, position)
+    end = start + int(length)
+    good = magic == _MAGIC and end <= len(data) and zlib.crc32(memoryview(data)[start:end]) == crc
+    return end if good else None
 
 
 def _write(descriptor: int, data: bytes) -> None:

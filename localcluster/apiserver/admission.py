@@ -1,0 +1,159 @@
+"""What needs to look at other objects before a write: namespaces, priority classes, service accounts, addresses, quota."""
+
+import hashlib
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from localcluster.apiserver.call import Call
+from localcluster.apiserver.errors import forbidden_error, not_found
+from localcluster.apiserver.quantity import parse_quantity
+from localcluster.apiserver.storage import Item
+
+Obj = dict[str, Any]
+
+_SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
+_BUILTIN_SERVICE_ACCOUNT = "default"
+
+
+def check_namespace(call: Call, name: str) -> None:
+    """Raise 404 when the namespace is missing, 403 with cause NamespaceTerminating when it is on its way out."""
+    resource = call.resource
+    if not resource.namespaced:
+        return
+    namespace = call.storage.table("namespaces").get("", call.namespace)
+    if namespace is None:
+        raise not_found("namespaces", "", call.namespace)
+    if "deletionTimestamp" in namespace.obj["metadata"]:
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {call.namespace} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = f"unable to create new content in namespace {call.namespace} because it is being terminated"
+        raise forbidden_error(resource.plural, resource.group, name, why, [cause])
+
+
+def admit_new(call: Call, obj: Obj) -> None:
+    """Complete a new object from other objects, or refuse it with a 403 ApiError."""
+    if call.resource.gvk == ("", "v1", "Pod"):
+        _admit_pod(call, obj)
+    elif call.resource.gvk == ("", "v1", "Service"):
+        _allocate_address(obj)
+
+
+def admit_update(call: Call, new: Obj, _old: Obj) -> None:
+    """Complete a changed object."""
+    if call.resource.gvk == ("", "v1", "Service"):
+        _allocate_address(new)
+
+
+def _admit_pod(call: Call, obj: Obj) -> None:
+    spec, name = obj["spec"], obj["metadata"].get("name", "")
+    account = spec["serviceAccountName"]
+    # The default account is made by a controller a moment after its namespace; a pod need not wait for it.
+    if account != _BUILTIN_SERVICE_ACCOUNT and call.storage.table("serviceaccounts").get(call.namespace, account) is None:
+        why = f'error looking up service account {call.namespace}/{account}: serviceaccount "{account}" not found'
+        raise forbidden_error("pods", "", name, why)
+    given = spec.get("priority")
+    priority = _priority(call, spec, name)
+    if given not in (None, priority):
+        why = f"the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority}"
+        raise forbidden_error("pods", "", name, why)
+    spec["priority"] = priority
+
+
+def _priority(call: Call, spec: Obj, pod: str) -> int:
+    classes = call.storage.table("priorityclasses.scheduling.k8s.io")
+    name = spec.get("priorityClassName")
+    if not name:
+        for item in classes.items():
+            if item.obj.get("globalDefault"):
+                spec["priorityClassName"] = item.name
+                return int(item.obj.get("value", 0))
+        return 0
+    if name in _SYSTEM_PRIORITIES:
+        return _SYSTEM_PRIORITIES[name]
+    found = classes.get("", name)
+    if found is None:
+        raise forbidden_error("pods", "", pod, f"no PriorityClass with name {name} was found")
+    spec["preemptionPolicy"] = found.obj.get("preemptionPolicy", spec["preemptionPolicy"])
+    return int(found.obj.get("value", 0))
+
+
+def _allocate_address(obj: Obj) -> None:
+    spec = obj["spec"]
+    if spec["type"] == "ExternalName" or spec.get("clusterIP"):
+        return
+    # Nothing routes to it here: the address only has to look like one and to stay the same.
+    digest = hashlib.sha256(obj["metadata"]["uid"].encode()).digest()
+    spec["clusterIP"] = f"10.{96 + digest[0] % 16}.{digest[1]}.{1 + digest[2] % 254}"
+    spec["clusterIPs"] = [spec["clusterIP"]]
+
+
+def check_quota(call: Call, obj: Obj) -> None:
+    """Raise 403 "exceeded quota" when a ResourceQuota of the namespace has no room for the object."""
+    if not call.resource.namespaced:
+        return
+    asked = _usage(call.resource.plural, call.resource.group, obj)
+    for quota in call.storage.table("resourcequotas").items(call.namespace):
+        hard = (quota.obj.get("spec") or {}).get("hard") or {}
+        touched = {name: hard[name] for name in asked if name in hard}
+        if not touched:
+            continue
+        used = usage(call, touched)
+        over = [name for name, limit in touched.items() if used[name] + asked[name] > parse_quantity(limit)]
+        if over:
+            told = [
+                ",".join(f"{name}={_plain(value[name])}" for name in over) for value in (asked, used)
+            ]  # fmt: skip
+            limited = ",".join(f"{name}={hard[name]}" for name in over)
+            why = f"exceeded quota: {quota.name}, requested: {told[0]}, used: {told[1]}, limited: {limited}"
+            raise forbidden_error(call.resource.plural, call.resource.group, obj["metadata"].get("name", ""), why)
+
+
+def _plain(value: Decimal) -> str:
+    return format(value.normalize(), "f")
+
+
+def usage(call: Call, names: Sequence[str] | dict[str, Any]) -> dict[str, Decimal]:
+    """What the namespace uses of each quota resource; finished pods use nothing."""
+    totals = dict.fromkeys(names, Decimal(0))
+    for table in {_table_of(name) for name in names}:
+        plural, _, group = table.partition(".")
+        for item in call.storage.table(table).items(call.namespace):
+            if table == "pods" and _finished(item):
+                continue
+            for name, amount in _usage(plural, group, item.obj).items():
+                if name in totals:
+                    totals[name] += amount
+    return totals
+
+
+def _finished(item: Item) -> bool:
+    return item.obj.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _table_of(name: str) -> str:
+    if name.startswith("count/"):
+        return name.removeprefix("count/")
+    if name in ("cpu", "memory") or name.startswith(("requests.", "limits.")):
+        return "pods"
+    return name
+
+
+def _usage(plural: str, group: str, obj: Obj) -> dict[str, Decimal]:
+    qualified = f"{plural}.{group}" if group else plural
+    found = {f"count/{qualified}": Decimal(1), qualified: Decimal(1)}
+    if qualified != "pods":
+        return found
+    for container in obj.get("spec", {}).get("containers") or ():
+        for part, amounts in (container.get("resources") or {}).items():
+            for name, text in (amounts or {}).items() if part in ("requests", "limits") else ():
+                try:
+                    amount = parse_quantity(text)
+                except ValueError:
+                    continue
+                for key in (f"{part}.{name}", name) if part == "requests" else (f"{part}.{name}",):
+                    found[key] = found.get(key, Decimal(0)) + amount
+    return found

@@ -1,0 +1,64 @@
+"""Bearer tokens: static ones, and those minted for service accounts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
+from localcluster.apiserver.env import Env
+from localcluster.apiserver.errors import unauthorized
+from localcluster.apiserver.storage import Item, Storage
+from localcluster.apiserver.users import ISSUER, User, service_account, sign, verify
+
+DEFAULT_AUDIENCES = (ISSUER,)
+
+
+class Authenticator:
+    """Knows who a token stands for."""
+
+    def __init__(self, env: Env, storage: Storage, tokens: dict[str, User]) -> None:
+        self._env = env
+        self._storage = storage
+        self._tokens = tokens
+
+    def identify(self, headers: Mapping[str, str]) -> User:
+        """The user of a request. Raises a 401 ApiError without a valid bearer token."""
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        user = self.user_of(token.strip()) if scheme.lower() == "bearer" else None
+        if user is None:
+            raise unauthorized()
+        return user
+
+    def user_of(self, token: str) -> User | None:
+        """The user that a token stands for; None for a token that is wrong, expired, or of a deleted account."""
+        user = self._tokens.get(token)
+        if user is not None or token.count(".") != 2:
+            return user
+        claims = verify(token, self._key())
+        if claims is None or claims.get("exp", 0) <= self._env.now():
+            return None
+        bound = claims["kubernetes.io"]
+        account = self._storage.table("serviceaccounts").get(bound["namespace"], bound["serviceaccount"]["name"])
+        if account is None or account.uid != bound["serviceaccount"]["uid"]:
+            return None
+        return service_account(bound["namespace"], account.name, account.uid)
+
+    def mint(self, account: Item, seconds: int, audiences: Sequence[str] = DEFAULT_AUDIENCES) -> str:
+        """A token for a service account, valid for `seconds` and as long as the account exists."""
+        now = int(self._env.now())
+        claims: dict[str, Any] = {
+            "iss": ISSUER,
+            "aud": list(audiences),
+            "iat": now,
+            "nbf": now,
+            "exp": now + seconds,
+            "sub": f"system:serviceaccount:{account.namespace}:{account.name}",
+            "kubernetes.io": {
+                "namespace": account.namespace, "serviceaccount": {"name": account.name, "uid": account.uid}
+            },
+        }  # fmt: skip
+        return sign(claims, self._key())
+
+    def _key(self) -> bytes:
+        item = self._storage.table(KEY_TABLE).get("", KEY_NAME)
+        # Written by `bootstrap` before the first request.
+        return b"" if item is None else bytes.fromhex(item.obj["key"])

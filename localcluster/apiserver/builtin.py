@@ -1,0 +1,140 @@
+"""The built-in resources: one table, in the order in which discovery lists them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from localcluster.apiserver import names
+from localcluster.apiserver.kinds import apps, config, crds, events, namespaces, nodes, pods, rbac, services
+from localcluster.apiserver.resource import REVIEW_VERBS, Resource, Scale, Strategy, field_table
+
+_SCALE = Scale("spec.replicas", "status.replicas")
+_ALL = ("all",)
+
+_CORE = (
+    Resource("", "v1", "bindings", "Binding", verbs=REVIEW_VERBS),
+    Resource(
+        "", "v1", "configmaps", "ConfigMap", short_names=("cm",),
+        strategy=Strategy(validate=config.validate_config_map, validate_update=config.immutable),
+    ),
+    Resource("", "v1", "endpoints", "Endpoints", short_names=("ep",), create_on_update=True),
+    Resource(
+        "", "v1", "events", "Event", short_names=("ev",), create_on_update=True,
+        strategy=Strategy(validate=events.validate), fields=events.FIELDS,
+    ),
+    Resource("", "v1", "limitranges", "LimitRange", short_names=("limits",), singular="limitrange", create_on_update=True),
+    Resource(
+        "", "v1", "namespaces", "Namespace", False, short_names=("ns",), status=True,
+        subresources={"finalize": ("update",)},
+        verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
+        strategy=Strategy(on_create=namespaces.on_create, on_update=namespaces.on_update, validate_name=names.dns1123_label),
+        fields=field_table("status.phase"), returns_deleted=True,
+    ),
+    Resource(
+        "", "v1", "nodes", "Node", False, short_names=("no",), status=True,
+        strategy=Strategy(on_create=nodes.on_create), fields=field_table("spec.unschedulable"),
+    ),
+    Resource(
+        "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", short_names=("pvc",), status=True, returns_deleted=True,
+        strategy=Strategy(on_create=config.pending_claim),
+    ),
+    Resource(
+        "", "v1", "persistentvolumes", "PersistentVolume", False, short_names=("pv",), status=True, returns_deleted=True,
+    ),
+    Resource(
+        "", "v1", "pods", "Pod", short_names=("po",), categories=_ALL, status=True, generation=True, returns_deleted=True,
+        subresources={
+            "attach": ("create", "get"), "binding": ("create",), "ephemeralcontainers": ("get", "patch", "update"),
+            "eviction": ("create",), "exec": ("create", "get"), "log": ("get",), "portforward": ("create", "get"),
+        },
+        strategy=Strategy(
+            default=pods.default, on_create=pods.on_create, on_update=pods.on_update, validate=pods.validate,
+            validate_update=pods.validate_update,
+        ),
+        fields=field_table(
+            "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+            "status.phase", "status.podIP", "status.nominatedNodeName",
+        ),
+    ),
+    Resource("", "v1", "podtemplates", "PodTemplate", returns_deleted=True),
+    Resource("", "v1", "replicationcontrollers", "ReplicationController", short_names=("rc",), categories=_ALL, status=True,
+             generation=True, scale=_SCALE, fields=field_table("status.replicas")),
+    Resource("", "v1", "resourcequotas", "ResourceQuota", short_names=("quota",), status=True, returns_deleted=True,
+             strategy=Strategy(on_create=config.quota_status)),
+    Resource(
+        "", "v1", "secrets", "Secret", fields=field_table("type"),
+        strategy=Strategy(
+            default=config.default_secret, validate=config.validate_secret, validate_update=config.secret_immutable
+        ),
+    ),
+    Resource("", "v1", "serviceaccounts", "ServiceAccount", short_names=("sa",), subresources={"token": ("create",)},
+             returns_deleted=True),
+    Resource(
+        "", "v1", "services", "Service", short_names=("svc",), categories=_ALL, status=True, create_on_update=True,
+        returns_deleted=True, fields=field_table("spec.clusterIP", "spec.type"),
+        strategy=Strategy(
+            default=services.default, on_update=services.on_update, validate=services.validate,
+            validate_update=services.validate_update, validate_name=names.dns1035_label,
+        ),
+    ),
+)
+
+_APPS_STRATEGY = Strategy(default=apps.default, validate=apps.validate, validate_update=apps.validate_update)
+
+
+def _workload(plural: str, kind: str, *short: str, scale: bool = True) -> Resource:
+    return Resource(
+        "apps", "v1", plural, kind, short_names=short, categories=_ALL, status=True, generation=True,
+        scale=_SCALE if scale else None, strategy=_APPS_STRATEGY,
+    )
+
+
+_EVENTS = next(resource for resource in _CORE if resource.plural == "events")
+
+_GROUPS = (
+    Resource(
+        "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False,
+        short_names=("crd", "crds"), categories=("api-extensions",), status=True, generation=True,
+        strategy=Strategy(
+            default=crds.default, on_create=crds.on_create, on_update=crds.on_update, validate=crds.validate,
+            validate_update=crds.validate_update,
+        ),
+    ),
+    Resource("apps", "v1", "controllerrevisions", "ControllerRevision"),
+    _workload("daemonsets", "DaemonSet", "ds", scale=False),
+    _workload("deployments", "Deployment", "deploy"),
+    _workload("replicasets", "ReplicaSet", "rs"),
+    _workload("statefulsets", "StatefulSet", "sts"),
+    Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, verbs=REVIEW_VERBS),
+    Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", False, verbs=REVIEW_VERBS),
+    Resource("authorization.k8s.io", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=REVIEW_VERBS),
+    Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False, verbs=REVIEW_VERBS),
+    Resource("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False, verbs=REVIEW_VERBS),
+    Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", False, verbs=REVIEW_VERBS),
+    Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", short_names=("hpa",),
+             categories=_ALL, status=True),
+    Resource("batch", "v1", "cronjobs", "CronJob", short_names=("cj",), categories=_ALL, status=True, generation=True),
+    Resource("batch", "v1", "jobs", "Job", categories=_ALL, status=True, generation=True,
+             fields=field_table("status.successful")),
+    Resource("coordination.k8s.io", "v1", "leases", "Lease", create_on_update=True, strategy=Strategy(validate=config.validate_lease)),
+    Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", generation=True),
+    replace(
+        _EVENTS, group="events.k8s.io", table="events", conversion=events.CONVERSION, strategy=Strategy(validate=events.validate),
+        fields=events.NEW_FIELDS,
+    ),
+    Resource("networking.k8s.io", "v1", "ingressclasses", "IngressClass", False, generation=True),
+    Resource("networking.k8s.io", "v1", "ingresses", "Ingress", short_names=("ing",), status=True, generation=True),
+    Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True),
+    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", short_names=("pdb",), status=True, generation=True),
+    Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False, create_on_update=True,
+             strategy=rbac.BINDING),
+    Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False, create_on_update=True, strategy=rbac.ROLE),
+    Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", create_on_update=True, strategy=rbac.BINDING),
+    Resource("rbac.authorization.k8s.io", "v1", "roles", "Role", create_on_update=True, strategy=rbac.ROLE),
+    Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, short_names=("pc",), generation=True),
+    Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False, short_names=("sc",)),
+)  # fmt: skip
+
+#: The built-in resources by group, version and plural name.
+BUILTIN: Mapping[tuple[str, str, str], Resource] = {
+    (resource.group, resource.version, resource.plural): resource for resource in (*_CORE, *_GROUPS)
+}

@@ -1,0 +1,122 @@
+"""One request for objects on its way through the server."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import yaml
+
+from jobcommon.client.request import Request, Response
+from localcluster.apiserver.errors import ApiError, bad_request, not_found, unsupported_media_type
+from localcluster.apiserver.negotiation import Form, negotiate
+from localcluster.apiserver.resource import Resource
+from localcluster.apiserver.route import RequestInfo
+from localcluster.apiserver.storage import Item, Storage
+from localcluster.apiserver.users import User
+
+if TYPE_CHECKING:
+    from localcluster.apiserver.server import ApiServer
+
+Obj = dict[str, Any]
+
+BODY_LIMIT = 3 * 1024 * 1024
+#: etcd's request limit (1.5 MiB): what a stored object may weigh.
+OBJECT_LIMIT = 1536 * 1024
+
+_decoder = msgspec.json.Decoder()
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class Call:
+    """A request with what the server has found out about it. `warnings` become Warning headers of the response."""
+
+    server: "ApiServer"
+    request: Request
+    info: RequestInfo
+    resource: Resource
+    user: User
+    query: Mapping[str, str]
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def storage(self) -> Storage:
+        """The server's store."""
+        return self.server.storage
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the object; empty for cluster-scoped resources (a namespace's own path names itself)."""
+        return self.info.namespace if self.resource.namespaced else ""
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing may be stored. Raises a 400 ApiError for another value than ``All``."""
+        value = self.query.get("dryRun", "")
+        if value not in ("", "All"):
+            raise bad_request(f'dryRun: Unsupported value: "{value}": supported values: "All"')
+        return value == "All"
+
+    @property
+    def form(self) -> Form:
+        """The representation asked for."""
+        return negotiate(self.request.headers.get("accept", ""))
+
+    def live(self) -> Item:
+        """The stored object that the path names. Raises a 404 ApiError."""
+        item = self.storage.table(self.resource.storage_key).get(self.namespace, self.info.name)
+        if item is None:
+            raise self.missing()
+        return item
+
+    def missing(self) -> ApiError:
+        """The 404 for the object that the path names."""
+        return not_found(self.resource.plural, self.resource.group, self.info.name)
+
+    def body(self) -> Obj:
+        """The request's body as an object. Raises 400, 413 or 415 ApiErrors."""
+        return decode(self.request.body or b"", self.request.content_type)
+
+    def answer(self, obj: Obj, code: int = 200) -> Response:
+        """A response with `obj` (apiVersion and kind included) in the form asked for."""
+        form = self.form
+        if form != "json" and obj.get("kind") != "Status":
+            obj = self.server.shape(form, self.resource, [obj], obj.get("metadata", {}), single=True)
+        return self.respond(_encoder.encode(obj), code)
+
+    def respond(self, body: bytes, code: int = 200) -> Response:
+        """A JSON response with the warnings collected so far."""
+        headers = {"Content-Type": "application/json"}
+        if self.warnings:
+            # One header may carry several warnings, separated by commas (RFC 9111, 5.5).
+            headers["Warning"] = ", ".join(f"299 - {_quoted(text)}" for text in self.warnings)
+        return Response(code, body, headers)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'
+
+
+def decode(body: bytes, content_type: str) -> Obj:
+    """An object from JSON or YAML. Raises 400, 413 or 415 ApiErrors."""
+    if len(body) > BODY_LIMIT:
+        message = f"Request entity too large: limit is {BODY_LIMIT}"
+        raise ApiError(413, "RequestEntityTooLarge", message)
+    media = content_type.partition(";")[0].strip()
+    try:
+        if media in ("application/json", ""):
+            value = _decoder.decode(body)
+        elif media in ("application/yaml", "application/apply-patch+yaml"):
+            value = yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
+        else:
+            accepted = "application/json, application/yaml"
+            raise unsupported_media_type(
+                f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+            )
+    except (msgspec.DecodeError, yaml.YAMLError, RecursionError) as error:
+        raise bad_request(f"the object provided is unrecognized (must be of type Object): couldn't parse it: {error}") from None
+    if not isinstance(value, dict):
+        raise bad_request("the object provided is unrecognized (must be of type Object): it is not a JSON object")
+    return value

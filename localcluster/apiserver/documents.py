@@ -1,0 +1,81 @@
+"""Everything that is not an object: discovery, health, version, OpenAPI."""
+
+from typing import Any
+
+import msgspec
+
+from jobcommon.client.request import Request, Response
+from localcluster.apiserver import discovery
+from localcluster.apiserver.errors import path_not_found
+from localcluster.apiserver.registry import Registry
+
+Obj = dict[str, Any]
+
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_HEALTH = ("/healthz", "/livez", "/readyz")
+GIT_VERSION = "v1.36.2+jobcommon"
+
+
+def version() -> Obj:
+    """The body of /version."""
+    return {
+        "major": "1", "minor": "36", "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "cpython", "platform": "linux/amd64",
+    }  # fmt: skip
+
+
+class Documents:
+    """Serves the documents of one registry; the costly ones are made once per change of it."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._cache: dict[str, Response] = {}
+        self._version = registry.version
+
+    def answer(self, request: Request) -> Response:
+        """The document at the request's path. Raises a 404 ApiError."""
+        path = request.path.rstrip("/") or "/"
+        if path.startswith(_HEALTH):
+            return Response(200, b"ok", {"Content-Type": "text/plain; charset=utf-8"})
+        if path in ("/api", "/apis") and _wants_aggregated(request):
+            return _json(discovery.aggregated(self._registry.all(), path == "/api"), _AGGREGATED)
+        if path.startswith("/openapi/"):
+            return self._openapi(request, path)
+        found = self._document(path)
+        if found is None:
+            raise path_not_found()
+        return _json(found)
+
+    def _document(self, path: str) -> Obj | None:
+        parts = path.strip("/").split("/")
+        resources = self._registry.all
+        match parts:
+            case [""]:
+                groups = [f"/apis/{name}" for name in discovery.groups_of(resources())]
+                return {"paths": ["/api", "/api/v1", "/apis", *groups, *_HEALTH, "/openapi/v2", "/openapi/v3", "/version"]}
+            case ["version"]:
+                return version()
+            case ["api"]:
+                return discovery.core_versions("127.0.0.1")
+            case ["apis"]:
+                return discovery.group_list(resources())
+            case ["api", name]:
+                return discovery.resource_list(resources(), "", name)
+            case ["apis", name]:
+                versions = discovery.groups_of(resources()).get(name)
+                return versions and {"kind": "APIGroup", "apiVersion": "v1", **discovery.group(name, versions)}
+            case ["apis", name, served]:
+                return discovery.resource_list(resources(), name, served)
+        return None
+
+    def _openapi(self, request: Request, path: str) -> Response:
+        raise path_not_found()
+
+
+def _wants_aggregated(request: Request) -> bool:
+    first = request.headers.get("accept", "").split(",")[0].replace(" ", "")
+    return "g=apidiscovery.k8s.io" in first and "v=v2" in first.split(";")
+
+
+def _json(value: Obj, media: str = "application/json") -> Response:
+    return Response(200, msgspec.json.encode(value), {"Content-Type": media, "Vary": "Accept"})

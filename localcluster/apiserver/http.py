@@ -1,0 +1,139 @@
+"""The server behind HTTP on the loopback interface.
+
+One low-level aiohttp handler: the core routes by itself, and every microsecond here is paid by each request.
+"""
+
+import asyncio
+import ipaddress
+import logging
+import ssl
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from jobcommon.client.request import Request, Response
+from localcluster.apiserver import sessions
+from localcluster.apiserver.call import BODY_LIMIT
+from localcluster.apiserver.errors import ApiError
+from localcluster.apiserver.pods import PodBackend
+from localcluster.apiserver.server import ApiServer
+
+log = logging.getLogger(__name__)
+
+#: Below this size compressing costs more than it saves; the real server's threshold.
+_GZIP_FROM = 128 * 1024
+_SHUTDOWN_SECONDS = 2.0
+
+
+class Running:
+    """A server that is listening. Assign `pods` when the kubelet is up."""
+
+    def __init__(self, server: ApiServer, pods: PodBackend | None) -> None:
+        self.server = server
+        self.pods = pods
+        self.url = ""
+        self.port = 0
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one HTTP request."""
+        try:
+            return await self._answer(request)
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception:
+            log.exception("request failed: %s %s", request.method, request.path)
+            return _whole(request, ApiError(500, "InternalError", "Internal error occurred: see the server's log").response())
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        length = request.content_length or 0
+        if length > BODY_LIMIT:
+            message = f"Request entity too large: limit is {BODY_LIMIT}"
+            return _whole(request, ApiError(413, "RequestEntityTooLarge", message).response())
+        body = await request.read() if request.body_exists else None
+        value = Request(
+            request.method, request.rel_url.raw_path, tuple(request.rel_url.query.items()), body,
+            request.headers.get("Content-Type", "application/json"),
+            {name: request.headers[title] for name, title in _HEADERS if title in request.headers},
+        )  # fmt: skip
+        try:
+            if sessions.is_session(value):
+                return await sessions.serve(self.server, self.pods, request, value)
+            if self.server.is_watch(value):
+                return await self._watch(request, value)
+        except ApiError as error:
+            return _whole(request, error.response())
+        return _whole(request, self.server.handle(value))
+
+    async def _watch(self, request: web.BaseRequest, value: Request) -> web.StreamResponse:
+        awake = asyncio.Event()
+        stream = self.server.watch(value, awake.set)
+        response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
+        try:
+            await response.prepare(request)
+            while True:
+                awake.clear()
+                stream.tick()
+                lines = stream.drain()
+                if lines:
+                    await response.write(lines)
+                if stream.closed:
+                    break
+                await _either(awake, max(stream.next_at - self.server.env.now(), 0.0))
+            await response.write_eof()
+        finally:
+            stream.close()
+        return response
+
+
+_HEADERS = (("accept", "Accept"), ("authorization", "Authorization"), ("user-agent", "User-Agent"), ("if-none-match", "If-None-Match"))
+
+
+async def _either(awake: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await awake.wait()
+    except TimeoutError:
+        return
+
+
+def _whole(request: web.BaseRequest, response: Response) -> web.Response:
+    headers = dict(response.headers)
+    body = response.body
+    if len(body) > _GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
+        # Level 1, as the real server: large lists are sent faster, and the loopback does not gain from a better level.
+        packer = zlib.compressobj(1, wbits=31)
+        body = packer.compress(body) + packer.flush()
+        headers["Content-Encoding"] = "gzip"
+    return web.Response(status=response.status, body=body, headers=headers)
+
+
+@asynccontextmanager
+async def serve(
+    server: ApiServer,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    ssl_context: ssl.SSLContext | None = None,
+    pods: PodBackend | None = None,
+) -> AsyncIterator[Running]:
+    """Serve until the context is left; open watches are then ended. `port` 0 takes a free one.
+
+    Raises ValueError for an address that is not a loopback one: the server is a development tool and must not be reachable
+    from elsewhere. Raises OSError when the port is taken.
+    """
+    if not ipaddress.ip_address(host).is_loopback:
+        raise ValueError(f"host {host}: the embedded API server listens on a loopback address only, such as 127.0.0.1")
+    running = Running(server, pods)
+    runner = web.ServerRunner(web.Server(running.handle, access_log=None, client_max_size=2 * BODY_LIMIT))
+    await runner.setup()
+    site = web.TCPSite(runner, host, port, ssl_context=ssl_context, shutdown_timeout=_SHUTDOWN_SECONDS)
+    await site.start()
+    running.port = runner.addresses[0][1]
+    shown = f"[{host}]" if ":" in host else host
+    running.url = f"{'https' if ssl_context else 'http'}://{shown}:{running.port}"
+    try:
+        yield running
+    finally:
+        await runner.cleanup()

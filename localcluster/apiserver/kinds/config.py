@@ -1,0 +1,85 @@
+"""Config maps, secrets, claims, quotas and leases."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any
+
+from localcluster.apiserver.errors import Cause, forbidden, invalid, required
+from localcluster.apiserver.names import check, config_key
+
+Obj = dict[str, Any]
+
+_IMMUTABLE = "field is immutable when `immutable` is set"
+
+
+def validate_config_map(obj: Obj) -> Sequence[Cause]:
+    """Keys are valid file names, each in one of data and binaryData."""
+    causes: list[Cause] = []
+    for part in ("data", "binaryData"):
+        for key in obj.get(part) or {}:
+            causes += check(config_key, f"{part}[{key}]", key)
+    for key in (obj.get("data") or {}).keys() & (obj.get("binaryData") or {}).keys():
+        causes.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+    return causes
+
+
+def immutable(new: Obj, old: Obj) -> Sequence[Cause]:
+    """Nothing changes once `immutable` is set."""
+    if not old.get("immutable"):
+        return []
+    causes = [] if new.get("immutable") else [forbidden("immutable", _IMMUTABLE)]
+    return causes + [forbidden(part, _IMMUTABLE) for part in ("data", "binaryData") if new.get(part) != old.get(part)]
+
+
+def default_secret(obj: Obj) -> None:
+    """`type: Opaque`; stringData becomes data."""
+    obj.setdefault("type", "Opaque")
+    given = obj.pop("stringData", None)
+    if given:
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in given.items()}
+        obj["data"] = {**(obj.get("data") or {}), **encoded}
+
+
+def validate_secret(obj: Obj) -> Sequence[Cause]:
+    """Keys are valid file names, values base64."""
+    causes: list[Cause] = []
+    for key, value in (obj.get("data") or {}).items():
+        causes += check(config_key, f"data[{key}]", key)
+        try:
+            base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            causes.append(invalid(f"data[{key}]", "<redacted>", "must be base64; use stringData for plain text"))
+    if obj["type"] == "kubernetes.io/tls":
+        data = obj.get("data") or {}
+        causes += [required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
+    return causes
+
+
+def secret_immutable(new: Obj, old: Obj) -> Sequence[Cause]:
+    """As for config maps; the type never changes."""
+    causes = list(immutable(new, old))
+    if new.get("type") != old.get("type"):
+        causes.append(invalid("type", new.get("type"), "field is immutable"))
+    return causes
+
+
+def pending_claim(obj: Obj) -> None:
+    """A new claim waits for a volume."""
+    obj["status"] = {"phase": "Pending"}
+
+
+def quota_status(obj: Obj) -> None:
+    """The limits are shown at once; usage is computed by admission."""
+    obj["status"] = {}
+
+
+def validate_lease(obj: Obj) -> Sequence[Cause]:
+    """Durations are positive, transitions not negative."""
+    spec = obj.get("spec") or {}
+    causes = []
+    if spec.get("leaseDurationSeconds") is not None and spec["leaseDurationSeconds"] <= 0:
+        causes.append(invalid("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"))
+    if (spec.get("leaseTransitions") or 0) < 0:
+        causes.append(invalid("spec.leaseTransitions", spec["leaseTransitions"], "must be greater than or equal to 0"))
+    return causes

@@ -1,0 +1,96 @@
+"""Services: defaults, the cluster IP as a name for "has one", and the rules for ports."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
+from localcluster.apiserver.names import check, dns1123_label, port_name
+
+Obj = dict[str, Any]
+
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+def default(obj: Obj) -> None:
+    """What the real server fills in, except the address, which needs the store (`admission`)."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("sessionAffinity", "None")
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+    for port in spec.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port.get("port"))
+    if spec.get("clusterIP") == "None":
+        spec.setdefault("clusterIPs", ["None"])
+    obj.setdefault("status", {"loadBalancer": {}})
+
+
+def on_update(new: Obj, old: Obj) -> None:
+    """The address stays when the update does not name it, as after a ``kubectl replace`` of a plain manifest."""
+    spec, before = new.setdefault("spec", {}), old.get("spec", {})
+    if spec.get("type", "ClusterIP") == "ExternalName":
+        return
+    for name in ("clusterIP", "clusterIPs"):
+        if not spec.get(name) and before.get(name):
+            spec[name] = before[name]
+
+
+def validate(obj: Obj) -> Sequence[Cause]:
+    """Type, ports and external name."""
+    spec = obj["spec"]
+    ports = spec.get("ports") or []
+    causes: list[Cause] = []
+    if spec["type"] not in _TYPES:
+        causes.append(not_supported("spec.type", spec["type"], _TYPES))
+    if spec["type"] == "ExternalName":
+        if not spec.get("externalName"):
+            causes.append(required("spec.externalName"))
+    elif not ports and spec.get("clusterIP") != "None":
+        causes.append(required("spec.ports"))
+    causes += _validate_ports(ports)
+    for key, value in (spec.get("selector") or {}).items():
+        if not isinstance(value, str):
+            causes.append(invalid(f"spec.selector[{key}]", value, "must be a string"))
+    return causes
+
+
+def _validate_ports(ports: Sequence[Obj]) -> list[Cause]:
+    causes: list[Cause] = []
+    names: set[str] = set()
+    numbers: set[tuple[int, str]] = set()
+    for index, port in enumerate(ports):
+        path = f"spec.ports[{index}]"
+        name = port.get("name") or ""
+        if not name and len(ports) > 1:
+            causes.append(required(f"{path}.name"))
+        elif name:
+            causes += check(dns1123_label, f"{path}.name", name)
+            if name in names:
+                causes.append(duplicate(f"{path}.name", name))
+            names.add(name)
+        number = port.get("port", 0)
+        if not 1 <= number <= 65535:
+            causes.append(invalid(f"{path}.port", number, "must be between 1 and 65535, inclusive"))
+        target = port.get("targetPort")
+        if isinstance(target, int) and not 1 <= target <= 65535:
+            causes.append(invalid(f"{path}.targetPort", target, "must be between 1 and 65535, inclusive"))
+        if isinstance(target, str):
+            causes += check(port_name, f"{path}.targetPort", target)
+        if port["protocol"] not in _PROTOCOLS:
+            causes.append(not_supported(f"{path}.protocol", port["protocol"], _PROTOCOLS))
+        if (number, port["protocol"]) in numbers:
+            causes.append(duplicate(path, {"port": number, "protocol": port["protocol"]}))
+        numbers.add((number, port["protocol"]))
+    return causes
+
+
+def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:
+    """A service keeps its address."""
+    before, after = old["spec"].get("clusterIP"), new["spec"].get("clusterIP")
+    if before and after != before and new["spec"]["type"] != "ExternalName":
+        return [invalid("spec.clusterIPs[0]", [after or ""], "may not change once set")]
+    return []

@@ -1,0 +1,1 @@
+"""The verbs on objects, each a function from a `Call` to a response."""

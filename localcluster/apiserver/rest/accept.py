@@ -1,0 +1,117 @@
+"""What a written object must look like before anything else is asked of it: its kind, its fields, its metadata."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from localcluster.apiserver import typed
+from localcluster.apiserver.call import Call
+from localcluster.apiserver.errors import Cause, bad_request, invalid, required
+from localcluster.apiserver.names import check, check_annotations, check_labels, check_name, dns1123_subdomain, qualified_name
+from localcluster.apiserver.resource import Resource
+
+Obj = dict[str, Any]
+
+#: The names of the only finalizers without a prefix that the real server admits.
+_PLAIN_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+
+
+def accept(call: Call, obj: Obj) -> Obj:
+    """`obj` decoded as the resource's kind: unknown fields dropped (or refused, by fieldValidation), nulls gone.
+
+    The result shares nothing mutable with `obj`, which may be a patched view of a stored object.
+
+    Raises 400 ApiErrors for a wrong kind, version, namespace, type or, under Strict, an unknown field.
+    """
+    resource = call.resource
+    _check_type(resource, obj)
+    meta = obj.get("metadata")
+    if meta is None:
+        meta = {}
+    if not isinstance(meta, dict):
+        raise bad_request("metadata: it must be an object")
+    obj = {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": dict(meta)}
+    if resource.custom:
+        obj = copy.deepcopy(obj)
+        unknown = [] if resource.schema is None else resource.schema.prune(obj)
+        obj["metadata"] = typed.decode_metadata(resource.kind, obj["metadata"])
+    else:
+        obj, unknown = typed.decode(resource.group, resource.version, resource.kind, obj)
+    _report_unknown(call, unknown)
+    return place(call, obj)
+
+
+def _check_type(resource: Resource, obj: Obj) -> None:
+    version = obj.get("apiVersion") or resource.api_version
+    kind = obj.get("kind") or resource.kind
+    if version != resource.api_version:
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
+        )
+    if kind != resource.kind:
+        raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}')
+
+
+def place(call: Call, obj: Obj) -> Obj:
+    """Fill in the namespace from the path. Raises a 400 ApiError when the object names another one."""
+    meta = obj["metadata"]
+    if not call.resource.namespaced:
+        meta.pop("namespace", None)
+        return obj
+    given = meta.get("namespace")
+    if given and given != call.info.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    meta["namespace"] = call.info.namespace
+    return obj
+
+
+def _report_unknown(call: Call, unknown: Sequence[str]) -> None:
+    mode = call.query.get("fieldValidation") or "Warn"
+    if mode not in ("Strict", "Warn", "Ignore"):
+        raise bad_request(f'fieldValidation: Unsupported value: "{mode}": supported values: "Ignore", "Strict", "Warn"')
+    if not unknown or mode == "Ignore":
+        return
+    texts = [f'unknown field "{path}"' for path in unknown]
+    if mode == "Warn":
+        call.warnings += texts
+        return
+    problem = f"strict decoding error: {', '.join(texts)}"
+    if not call.resource.custom:
+        kind = call.resource.kind
+        problem = f'{kind} in version "{call.resource.version}" cannot be handled as a {kind}: {problem}'
+    raise bad_request(problem)
+
+
+def check_metadata(resource: Resource, meta: Obj) -> list[Cause]:
+    """The rules of ObjectMeta that hold for every kind."""
+    causes: list[Cause] = []
+    if meta.get("generateName"):
+        causes += check(dns1123_subdomain, "metadata.generateName", meta["generateName"].rstrip("-."))
+    causes += check_name(resource.strategy.validate_name or dns1123_subdomain, meta)
+    causes += check_labels(meta.get("labels") or {}, "metadata.labels")
+    causes += check_annotations(meta.get("annotations") or {}, "metadata.annotations")
+    for finalizer in meta.get("finalizers") or ():
+        causes += check(qualified_name, "metadata.finalizers", finalizer)
+        if "/" not in finalizer and finalizer not in _PLAIN_FINALIZERS and not resource.custom:
+            detail = 'name is neither a standard finalizer name nor is it fully qualified'
+            causes.append(invalid("metadata.finalizers[0]", finalizer, detail))
+    return causes + _check_owners(meta.get("ownerReferences") or ())
+
+
+def _check_owners(owners: Sequence[Obj]) -> list[Cause]:
+    causes: list[Cause] = []
+    controllers = []
+    for index, owner in enumerate(owners):
+        path = f"metadata.ownerReferences[{index}]"
+        causes += [
+            required(f"{path}.{name}", "must not be empty") for name in ("apiVersion", "kind", "name", "uid") if not owner.get(name)
+        ]
+        if owner.get("controller"):
+            controllers.append(f"{owner.get('kind')}/{owner.get('name')}")
+    if len(controllers) > 1:
+        told = " and ".join(controllers[:2])
+        detail = f'Only one reference can have Controller set to true. Found "true" in references for {told}'
+        causes.append(invalid("metadata.ownerReferences", list(owners), detail))
+    return causes

@@ -1,0 +1,101 @@
+"""POST: a new object."""
+
+from typing import Any
+
+import msgspec
+
+from jobcommon.client.request import Response
+from localcluster.apiserver import admission
+from localcluster.apiserver.call import OBJECT_LIMIT, Call
+from localcluster.apiserver.errors import ApiError, already_exists, invalid_object
+from localcluster.apiserver.rest.accept import accept, check_metadata
+
+Obj = dict[str, Any]
+
+#: The alphabet of generated names: no vowels and no look-alikes, so that no words appear.
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH = 5
+_NAME_BASE_LIMIT = 63 - _SUFFIX_LENGTH
+
+
+def create(call: Call) -> Response:
+    """POST to a collection."""
+    obj = accept(call, call.body())
+    if obj["metadata"].get("resourceVersion"):
+        raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
+    return call.answer(create_object(call, obj), 201)
+
+
+def create_object(call: Call, obj: Obj) -> Obj:
+    """Store an accepted object, which becomes the server's, as a new one and give it as the version shows it. Raises 403, 404, 409, 422 ApiErrors."""
+    resource = call.resource
+    new = resource.bare(obj)
+    meta = new["metadata"] = _fresh_metadata(call, new["metadata"])
+    if resource.status:
+        # Status belongs to the controllers: a creator's is dropped.
+        new.pop("status", None)
+    admission.check_namespace(call, meta.get("name", ""))
+    prepare(call, new)
+    resource.strategy.on_create(new)
+    admission.admit_new(call, new)
+    _refuse_existing(call, meta.get("name", ""))
+    validate(call, new, None)
+    admission.check_quota(call, new)
+    new = call.server.track_managers(call, None, new)
+    return resource.typed(_store(call, new))
+
+
+def prepare(call: Call, obj: Obj) -> None:
+    """Defaults: the kind's own, or those of the custom resource's schema."""
+    resource = call.resource
+    resource.strategy.default(obj)
+    if resource.schema is not None:
+        shown = resource.typed(obj)
+        resource.schema.default(shown)
+        obj.update(resource.bare(shown))
+
+
+def validate(call: Call, new: Obj, old: Obj | None) -> None:
+    """Raise a 422 ApiError with every broken rule."""
+    resource = call.resource
+    causes = list(check_metadata(resource, new["metadata"]))
+    causes += resource.strategy.validate(new)
+    if old is not None:
+        causes += resource.strategy.validate_update(new, old)
+    if resource.schema is not None:
+        causes += resource.schema.validate(resource.typed(new), None if old is None else resource.typed(old))
+    if causes:
+        name = new["metadata"].get("name") or ""
+        raise invalid_object(resource.kind, resource.group, name, causes)
+    body = msgspec.json.encode(new)
+    if len(body) > OBJECT_LIMIT:
+        raise ApiError(500, "", "etcdserver: request is too large")
+
+
+def _fresh_metadata(call: Call, given: Obj) -> Obj:
+    env = call.server.env
+    meta = dict(given)
+    for name in ("uid", "selfLink", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        meta.pop(name, None)
+    if not meta.get("name") and meta.get("generateName"):
+        suffix = "".join(env.random.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_LENGTH))
+        meta["name"] = meta["generateName"][:_NAME_BASE_LIMIT] + suffix
+    meta["uid"] = env.uuid()
+    meta["creationTimestamp"] = env.timestamp()
+    if call.resource.generation:
+        meta["generation"] = 1
+    return meta
+
+
+def _refuse_existing(call: Call, name: str) -> None:
+    resource = call.resource
+    existing = call.storage.table(resource.storage_key).get(call.namespace, name)
+    if existing is not None:
+        deleting = "deletionTimestamp" in existing.obj["metadata"]
+        raise already_exists(resource.plural, resource.group, name, deleting)
+
+
+def _store(call: Call, new: Obj) -> Obj:
+    if call.dry_run:
+        return new
+    return call.storage.put(call.resource.storage_key, call.namespace, new["metadata"]["name"], new).obj

@@ -1,0 +1,172 @@
+"""DELETE: preconditions, finalizers, propagation and graceful deletion."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from jobcommon.client.request import Response
+from localcluster.apiserver.call import Call, decode
+from localcluster.apiserver.env import format_time, parse_time
+from localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, success_status
+from localcluster.apiserver.rest.read import scope_of, select
+from localcluster.apiserver.storage import Item
+
+Obj = dict[str, Any]
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+_POLICIES = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background": ""}
+_DEFAULT_GRACE = 30
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """What the caller asked of a deletion. `policy` is empty for the kind's default."""
+
+    uid: str = ""
+    version: str = ""
+    grace: int | None = None
+    policy: str = ""
+
+
+def options_of(call: Call, given: Obj | None = None) -> DeleteOptions:
+    """DeleteOptions from the body or the query. Raises 400 and 422 ApiErrors."""
+    found: Obj = given or {}
+    if given is None and call.request.body:
+        found = decode(call.request.body, call.request.content_type)
+        if found.get("kind", "DeleteOptions") != "DeleteOptions":
+            raise bad_request(f"the body of a delete must be DeleteOptions, not {found['kind']}")
+    query = call.query
+    preconditions = found.get("preconditions") or {}
+    policy = found.get("propagationPolicy") or query.get("propagationPolicy") or ""
+    orphan = found.get("orphanDependents", query.get("orphanDependents"))
+    if orphan is not None and not policy:
+        policy = "Orphan" if orphan in (True, "true") else "Background"
+    if policy and policy not in _POLICIES:
+        message = f'Unsupported value: "{policy}": supported values: "Foreground", "Background", "Orphan", "nil"'
+        raise invalid_object("DeleteOptions", "meta.k8s.io", "", [Cause("FieldValueInvalid", "propagationPolicy", message)])
+    grace = found.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    if grace is not None:
+        try:
+            grace = int(grace)
+        except (TypeError, ValueError):
+            raise bad_request(f"gracePeriodSeconds must be a number of seconds, not {grace!r}") from None
+    return DeleteOptions(preconditions.get("uid") or "", str(preconditions.get("resourceVersion") or ""), grace, policy)
+
+
+def delete(call: Call) -> Response:
+    """DELETE of one object."""
+    options = options_of(call)
+    dry_run = call.dry_run or _body_dry_run(call)
+    shown, gone = delete_object(call, call.live(), options, dry_run)
+    if gone and not call.resource.returns_deleted:
+        resource = call.resource
+        return call.answer(success_status(call.info.name, resource.group, resource.plural, shown["metadata"]["uid"]))
+    return call.answer(shown)
+
+
+def _body_dry_run(call: Call) -> bool:
+    if not call.request.body:
+        return False
+    return bool(decode(call.request.body, call.request.content_type).get("dryRun"))
+
+
+def delete_collection(call: Call) -> Response:
+    """DELETE of a collection, filtered by selectors."""
+    options = options_of(call)
+    dry_run = call.dry_run or _body_dry_run(call)
+    items, meta = select(call, scope_of(call))
+    shown = [delete_object(call, item, options, dry_run)[0] for item in items]
+    listed = {"kind": call.resource.list_name, "apiVersion": call.resource.api_version, "metadata": meta, "items": shown}
+    return call.respond(msgspec.json.encode(listed))
+
+
+def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool = False) -> tuple[Obj, bool]:
+    """Delete `live`, or mark it for deletion; gives its last state and whether it is gone. Raises a 409 ApiError."""
+    resource = call.resource
+    _check_preconditions(call, live, options)
+    meta = dict(live.obj["metadata"])
+    new: Obj = {**live.obj, "metadata": meta}
+    finalizers = _finalizers(meta.get("finalizers") or [], options.policy)
+    if finalizers:
+        meta["finalizers"] = finalizers
+    else:
+        meta.pop("finalizers", None)
+    grace = _grace(resource.plural, live.obj, options) if resource.group == "" else None
+    _mark(call, meta, grace, bool(finalizers))
+    if resource.plural == "namespaces":
+        _terminate_namespace(call, new)
+    held = bool(finalizers) or (resource.plural == "namespaces" and bool(new["spec"].get("finalizers")))
+    if dry_run:
+        return resource.typed(new), not held and not grace
+    table = resource.storage_key
+    # A pod is always marked before it goes, so that watchers see MODIFIED and then DELETED.
+    if new != live.obj and (held or grace is not None):
+        stored = call.storage.put(table, live.namespace, live.name, new)
+    else:
+        stored = live
+    if held or grace:
+        return resource.typed(stored.obj), False
+    return resource.typed(call.storage.remove(table, live.namespace, live.name).obj), True
+
+
+def _check_preconditions(call: Call, live: Item, options: DeleteOptions) -> None:
+    resource = call.resource
+    if options.uid and options.uid != live.uid:
+        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {live.uid}"
+        raise conflict(resource.plural, resource.group, live.name, why)
+    if options.version and options.version != str(live.rv):
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {options.version}, "
+            f"ResourceVersion in object meta: {live.rv}"
+        )
+        raise conflict(resource.plural, resource.group, live.name, why)
+
+
+def _finalizers(current: list[str], policy: str) -> list[str]:
+    if not policy:
+        return current
+    kept = [name for name in current if name not in (FOREGROUND, ORPHAN)]
+    wanted = _POLICIES[policy]
+    return [*kept, wanted] if wanted else kept
+
+
+def _grace(plural: str, obj: Obj, options: DeleteOptions) -> int | None:
+    """Seconds a pod may take to end; None for the kinds that are not deleted gracefully."""
+    if plural != "pods":
+        return None
+    if not obj.get("spec", {}).get("nodeName") or obj.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return 0
+    grace = options.grace
+    if grace is None:
+        grace = int(obj.get("spec", {}).get("terminationGracePeriodSeconds", _DEFAULT_GRACE))
+    # A negative period means the shortest one.
+    return grace if grace >= 0 else 1
+
+
+def _mark(call: Call, meta: Obj, grace: int | None, held: bool) -> None:
+    if grace is None and not held and call.resource.plural != "namespaces":
+        return
+    now = call.server.env.now()
+    seconds = grace or 0
+    if "deletionTimestamp" not in meta:
+        meta["deletionTimestamp"] = format_time(now + seconds)
+        meta["deletionGracePeriodSeconds"] = seconds
+        if meta.get("generation"):
+            meta["generation"] += 1
+        return
+    before = meta.get("deletionGracePeriodSeconds") or 0
+    if seconds < before:
+        # A second deletion can only make it faster.
+        started = parse_time(meta["deletionTimestamp"]) - before
+        meta["deletionTimestamp"] = format_time(started + seconds)
+        meta["deletionGracePeriodSeconds"] = seconds
+
+
+def _terminate_namespace(call: Call, new: Obj) -> None:
+    if new["metadata"]["name"] in ("default", "kube-system", "kube-public"):
+        name = new["metadata"]["name"]
+        raise ApiError(403, "Forbidden", f'namespaces "{name}" is forbidden: this namespace may not be deleted')
+    new["metadata"].pop("deletionGracePeriodSeconds", None)
+    new["status"] = {**new.get("status", {}), "phase": "Terminating"}

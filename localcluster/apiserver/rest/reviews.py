@@ -1,0 +1,99 @@
+"""Questions about users and rights: the review resources, which are answered and not stored."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jobcommon.client.request import Response
+from localcluster.apiserver.call import Call
+from localcluster.apiserver.errors import bad_request
+from localcluster.apiserver.rbac import Attributes
+from localcluster.apiserver.users import User
+
+Obj = dict[str, Any]
+
+
+def _attributes(spec: Obj) -> Attributes:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if (resource is None) == (path is None):
+        raise bad_request("spec: exactly one of resourceAttributes and nonResourceAttributes must be given")
+    if path is not None:
+        return Attributes(path.get("verb", ""), path=path.get("path", ""))
+    return Attributes(
+        resource.get("verb", ""), resource.get("group", ""), resource.get("resource", ""), resource.get("subresource", ""),
+        resource.get("namespace", ""), resource.get("name", ""),
+    )  # fmt: skip
+
+
+def _access(call: Call, body: Obj, user: User) -> Response:
+    spec = body.get("spec") or {}
+    wanted = _attributes(spec)
+    allowed = call.server.authorizer.allows(user, wanted)
+    status: Obj = {"allowed": allowed}
+    if allowed:
+        status["reason"] = "system:masters" if user.is_master else "RBAC: allowed"
+    return _answer(call, {"spec": spec, "status": status})
+
+
+def _answer(call: Call, body: Obj) -> Response:
+    return call.answer({"kind": call.resource.kind, "apiVersion": call.resource.api_version, "metadata": {}, **body}, 201)
+
+
+def self_access(call: Call) -> Response:
+    """SelfSubjectAccessReview: ``kubectl auth can-i``."""
+    return _access(call, call.body(), call.user)
+
+
+def access(call: Call) -> Response:
+    """SubjectAccessReview and LocalSubjectAccessReview."""
+    body = call.body()
+    spec = body.get("spec") or {}
+    return _access(call, body, User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", "")))
+
+
+def self_rules(call: Call) -> Response:
+    """SelfSubjectRulesReview: ``kubectl auth can-i --list``."""
+    spec = call.body().get("spec") or {}
+    rules = list(call.server.authorizer.rules(call.user, spec.get("namespace", "")))
+    if call.user.is_master:
+        rules = [
+            {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]}, *rules
+        ]  # fmt: skip
+    paths = [rule for rule in rules if rule.get("nonResourceURLs")]
+    resources = [rule for rule in rules if not rule.get("nonResourceURLs")]
+    return _answer(
+        call, {"spec": {}, "status": {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}}
+    )  # fmt: skip
+
+
+def _user_info(user: User) -> Obj:
+    info: Obj = {"username": user.name, "groups": list(user.all_groups)}
+    if user.uid:
+        info["uid"] = user.uid
+    return info
+
+
+def self_review(call: Call) -> Response:
+    """SelfSubjectReview: ``kubectl auth whoami``."""
+    return _answer(call, {"status": {"userInfo": _user_info(call.user)}})
+
+
+def token_review(call: Call) -> Response:
+    """TokenReview."""
+    spec = call.body().get("spec") or {}
+    user = call.server.authenticator.user_of(spec.get("token", ""))
+    status: Obj = {"authenticated": user is not None}
+    if user is not None:
+        status["user"] = _user_info(user)
+    else:
+        status["error"] = "invalid bearer token"
+    return _answer(call, {"spec": {}, "status": status})
+
+
+HANDLERS: Mapping[tuple[str, str], Callable[[Call], Response]] = {
+    ("authorization.k8s.io", "selfsubjectaccessreviews"): self_access,
+    ("authorization.k8s.io", "localsubjectaccessreviews"): access,
+    ("authorization.k8s.io", "subjectaccessreviews"): access,
+    ("authorization.k8s.io", "selfsubjectrulesreviews"): self_rules,
+    ("authentication.k8s.io", "selfsubjectreviews"): self_review,
+    ("authentication.k8s.io", "tokenreviews"): token_review,
+}

@@ -1,0 +1,98 @@
+"""The scale subresource: replicas of a workload or custom resource as an autoscaling/v1 Scale."""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jobcommon.client.request import Response
+from localcluster.apiserver.call import Call
+from localcluster.apiserver.errors import Cause, bad_request, conflict, invalid, invalid_object, not_found_cause
+from localcluster.apiserver.errors import STALE
+from localcluster.apiserver.resource import Scale
+from localcluster.apiserver.rest.patch import apply_patch, media_of
+from localcluster.apiserver.rest.update import replace
+
+Obj = dict[str, Any]
+
+
+def _at(obj: Mapping[str, Any], path: str) -> Any:
+    value: Any = obj
+    for part in path.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(part)
+    return value
+
+
+def _selector_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping):
+        return ""
+    terms = [f"{key}={label}" for key, label in sorted((value.get("matchLabels") or {}).items())]
+    for expression in value.get("matchExpressions") or ():
+        key, operator = expression["key"], expression["operator"]
+        values = ",".join(expression.get("values") or ())
+        terms.append({"Exists": key, "DoesNotExist": f"!{key}"}.get(operator, f"{key} {operator.lower()} ({values})"))
+    return ",".join(terms)
+
+
+def _scale_of(call: Call) -> tuple[Obj, Scale]:
+    live = call.live()
+    paths = call.resource.scale
+    if paths is None:
+        raise call.missing()
+    meta = live.obj["metadata"]
+    shown = {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if key in meta}
+    selector = _selector_text(_at(live.obj, paths.selector or "spec.selector"))
+    replicas = _at(live.obj, paths.replicas)
+    if replicas is None and call.resource.custom:
+        causes = [not_found_cause(f".{paths.replicas}", "")]
+        raise invalid_object(call.resource.kind, call.resource.group, live.name, causes)
+    status: Obj = {"replicas": _at(live.obj, paths.status_replicas) or 0}
+    if selector:
+        status["selector"] = selector
+    return {
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": {"replicas": replicas or 0}, "status": status
+    }, paths  # fmt: skip
+
+
+def get(call: Call) -> Response:
+    """GET …/scale."""
+    return call.answer(_scale_of(call)[0])
+
+
+def update(call: Call) -> Response:
+    """PUT …/scale."""
+    return _write(call, call.body())
+
+
+def patch(call: Call) -> Response:
+    """PATCH …/scale."""
+    current, _ = _scale_of(call)
+    return _write(call, apply_patch(call, media_of(call), current))
+
+
+def _write(call: Call, wanted: Obj) -> Response:
+    if wanted.get("kind") != "Scale":
+        raise bad_request(f"the body of a scale update must be a Scale, not {wanted.get('kind')}")
+    _, paths = _scale_of(call)
+    live = call.live()
+    replicas = (wanted.get("spec") or {}).get("replicas", 0)
+    if type(replicas) is not int or replicas < 0:
+        causes: list[Cause] = [invalid("spec.replicas", replicas, "must be greater than or equal to 0")]
+        raise invalid_object("Scale", "autoscaling", call.info.name, causes)
+    version = (wanted.get("metadata") or {}).get("resourceVersion")
+    if version and version != str(live.rv):
+        raise conflict(call.resource.plural, call.resource.group, call.info.name, STALE)
+    obj = copy.deepcopy(call.resource.typed(live.obj))
+    target = obj
+    *parents, last = paths.replicas.split(".")
+    for part in parents:
+        target = target.setdefault(part, {})
+    target[last] = replicas
+    replace(call, live, obj)
+    return get(call)
+
+
+HANDLERS: Mapping[str, Callable[[Call], Response]] = {"get": get, "update": update, "patch": patch}

@@ -1,0 +1,150 @@
+"""PUT, and the common end of PUT and PATCH: the rules by which a live object is replaced."""
+
+import copy
+from typing import Any
+
+from jobcommon.client.request import Response
+from localcluster.apiserver import admission
+from localcluster.apiserver.call import Call
+from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
+from localcluster.apiserver.rest.accept import accept
+from localcluster.apiserver.rest.create import create_object, prepare, validate
+from localcluster.apiserver.storage import Item
+
+Obj = dict[str, Any]
+
+#: Metadata that only the server writes.
+_SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
+
+
+def update(call: Call) -> Response:
+    """PUT of an object or of its status."""
+    obj = accept(call, call.body())
+    meta = obj["metadata"]
+    if meta.get("name") != call.info.name:
+        name = meta.get("name", "")
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+    table = call.storage.table(call.resource.storage_key)
+    live = table.get(call.namespace, call.info.name)
+    if live is None:
+        if call.resource.create_on_update and not call.info.subresource and not meta.get("resourceVersion"):
+            return call.answer(create_object(call, obj), 201)
+        raise call.missing()
+    if meta.get("uid") and meta["uid"] != live.uid:
+        why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {live.uid}"
+        raise conflict(call.resource.plural, call.resource.group, call.info.name, why)
+    if not meta.get("resourceVersion") and not call.resource.unconditional_update:
+        causes = [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
+        raise invalid_object(call.resource.kind, call.resource.group, call.info.name, causes)
+    return call.answer(replace(call, live, obj))
+
+
+def replace(call: Call, live: Item, obj: Obj) -> Obj:
+    """Make an accepted object the new state of `live` and give the result as the version shows it.
+
+    An update that changes nothing is not written. Removing the last finalizer of an object that is being deleted deletes it;
+    the result then still carries the old resourceVersion (never a barrier), as with the real server.
+    Raises 409 and 422 ApiErrors.
+    """
+    resource = call.resource
+    version = obj["metadata"].get("resourceVersion")
+    if version and version != str(live.rv):
+        raise conflict(resource.plural, resource.group, call.info.name, STALE)
+    new = resource.bare(obj)
+    old = live.obj
+    if call.info.subresource == "status":
+        new = _with_status_of(call, old, new)
+    elif resource.status:
+        # Outside the status subresource, status is the server's.
+        new.pop("status", None)
+        if "status" in old:
+            new["status"] = old["status"]
+    causes = _settle_metadata(new["metadata"], old["metadata"], resource.custom)
+    resource.strategy.on_update(new, old)
+    prepare(call, new)
+    _count_generation(call, new, old)
+    if causes:
+        raise invalid_object(resource.kind, resource.group, call.info.name, causes)
+    if new == old:
+        return resource.typed(old)
+    admission.admit_update(call, new, old)
+    validate(call, new, old)
+    new = call.server.track_managers(call, old, new)
+    if new == old:
+        return resource.typed(old)
+    return resource.typed(commit(call, live, new))
+
+
+def commit(call: Call, live: Item, new: Obj) -> Obj:
+    """Store the new state, or delete the object when this update took its last finalizer."""
+    if ends_deletion(call, new):
+        if not call.dry_run:
+            call.storage.remove(call.resource.storage_key, live.namespace, live.name)
+        return new
+    if call.dry_run:
+        return new
+    return call.storage.put(call.resource.storage_key, live.namespace, live.name, new).obj
+
+
+def ends_deletion(call: Call, new: Obj) -> bool:
+    """Whether nothing holds back the deletion of `new` any more."""
+    meta = new["metadata"]
+    if "deletionTimestamp" not in meta or meta.get("finalizers"):
+        return False
+    if call.resource.plural == "namespaces":
+        return not new.get("spec", {}).get("finalizers")
+    return not meta.get("deletionGracePeriodSeconds")
+
+
+def _with_status_of(call: Call, old: Obj, new: Obj) -> Obj:
+    meta = new["metadata"]
+    if call.resource.custom:
+        # Only status is taken; metadata is the live one entirely, so a wrong uid in a patch goes unnoticed (2.9).
+        meta = {**old["metadata"], "managedFields": meta["managedFields"]} if "managedFields" in meta else dict(old["metadata"])
+    else:
+        meta = {key: value for key, value in meta.items() if key != "ownerReferences"}
+        if "ownerReferences" in old["metadata"]:
+            meta["ownerReferences"] = old["metadata"]["ownerReferences"]
+    result = {**old, "metadata": meta}
+    result.pop("status", None)
+    if "status" in new:
+        result["status"] = new["status"]
+    return copy.deepcopy(result)
+
+
+def _settle_metadata(meta: Obj, old: Obj, custom: bool) -> list[Cause]:
+    causes = []
+    if meta.get("uid", old["uid"]) != old["uid"]:
+        causes.append(invalid("metadata.uid", meta["uid"], "field is immutable"))
+    if not custom and meta.get("name", old["name"]) != old["name"]:
+        causes.append(invalid("metadata.name", meta["name"], "field is immutable"))
+    for name in _SERVER_OWNED:
+        meta.pop(name, None)
+        if name in old:
+            meta[name] = old[name]
+    meta["resourceVersion"] = old["resourceVersion"]
+    if "generateName" in old:
+        meta.setdefault("generateName", old["generateName"])
+    if "managedFields" in old:
+        meta.setdefault("managedFields", old["managedFields"])
+    added = set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ())
+    if "deletionTimestamp" in old and added:
+        listed = ", ".join(f'"{name}"' for name in sorted(added))
+        detail = (
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{" + listed + "}"
+        )
+        causes.append(forbidden("metadata.finalizers", detail))
+    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+        # Empty and absent are one state, so that a no-op stays one.
+        if name in meta and not meta[name]:
+            del meta[name]
+    return causes
+
+
+def _count_generation(call: Call, new: Obj, old: Obj) -> None:
+    if not call.resource.generation or call.info.subresource == "status":
+        return
+    ignored = {"metadata", "status"} if call.resource.status or not call.resource.custom else {"metadata"}
+    keys = (set(new) | set(old)) - ignored
+    if any(new.get(key) != old.get(key) for key in keys):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1

@@ -1,0 +1,153 @@
+"""The server's core: one request in, one response out, without I/O.
+
+`ApiServer.handle` answers everything but watches and the streaming subresources of pods; `ApiServer.watch` opens a
+`WatchStream`. Both are synchronous: a simulator may drive them with a virtual clock, an asynchronous shell
+(`localcluster.apiserver.http`, `localcluster.apiserver.inprocess`) serves them.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jobcommon.client.request import Request, Response
+from localcluster.apiserver import bootstrap
+from localcluster.apiserver.authentication import Authenticator
+from localcluster.apiserver.call import Call
+from localcluster.apiserver.documents import Documents
+from localcluster.apiserver.env import Env
+from localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, path_not_found
+from localcluster.apiserver.journal import Journal
+from localcluster.apiserver.negotiation import Form
+from localcluster.apiserver.rbac import Attributes, Authorizer
+from localcluster.apiserver.registry import Registry
+from localcluster.apiserver.resource import Resource
+from localcluster.apiserver.rest import create, delete, managers, patch, pod_actions, read, reviews, scale, update
+from localcluster.apiserver.route import RequestInfo, parse
+from localcluster.apiserver.storage import Storage
+from localcluster.apiserver.table import to_table
+from localcluster.apiserver.users import User
+from localcluster.apiserver.watch import WatchStream
+
+Obj = dict[str, Any]
+Handler = Callable[[Call], Response]
+
+_VERBS: Mapping[str, Handler] = {
+    "create": create.create,
+    "get": read.get,
+    "list": read.list_objects,
+    "update": update.update,
+    "patch": patch.patch,
+    "delete": delete.delete,
+    "deletecollection": delete.delete_collection,
+}
+_STATUS_VERBS: Mapping[str, Handler] = {"get": read.get, "update": update.update, "patch": patch.patch}
+
+
+class ApiServer:
+    """An embedded Kubernetes API server.
+
+    `journal` makes writes durable (default: none), `tokens` are static bearer tokens, `history` is the number of changes
+    kept per resource for watches. Creates the system namespaces and roles when they are missing.
+    """
+
+    def __init__(
+        self, env: Env, *, journal: Journal | None = None, tokens: Mapping[str, User] | None = None, history: int = 4096
+    ) -> None:
+        self.env = env
+        self.storage = Storage(journal, history)
+        self.registry = Registry(self.storage)
+        self.authorizer = Authorizer(self.storage)
+        self.authenticator = Authenticator(env, self.storage, dict(tokens or {}))
+        self.documents = Documents(self.registry)
+        bootstrap.ensure(env, self.storage)
+        self.storage.sync()
+
+    def handle(self, request: Request, user: User | None = None) -> Response:
+        """Answer one request. Without `user`, the request's bearer token says who it is from.
+
+        Every refusal is a response with a Status body; an exception is a defect of the server (or a failing disk).
+        A write is durable when this returns.
+        """
+        try:
+            user = user or self.authenticator.identify(request.headers)
+            info = parse(request)
+            self.authorizer.check(user, _attributes(info))
+            if not info.is_resource:
+                return self.documents.answer(request)
+            call = self.call(request, info, user)
+            response = self._dispatch(call)
+        except ApiError as error:
+            return error.response()
+        self.storage.sync()
+        return response
+
+    def watch(self, request: Request, wake: Callable[[], None], user: User | None = None) -> WatchStream:
+        """Open a watch; `wake` is called whenever the stream may have something to drain. Raises ApiError."""
+        user = user or self.authenticator.identify(request.headers)
+        info = parse(request)
+        self.authorizer.check(user, _attributes(info))
+        if info.verb != "watch":
+            raise bad_request("not a watch request: it needs the query watch=true")
+        call = self.call(request, info, user)
+        if "watch" not in call.resource.verbs:
+            raise method_not_supported(call.resource.plural, call.resource.group, "watch")
+        return read.watch(call, wake)
+
+    def is_watch(self, request: Request) -> bool:
+        """Whether the request is for `watch` rather than `handle`."""
+        return parse(request).verb == "watch"
+
+    def call(self, request: Request, info: RequestInfo, user: User) -> Call:
+        """The request with its resource. Raises a 404 ApiError when nothing serves it."""
+        resource = self.registry.find(info.group, info.version, info.resource)
+        if resource is None or (info.namespace and not resource.namespaced and resource.plural != "namespaces"):
+            raise path_not_found()
+        if resource.namespaced and not info.namespace and (info.name or info.verb in ("create", "deletecollection")):
+            raise path_not_found()
+        return Call(self, request, info, resource, user, dict(request.query))
+
+    def _dispatch(self, call: Call) -> Response:
+        handler = self._handler(call)
+        if handler is None:
+            raise method_not_supported(call.resource.plural, call.resource.group, call.info.verb)
+        return handler(call)
+
+    def _handler(self, call: Call) -> Handler | None:
+        resource, verb, subresource = call.resource, call.info.verb, call.info.subresource
+        if not subresource:
+            review = reviews.HANDLERS.get((resource.group, resource.plural))
+            if review:
+                return review if verb == "create" else None
+            return _VERBS.get(verb) if verb in resource.verbs and (verb != "create" or not call.info.name) else None
+        if subresource == "status" and resource.status:
+            return _STATUS_VERBS.get(verb)
+        if subresource == "scale" and resource.scale:
+            return scale.HANDLERS.get(verb)
+        if subresource not in resource.subresources:
+            raise path_not_found()
+        return pod_actions.HANDLERS.get((resource.plural, subresource, verb))
+
+    def shape(self, form: Form, resource: Resource, objects: list[Obj], meta: Obj, *, single: bool) -> Obj:
+        """Objects as a Table or as metadata only."""
+        if form == "table":
+            version = resource.crd_version or {}
+            kept = {key: meta[key] for key in ("resourceVersion", "continue", "remainingItemCount") if key in meta}
+            return to_table(
+                resource.group, resource.kind, objects, now=self.env.now(), custom=resource.custom, list_meta=kept,
+                columns=version.get("additionalPrinterColumns"),
+            )  # fmt: skip
+        items = [
+            {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]} for obj in objects
+        ]
+        if single:
+            return items[0]
+        return {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items}
+
+    def track_managers(self, call: Call, old: Obj | None, new: Obj) -> Obj:
+        """`new` with metadata.managedFields brought up to date for this request."""
+        return managers.track(call, old, new)
+
+
+def _attributes(info: RequestInfo) -> Attributes:
+    if not info.is_resource:
+        return Attributes(info.verb, path=info.path)
+    return Attributes(info.verb, info.group, info.resource, info.subresource, info.namespace, info.name)
