@@ -71,7 +71,7 @@ class _Memory:
     """What the controller remembers of one job, by UID. None of it is needed to be right; it is gone with the process."""
 
     generation: int = 0
-    rejections: dict[str, Rejection] = field(default_factory=dict)
+    rejections: dict[tuple[str, str], Rejection] = field(default_factory=dict)
     refusals: int = 0
     said: set[tuple[str, str]] = field(default_factory=set)
 
@@ -265,8 +265,12 @@ class JobController:
             code = getattr(outcome.error, "code", 0)
             too_large = "too large" in str(outcome.error)
             if isinstance(outcome.action, Create) and (code in _FINAL_CODES or too_large):
-                error = Rejection(422, getattr(outcome.error, "reason", ""), getattr(outcome.error, "message", ""))
-                memory.rejections[outcome.action.name] = error
+                memory.rejections[outcome.action.plural, outcome.action.name] = Rejection(
+                    code=code,
+                    reason=getattr(outcome.error, "reason", ""),
+                    message=getattr(outcome.error, "message", ""),
+                    required=outcome.action.required,
+                )
         if any(isinstance(o.action, Create) and getattr(o.error, "code", 0) in (403, 409) for o in refused):
             delay = min(REFUSAL_DELAY * 2.0 ** min(memory.refusals, 10), MAX_REFUSAL_DELAY)
             memory.refusals += 1

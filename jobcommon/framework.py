@@ -262,8 +262,8 @@ def _never_tolerates(_job: Job, _replica: Replica) -> bool:
 class Companion:
     """An object that a job needs beside its pods and Service (a ConfigMap, a HorizontalPodAutoscaler, a Role, …).
 
-    `manifest` is the wanted object without our labels and metadata.ownerReferences, which the controller sets; None means that the
-    object must not be there. `owned_fields` names the top-level fields that are put right when they differ.
+    `manifest` is the wanted object without our labels and owner reference, which the controller adds; None means that
+    the object must not be there. `owned_fields` names the top-level fields that are put right when they differ.
     A companion whose failure must not hold up the job (an autoscaler) is not `required`.
     """
 
@@ -355,22 +355,26 @@ class Framework:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A create that the API server refused: HTTP code, reason and message."""
+    """A create that the API server refused for good: HTTP code, reason and message.
+
+    `required`: the job cannot go on without the object.
+    """
 
     code: int
     reason: str
     message: str
+    required: bool = True
 
 
 @dataclass(frozen=True)
 class Observed:
     """What the controller has seen of a job's children: only objects whose controller is this job's UID.
 
-    `companions` is keyed by (kind, name). `rejections` holds, by object name, creates of the current spec that the API
-    server refused.
+    `companions` is keyed by (kind, name). `rejections` holds, by plural and name, creates of the current spec that
+    the API server refused.
     """
 
     pods: tuple[PodView, ...] = ()
     services: tuple[ObjectView, ...] = ()
     companions: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
-    rejections: Mapping[str, Rejection] = field(default_factory=lambda: MappingProxyType({}))
+    rejections: Mapping[tuple[str, str], Rejection] = field(default_factory=lambda: MappingProxyType({}))

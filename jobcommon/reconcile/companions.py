@@ -14,9 +14,9 @@ def tend_companions(framework: Framework, job: Job, observed: Observed) -> list[
     for companion in framework.companions(job, observed.pods):
         found = observed.companions.get((companion.kind, companion.name))
         if found is None:
-            if companion.manifest is not None and companion.name not in observed.rejections:
+            if companion.manifest is not None and (companion.plural, companion.name) not in observed.rejections:
                 manifest = _manifest(framework, job, companion, companion.manifest)
-                actions.append(Create(companion.api_version, companion.plural, companion.name, manifest))
+                actions.append(Create(companion.api_version, companion.plural, companion.name, manifest, companion.required))
         elif companion.manifest is None:
             if found.deletion_time is None:
                 actions.append(Delete(companion.api_version, companion.plural, companion.name, found.uid, "no longer wanted"))

@@ -99,9 +99,10 @@ class _Pass:
         job, now = self.job, self.now
         if job.errors:
             return self._fail(reasons.INVALID_SPEC, "; ".join(map(str, job.errors)))
-        refused = next((f"{name}: {r.message}" for name, r in self.observed.rejections.items() if r.code == 422), None)
+        refused = next(((name, r.message) for name, r in self.observed.rejections.items() if r.required), None)
         if refused is not None:
-            return self._fail(reasons.INVALID_SPEC, f"the API server refuses {refused}")
+            (plural, name), message = refused
+            return self._fail(reasons.INVALID_SPEC, f"the API server refuses {plural}/{name}: {message}")
         outcome = self.framework.decide(job, self.tallies)
         if outcome.succeeded:
             return self._succeed()

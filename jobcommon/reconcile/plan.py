@@ -9,12 +9,16 @@ from jobcommon.api.status import JobStatus
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create an object of the job. `manifest` is complete, with its owner reference."""
+    """Create an object of the job. `manifest` is complete, with its owner reference.
+
+    If it is not `required`, the job goes on when the API server refuses it.
+    """
 
     api_version: str
     plural: str
     name: str
     manifest: Mapping[str, Any]
+    required: bool = True
 
     def __str__(self) -> str:
         return f"create {self.plural}/{self.name}"
