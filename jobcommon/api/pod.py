@@ -13,6 +13,7 @@ from jobcommon.api import labels as job_labels
 from jobcommon.api.view import (
     NO_LABELS,
     Owner,
+    WireInt32,
     WireMetadata,
     WireTime,
     controller_of,
@@ -102,8 +103,8 @@ class _Running(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Terminated(msgspec.Struct, rename="camel", gc=False):
-    exit_code: int | None = None
-    signal: int | None = None
+    exit_code: WireInt32 | None = None
+    signal: WireInt32 | None = None
     reason: str | None = None
     message: str | None = None
     started_at: WireTime | None = None
@@ -119,7 +120,7 @@ class _State(msgspec.Struct, gc=False):
 class _Container(msgspec.Struct, rename="camel", gc=False):
     name: str | None = None
     ready: bool | None = None
-    restart_count: int | None = None
+    restart_count: WireInt32 | None = None
     state: _State | None = None
     last_state: _State | None = None
 

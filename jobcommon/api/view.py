@@ -20,6 +20,10 @@ S = TypeVar("S", bound=msgspec.Struct)
 # A time without an offset would be read in the zone of this machine, so it counts as unreadable.
 WireTime = Annotated[datetime, msgspec.Meta(tz=True)]
 
+# The API's integer types. A decoder would let through larger ones, with which later arithmetic or encoding fails.
+WireInt32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+WireInt64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -81,7 +85,7 @@ class WireMetadata(msgspec.Struct, rename="camel", gc=False):
     resource_version: str | None = None
     creation_timestamp: WireTime | None = None
     deletion_timestamp: WireTime | None = None
-    deletion_grace_period_seconds: int | None = None
+    deletion_grace_period_seconds: WireInt64 | None = None
     finalizers: list[str] | None = None
     owner_references: list[WireOwner] | None = None
     labels: dict[str, str] | None = None
