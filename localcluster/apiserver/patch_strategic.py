@@ -4,10 +4,11 @@ The rules are those of k8s.io/apimachinery/pkg/util/strategicpatch: which lists 
 `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` of the published schema.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json, child, items, resolve
+from localcluster.apiserver.list_order import interleave
 
 DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"
@@ -149,14 +150,4 @@ def _ordered(merged: list[Any], original: list[Any], order: Any, key: Callable[[
     before = [key(one) for one in original]
     ours = sorted((one for one in merged if key(one) in wanted), key=lambda one: wanted.index(key(one)))
     theirs = [one for one in merged if key(one) not in wanted]
-    return list(_interleaved(theirs, ours, lambda one: before.index(key(one)) if key(one) in before else None))
-
-
-def _interleaved(left: list[Any], right: list[Any], place: Callable[[Any], int | None]) -> Iterable[Any]:
-    while left and right:
-        at_left, at_right = place(left[0]), place(right[0])
-        first = left if at_left is not None and at_right is not None and at_left < at_right else right
-        yield first[0]
-        left, right = (left[1:], right) if first is left else (left, right[1:])
-    yield from left
-    yield from right
+    return list(interleave(theirs, ours, lambda one: before.index(key(one)) if key(one) in before else None))

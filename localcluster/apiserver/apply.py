@@ -1,0 +1,200 @@
+"""Server-side apply, and the ownership of fields that ordinary writes take.
+
+The algorithm is that of Kubernetes' "Server-Side Apply" documentation and sigs.k8s.io/structured-merge-diff: the
+applied object is merged onto the live one; fields the manager applied before and leaves out now go, unless someone else
+owns them; changing a field that another manager owns is a conflict, unless forced.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from localcluster.apiserver import managed_fields
+from localcluster.apiserver.builtin_schemas import Json, resolve
+from localcluster.apiserver.field_sets import Changes, Path, compare, is_atomic, owned_by, parts, path_text, without
+from localcluster.apiserver.list_order import interleave
+from localcluster.apiserver.managed_fields import APPLY, UPDATE, Entry, Manager, Managers, ownable
+
+BEFORE_FIRST_APPLY = "before-first-apply"
+_IDENTITY = ("apiVersion", "kind")
+
+
+class ApplyError(ValueError):
+    """The applied object itself is wrong; the server answers 400."""
+
+
+@dataclass
+class ApplyConflictError(Exception):
+    """Other managers own fields that would change; the server answers 409 with these causes."""
+
+    message: str
+    causes: list[Json]
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def manager_name(field_manager: str | None, user_agent: str) -> str:
+    """The manager of a write: the request's fieldManager, else the user agent up to the first slash."""
+    return field_manager or user_agent.partition("/")[0][:128] or "unknown"
+
+
+def apply(
+    node: Json,
+    live: Json | None,
+    config: Json,
+    *,
+    manager: str,
+    now: str,
+    force: bool = False,
+    subresource: str = "",
+    status_subresource: bool = True,
+) -> Json:
+    """The object after `manager` applied `config` to `live` (None: create), with its managedFields.
+
+    Equal to `live` when nothing changes. `now` is RFC 3339. With a status subresource the main resource ignores
+    ``status``, and ``status`` ignores all else. Neither argument is changed. Raises `ApplyConflictError` and `ApplyError`.
+    """
+    if "managedFields" in (config.get("metadata") or {}):
+        raise ApplyError("metadata.managedFields must be nil")
+    wanted = _without_nulls(_scoped(config, subresource, status_subresource))
+    current = live or {key: config[key] for key in _IDENTITY if key in config}
+    root = resolve(node)
+    managers = managed_fields.read(current.get("metadata") or {})
+    me = Manager(manager, APPLY, config.get("apiVersion", ""), subresource)
+    try:
+        if live is not None and not managers:
+            # Whoever wrote the object before ownership was kept still owns it, so that overwriting it is a conflict.
+            before = Manager(BEFORE_FIRST_APPLY, UPDATE, live.get("apiVersion", ""))
+            managers[before] = Entry(frozenset(owned_by(node, ownable(live))), now)
+        claimed = frozenset(owned_by(node, ownable(wanted)))
+        merged = _merge(root, current, wanted)
+    except ValueError as error:
+        raise ApplyError(str(error)) from error
+    last = managers.get(me)
+    managers[me] = Entry(claimed, last.time if last else now)
+    if last is not None:
+        merged = _prune(node, merged, last.fields, managers)
+    changes = compare(node, ownable(current), ownable(merged))
+    managers = _settle(managers, me, changes, force=force)
+    if changes or last is None or last.fields != claimed:
+        managers[me] = Entry(claimed, now)
+    return _with_managers(merged, managers)
+
+
+def _scoped(config: Json, subresource: str, status_subresource: bool) -> Json:
+    if subresource == "status":
+        identity = {key: value for key, value in (config.get("metadata") or {}).items() if key in ("name", "namespace")}
+        kept = {key: config[key] for key in (*_IDENTITY, "status") if key in config}
+        return {**kept, "metadata": identity}
+    if status_subresource:
+        return {key: value for key, value in config.items() if key != "status"}
+    return config
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _merge(node: Json, live: Any, wanted: Any) -> Any:
+    if type(live) is not type(wanted) or is_atomic(node, wanted) or is_atomic(node, live):
+        return wanted
+    before, after = parts(node, live), parts(node, wanted)
+    merged = {name: _merge(below, before[name][1], item) if name in before else item for name, (below, item) in after.items()}
+    if isinstance(wanted, dict):
+        return {**live, **{name[2:]: item for name, item in merged.items()}}
+    places = {name: index for index, name in enumerate(before)}
+    kept = [name for name in before if name not in after]
+    order = interleave(kept, list(after), lambda name: places.get(name, len(places)))
+    return [merged[name] if name in merged else before[name][1] for name in order]
+
+
+def _prune(node: Json, merged: Json, last: frozenset[Path], managers: Managers) -> Json:
+    """Removes what the manager gave up and nobody owns, with the parents that thereby are nobody's.
+
+    A parent goes as a whole, with defaults inside that never had an owner: a probe without its handler is no probe.
+    """
+    owned = set().union(*(entry.fields for entry in managers.values()))
+    held = {path[:length] for path in owned for length in range(1, len(path) + 1)} | {("f:metadata",)}
+    gone = set()
+    for path in last - owned:
+        top = next((path[:length] for length in range(1, len(path) + 1) if path[:length] not in held), None)
+        if top is not None:
+            gone.add(top)
+    pruned: Json = without(node, merged, gone) if gone else merged
+    return pruned
+
+
+def _settle(managers: Managers, me: Manager, changes: Changes, *, force: bool) -> Managers:
+    written = changes.written
+    conflicts = [(other, path) for other, entry in managers.items() if other != me for path in sorted(entry.fields & written)]
+    if conflicts and not force:
+        raise _conflict(conflicts, managers)
+    lost = written | changes.removed
+    return {other: entry if other == me else entry.less(lost) for other, entry in managers.items()}
+
+
+def _conflict(conflicts: list[tuple[Manager, Path]], managers: Managers) -> ApplyConflictError:
+    by_manager = defaultdict(list)
+    causes = []
+    for other, path in conflicts:
+        who = _described(other, managers[other])
+        by_manager[who].append(path_text(path))
+        causes.append({"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path_text(path)})
+    if len(conflicts) == 1:
+        return ApplyConflictError(f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}", causes)
+    lines: list[str] = []
+    for who, paths in sorted(by_manager.items()):
+        lines += [f"conflicts with {who}:", *(f"- {path}" for path in paths)]
+    return ApplyConflictError(f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines), causes)
+
+
+def _described(manager: Manager, entry: Entry) -> str:
+    text = f'"{manager.name}"'
+    if manager.subresource:
+        text += f' with subresource "{manager.subresource}"'
+    if manager.operation == UPDATE:
+        text += f" using {manager.version}" + (f" at {entry.time}" if entry.time else "")
+    return text
+
+
+def _with_managers(item: Json, managers: Managers) -> Json:
+    meta = {key: value for key, value in (item.get("metadata") or {}).items() if key != "managedFields"}
+    written = managed_fields.write(managers)
+    if written:
+        meta["managedFields"] = written
+    return {**item, "metadata": meta}
+
+
+def track_update(node: Json, live: Json | None, new: Json, *, manager: str, now: str, subresource: str = "") -> None:
+    """Keeps ``new["metadata"]["managedFields"]`` right for a create, update or patch; changes `new` in place.
+
+    The real server tracks every write. Here an object is tracked from its first apply or its first write by kubectl on:
+    what operators create by the thousand and nobody applies costs nothing. A client that sends an empty list clears it.
+    """
+    meta = new.setdefault("metadata", {})
+    before = (live or {}).get("metadata", {})
+    if live is not None and meta.get("managedFields") in ([], [{}]):
+        del meta["managedFields"]
+        return
+    managers = managed_fields.read(meta if meta.get("managedFields") else before)
+    if not managers and not manager.startswith("kubectl"):
+        meta.pop("managedFields", None)
+        return
+    changes = compare(node, ownable(live or {}), ownable(new))
+    if not changes:
+        _restore(meta, before)
+        return
+    me = Manager(manager, UPDATE, new.get("apiVersion", ""), subresource)
+    mine = managers.pop(me, Entry(frozenset(), now))
+    lost = changes.written | changes.removed
+    managers = {other: entry.less(lost) for other, entry in managers.items()}
+    managers[me] = Entry(frozenset((mine.fields - changes.removed) | changes.written), now)
+    meta["managedFields"] = managed_fields.write(managers)
+
+
+def _restore(meta: Json, before: Json) -> None:
+    if not meta.get("managedFields") and before.get("managedFields"):
+        meta["managedFields"] = before["managedFields"]

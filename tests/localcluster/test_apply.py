@@ -1,0 +1,368 @@
+"""Server-side apply: merging, ownership, conflicts, removal; managedFields of ordinary writes."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from localcluster.apiserver import builtin_schemas
+from localcluster.apiserver.apply import ApplyConflictError, ApplyError, apply, manager_name, track_update
+from localcluster.apiserver.field_sets import compare, from_fields_v1, owned_by, path_text, to_fields_v1
+from localcluster.apiserver.schema import compile_schema
+
+Json = dict[str, Any]
+T1, T2, T3 = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z"
+
+
+def root(*kind: str) -> Json:
+    node = builtin_schemas.root(*kind)
+    assert node is not None
+    return node
+
+
+CONFIG_MAP = root("", "v1", "ConfigMap")
+DEPLOYMENT = root("apps", "v1", "Deployment")
+SERVICE = root("", "v1", "Service")
+CRD = compile_schema(
+    {
+        "name": "v1",
+        "schema": {
+            "openAPIV3Schema": {
+                "type": "object",
+                "properties": {
+                    "spec": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                        "properties": {
+                            "atomic": {"type": "array", "items": {"type": "string"}},
+                            "set": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+                            "whole": {
+                                "type": "object",
+                                "additionalProperties": {"type": "string"},
+                                "x-kubernetes-map-type": "atomic",
+                            },
+                            "ports": {
+                                "type": "array",
+                                "x-kubernetes-list-type": "map",
+                                "x-kubernetes-list-map-keys": ["port", "protocol"],
+                                "items": {
+                                    "type": "object",
+                                    "required": ["port"],
+                                    "properties": {
+                                        "port": {"type": "integer"},
+                                        "protocol": {"type": "string", "default": "TCP"},
+                                        "name": {"type": "string"},
+                                    },
+                                },
+                            },
+                        },
+                    },
+                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                },
+            }
+        },
+    }
+).node
+
+
+def config_map(**data: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": data}
+
+
+def custom(status: Json | None = None, **spec: Any) -> Json:
+    found = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}, "spec": spec}
+    return {**found, "status": status} if status else found
+
+
+def deployment(*containers: Json, **spec: Any) -> Json:
+    template = {"spec": {"containers": list(containers)}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": {"template": template, **spec}}
+
+
+def managers(item: Json) -> dict[str, list[str]]:
+    return {
+        f"{entry['manager']}/{entry['operation']}": sorted(path_text(path) for path in from_fields_v1(entry["fieldsV1"]))
+        for entry in item["metadata"].get("managedFields", ())
+    }
+
+
+def plain(item: Json) -> Json:
+    meta = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
+    return {**item, "metadata": meta}
+
+
+def test_create_keeps_what_was_applied_and_who() -> None:
+    created = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    assert plain(created) == config_map(a="1")
+    assert created["metadata"]["managedFields"] == [
+        {
+            "manager": "me",
+            "operation": "Apply",
+            "apiVersion": "v1",
+            "time": T1,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:data": {"f:a": {}}},
+        }
+    ]
+
+
+def test_applying_the_same_again_is_no_change_at_all() -> None:
+    created = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    created["metadata"].update(uid="u", resourceVersion="1")
+    assert apply(CONFIG_MAP, created, config_map(a="1"), manager="me", now=T2) == created
+
+
+def test_inputs_do_not_change() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
+    config = config_map(a="3")
+    before = copy.deepcopy((live, config))
+    apply(CONFIG_MAP, live, config, manager="me", now=T2)
+    assert (live, config) == before
+
+
+# (schema, first apply by "me", then this by "me", result)
+REMOVALS: dict[str, tuple[Json, Json, Json, Json]] = {
+    "a map entry": (CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), config_map(a="1")),
+    "the whole map": (
+        CONFIG_MAP,
+        config_map(a="1"),
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}},
+    ),
+    "labels": (
+        CONFIG_MAP,
+        {**config_map(a="1"), "metadata": {"name": "x", "labels": {"l": "1"}}},
+        config_map(a="1"),
+        config_map(a="1"),
+    ),
+    "a container": (
+        DEPLOYMENT,
+        deployment({"name": "a", "image": "i"}, {"name": "b", "image": "j"}),
+        deployment({"name": "b", "image": "j"}),
+        deployment({"name": "b", "image": "j"}),
+    ),
+    "a container's field": (
+        DEPLOYMENT,
+        deployment({"name": "a", "image": "i", "workingDir": "/"}),
+        deployment({"name": "a", "image": "i"}),
+        deployment({"name": "a", "image": "i"}),
+    ),
+    "an item of a set": (CRD, custom(set=["a", "b"]), custom(set=["b"]), custom(set=["b"])),
+    "an atomic list is replaced": (CRD, custom(atomic=["a", "b"]), custom(atomic=["b", "c"]), custom(atomic=["b", "c"])),
+    "an atomic map is replaced": (CRD, custom(whole={"a": "1"}), custom(whole={"b": "2"}), custom(whole={"b": "2"})),
+    "in an unknown map": (CRD, custom(free={"a": 1, "b": [1]}), custom(free={"b": [2]}), custom(free={"b": [2]})),
+    "null is the same as leaving out": (
+        CRD,
+        custom(free={"a": 1, "b": 2}),
+        custom(free={"a": 1, "b": None}),
+        custom(free={"a": 1}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REMOVALS)
+def test_what_is_no_longer_applied_goes(name: str) -> None:
+    node, first, second, expected = REMOVALS[name]
+    live = apply(node, None, first, manager="me", now=T1)
+    assert plain(apply(node, live, second, manager="me", now=T2)) == expected
+
+
+def test_defaults_go_with_the_struct_they_stand_in() -> None:
+    probe = {"httpGet": {"path": "/", "port": 80}}
+    live = apply(DEPLOYMENT, None, deployment({"name": "a", "livenessProbe": probe}), manager="me", now=T1)
+    live["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]["periodSeconds"] = 10
+    live["spec"]["replicas"] = 1
+    after = apply(DEPLOYMENT, live, deployment({"name": "a"}), manager="me", now=T2)
+    assert plain(after) == deployment({"name": "a"}, replicas=1)
+
+
+def test_a_field_with_two_owners_stays_until_both_give_it_up() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    live = apply(CONFIG_MAP, live, config_map(a="1", b="2"), manager="you", now=T2)
+    live = apply(CONFIG_MAP, live, config_map(), manager="me", now=T3)
+    assert live["data"] == {"a": "1", "b": "2"}
+    live = apply(CONFIG_MAP, live, config_map(b="2"), manager="you", now=T3)
+    assert live["data"] == {"b": "2"}
+
+
+def test_managers_share_a_list_by_its_keys() -> None:
+    live = apply(CRD, None, custom(ports=[{"port": 80, "name": "web"}]), manager="me", now=T1)
+    live = apply(CRD, live, custom(ports=[{"port": 80, "protocol": "UDP"}, {"port": 81}]), manager="you", now=T2)
+    assert [(one["port"], one.get("protocol")) for one in live["spec"]["ports"]] == [(80, None), (80, "UDP"), (81, None)]
+    assert managers(live)["me/Apply"] == [
+        '.spec.ports[port=80,protocol="TCP"]',
+        '.spec.ports[port=80,protocol="TCP"].name',
+        '.spec.ports[port=80,protocol="TCP"].port',
+    ]
+    live = apply(CRD, live, custom(ports=[{"port": 81}]), manager="you", now=T3)
+    assert live["spec"]["ports"] == [{"port": 80, "name": "web"}, {"port": 81}]
+
+
+def test_live_items_keep_their_place() -> None:
+    live = apply(DEPLOYMENT, None, deployment({"name": "side"}, {"name": "a"}), manager="me", now=T1)
+    live = apply(DEPLOYMENT, live, deployment({"name": "a"}, {"name": "new"}), manager="you", now=T2)
+    assert [one["name"] for one in live["spec"]["template"]["spec"]["containers"]] == ["side", "a", "new"]
+
+
+def test_one_conflict() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    with pytest.raises(ApplyConflictError) as caught:
+        apply(CONFIG_MAP, live, config_map(a="2"), manager="you", now=T2)
+    assert str(caught.value) == 'Apply failed with 1 conflict: conflict with "me": .data.a'
+    assert caught.value.causes == [{"reason": "FieldManagerConflict", "message": 'conflict with "me"', "field": ".data.a"}]
+
+
+def test_several_conflicts_are_grouped_by_manager() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
+    new = copy.deepcopy(live)
+    new["data"]["c"] = "3"
+    track_update(CONFIG_MAP, live, new, manager="kubectl-edit", now=T2)
+    with pytest.raises(ApplyConflictError) as caught:
+        apply(CONFIG_MAP, new, config_map(a="9", b="9", c="9"), manager="you", now=T3)
+    assert str(caught.value).splitlines() == [
+        f'Apply failed with 3 conflicts: conflicts with "kubectl-edit" using v1 at {T2}:',
+        "- .data.c",
+        'conflicts with "me":',
+        "- .data.a",
+        "- .data.b",
+    ]
+
+
+def test_same_value_is_no_conflict_but_shared() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    live = apply(CONFIG_MAP, live, config_map(a="1"), manager="you", now=T2)
+    assert managers(live) == {"me/Apply": [".data.a"], "you/Apply": [".data.a"]}
+
+
+def test_force_takes_the_field() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
+    live = apply(CONFIG_MAP, live, config_map(a="9"), manager="you", now=T2, force=True)
+    assert live["data"] == {"a": "9", "b": "2"}
+    assert managers(live) == {"me/Apply": [".data.b"], "you/Apply": [".data.a"]}
+
+
+def test_an_object_nobody_tracked_conflicts_with_before_first_apply() -> None:
+    with pytest.raises(ApplyConflictError, match=r'conflict with "before-first-apply" using v1 at .*: \.data\.a'):
+        apply(CONFIG_MAP, config_map(a="1"), config_map(a="2"), manager="me", now=T1)
+    live = apply(CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), manager="me", now=T1)
+    assert managers(live) == {"before-first-apply/Update": [".data.a", ".data.b"], "me/Apply": [".data.a"]}
+
+
+def test_client_side_apply_then_server_side_apply_as_kubectl_migrates() -> None:
+    created = config_map(a="1")
+    track_update(CONFIG_MAP, None, created, manager="kubectl-client-side-apply", now=T1)
+    live = apply(CONFIG_MAP, created, config_map(a="1"), manager="kubectl", now=T2)
+    assert managers(live) == {"kubectl/Apply": [".data.a"], "kubectl-client-side-apply/Update": [".data", ".data.a"]}
+    migrated = copy.deepcopy(live)
+    migrated["metadata"]["managedFields"] = [one for one in live["metadata"]["managedFields"] if one["operation"] == "Apply"]
+    track_update(CONFIG_MAP, live, migrated, manager="kubectl", now=T3)
+    after = apply(CONFIG_MAP, migrated, config_map(b="2"), manager="kubectl", now=T3)
+    assert plain(after) == config_map(b="2")
+
+
+def test_status_is_applied_apart() -> None:
+    live = apply(CRD, None, custom({"phase": "x"}, a=1), manager="me", now=T1)
+    assert "status" not in live
+    live = apply(CRD, live, custom({"phase": "x"}, a=2), manager="me", now=T2, subresource="status")
+    assert (live["spec"], live["status"]) == ({"a": 1}, {"phase": "x"})
+    assert [(one["manager"], one.get("subresource")) for one in live["metadata"]["managedFields"]] == [
+        ("me", None),
+        ("me", "status"),
+    ]
+    assert apply(CRD, live, custom(a=1), manager="me", now=T3) == live
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({**custom(), "metadata": {"name": "x", "managedFields": []}}, "managedFields must be nil"),
+        (custom(ports=[{"name": "web"}]), "without its key 'port'"),
+        (custom(ports=["web"]), "this one is no object"),
+    ],
+)
+def test_refused(config: Json, message: str) -> None:
+    with pytest.raises(ApplyError, match=message):
+        apply(CRD, None, config, manager="me", now=T1)
+
+
+def test_operators_cost_nothing() -> None:
+    new = config_map(a="1")
+    track_update(CONFIG_MAP, None, new, manager="jobcommon", now=T1)
+    assert new == config_map(a="1")
+
+
+def test_an_update_of_an_applied_object_moves_ownership() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
+    new = copy.deepcopy(live)
+    new["data"] = {"a": "9", "c": "3"}
+    track_update(CONFIG_MAP, live, new, manager="jobcommon", now=T2)
+    assert managers(new) == {"jobcommon/Update": [".data.a", ".data.c"]}
+    assert new["metadata"]["managedFields"][0]["time"] == T2
+
+
+def test_an_update_that_changes_nothing_keeps_the_entries() -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    new = plain(copy.deepcopy(live))
+    track_update(CONFIG_MAP, live, new, manager="kubectl-edit", now=T2)
+    assert new == live
+
+
+def test_create_by_kubectl_owns_maps_and_leaves_but_not_structs() -> None:
+    new = deployment({"name": "a", "image": "i"}, replicas=2)
+    new["metadata"]["labels"] = {"l": "1"}
+    track_update(DEPLOYMENT, None, new, manager="kubectl-create", now=T1)
+    assert managers(new) == {
+        "kubectl-create/Update": [
+            ".metadata.labels",
+            ".metadata.labels.l",
+            ".spec.replicas",
+            ".spec.template.spec.containers",
+            '.spec.template.spec.containers[name="a"]',
+            '.spec.template.spec.containers[name="a"].image',
+            '.spec.template.spec.containers[name="a"].name',
+        ]
+    }
+
+
+def test_subresource_updates_have_their_own_entry() -> None:
+    live = apply(CRD, None, custom(a=1), manager="me", now=T1)
+    new = {**copy.deepcopy(live), "status": {"phase": "x"}}
+    track_update(CRD, live, new, manager="op", now=T2, subresource="status")
+    assert new["metadata"]["managedFields"][1]["subresource"] == "status"
+
+
+@pytest.mark.parametrize("cleared", [[], [{}]])
+def test_a_client_may_clear_the_entries(cleared: list[Any]) -> None:
+    live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
+    new = copy.deepcopy(live)
+    new["metadata"]["managedFields"] = cleared
+    track_update(CONFIG_MAP, live, new, manager="kubectl", now=T2)
+    assert "managedFields" not in new["metadata"]
+
+
+def test_order_of_a_granular_list_is_no_change_and_of_an_atomic_one_is() -> None:
+    assert not compare(CRD, custom(set=["a", "b"]), custom(set=["b", "a"]))
+    assert compare(CRD, custom(atomic=["a", "b"]), custom(atomic=["b", "a"])).modified == {("f:spec", "f:atomic")}
+
+
+@pytest.mark.parametrize("value", [{"f:a": {}}, {"f:a": {".": {}, "f:b": {}}, "k:{}": {"v:1": {}}}])
+def test_fields_v1_round_trip(value: Json) -> None:
+    assert to_fields_v1(from_fields_v1(value)) == value
+
+
+@pytest.mark.parametrize("value", [None, 3, {"f:a": 3}, {"f:a": {"f:b": None}}])
+def test_malformed_entries_are_survived(value: Any) -> None:
+    assert isinstance(from_fields_v1(value), set)
+
+
+def test_service_ports_count_with_the_default_protocol() -> None:
+    service = {"spec": {"ports": [{"port": 80}]}}
+    assert ("f:spec", "f:ports", 'k:{"port":80,"protocol":"TCP"}') in owned_by(SERVICE, service)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "agent", "name"),
+    [("me", "kubectl/v1", "me"), (None, "kubectl/v1.32 (linux)", "kubectl"), (None, "", "unknown"), ("", "curl", "curl")],
+)
+def test_manager_name(parameter: str | None, agent: str, name: str) -> None:
+    assert manager_name(parameter, agent) == name
