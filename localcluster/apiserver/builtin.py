@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from localcluster.apiserver import names
+from localcluster.apiserver.crd import default_crd
 from localcluster.apiserver.kinds import apps, config, crds, events, namespaces, nodes, pods, rbac, services
 from localcluster.apiserver.resource import REVIEW_VERBS, Resource, Scale, Strategy, field_table
 
@@ -95,7 +96,7 @@ _GROUPS = (
         "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False,
         short_names=("crd", "crds"), categories=("api-extensions",), status=True, generation=True,
         strategy=Strategy(
-            default=crds.default, on_create=crds.on_create, on_update=crds.on_update, validate=crds.validate,
+            default=default_crd, on_create=crds.on_create, on_update=crds.on_update, validate=crds.validate,
             validate_update=crds.validate_update,
         ),
     ),

@@ -8,6 +8,7 @@ import msgspec
 import yaml
 
 from jobcommon.client.request import Request, Response
+from localcluster.apiserver import protobuf
 from localcluster.apiserver.errors import ApiError, bad_request, not_found, unsupported_media_type
 from localcluster.apiserver.negotiation import Form, negotiate
 from localcluster.apiserver.resource import Resource
@@ -108,14 +109,16 @@ def decode(body: bytes, content_type: str) -> Obj:
     try:
         if media in ("application/json", ""):
             value = _decoder.decode(body)
+        elif media == protobuf.MEDIA_TYPE:
+            value = protobuf.decode(body)
         elif media in ("application/yaml", "application/apply-patch+yaml"):
             value = yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
         else:
-            accepted = "application/json, application/yaml"
+            accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
             raise unsupported_media_type(
                 f"the body of the request was in an unknown format - accepted media types include: {accepted}"
             )
-    except (msgspec.DecodeError, yaml.YAMLError, RecursionError) as error:
+    except (msgspec.DecodeError, yaml.YAMLError, protobuf.ProtobufError, RecursionError) as error:
         raise bad_request(f"the object provided is unrecognized (must be of type Object): couldn't parse it: {error}") from None
     if not isinstance(value, dict):
         raise bad_request("the object provided is unrecognized (must be of type Object): it is not a JSON object")

@@ -1,9 +1,9 @@
 """Discovery: which groups, versions and resources there are, in the plain and the aggregated form."""
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
+from localcluster.apiserver.crd import priority
 from localcluster.apiserver.resource import Resource
 
 Obj = dict[str, Any]
@@ -29,15 +29,6 @@ def _subresources(resource: Resource) -> list[tuple[str, tuple[str, ...], tuple[
     if resource.status:
         found.append(("status", _STATUS_VERBS, resource.gvk))
     return sorted(found)
-
-
-def version_rank(version: str) -> tuple[int, int, int, str]:
-    """A sort key that puts the preferred version first: v2, v1, v1beta2, v1beta1, v1alpha1, anything else."""
-    match = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
-    if match is None:
-        return 3, 0, 0, version
-    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
-    return stage, -int(match[1]), -int(match[3] or 0), version
 
 
 def resource_list(resources: Iterable[Resource], group: str, version: str) -> Obj | None:
@@ -88,7 +79,7 @@ def groups_of(resources: Iterable[Resource]) -> dict[str, list[str]]:
     for resource in resources:
         if resource.group:
             found.setdefault(resource.group, set()).add(resource.version)
-    return {group: sorted(versions, key=version_rank) for group, versions in found.items()}
+    return {group: sorted(versions, key=priority) for group, versions in found.items()}
 
 
 def group(name: str, versions: list[str]) -> Obj:

@@ -11,7 +11,9 @@ import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
 
 from jobcommon.client.request import Request, Response
 from localcluster.apiserver import sessions
@@ -49,9 +51,12 @@ class Running:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         length = request.content_length or 0
         if length > BODY_LIMIT:
-            message = f"Request entity too large: limit is {BODY_LIMIT}"
-            return _whole(request, ApiError(413, "RequestEntityTooLarge", message).response())
-        body = await request.read() if request.body_exists else None
+            return _whole(request, _too_large().response())
+        try:
+            body = await request.read() if request.body_exists else None
+        except web.HTTPRequestEntityTooLarge:
+            # A chunked body has no length to go by.
+            return _whole(request, _too_large().response())
         value = Request(
             request.method, request.rel_url.raw_path, tuple(request.rel_url.query.items()), body,
             request.headers.get("Content-Type", "application/json"),
@@ -85,6 +90,18 @@ class Running:
         finally:
             stream.close()
         return response
+
+
+def _too_large() -> ApiError:
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {BODY_LIMIT}")
+
+
+def _request_factory(
+    message: RawRequestMessage, payload: StreamReader, protocol: "web.RequestHandler[web.BaseRequest]",
+    writer: AbstractStreamWriter, task: "asyncio.Task[None]",
+) -> web.BaseRequest:  # fmt: skip
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)
 
 
 _HEADERS = (("accept", "Accept"), ("authorization", "Authorization"), ("user-agent", "User-Agent"), ("if-none-match", "If-None-Match"))
@@ -126,7 +143,7 @@ async def serve(
     if not ipaddress.ip_address(host).is_loopback:
         raise ValueError(f"host {host}: the embedded API server listens on a loopback address only, such as 127.0.0.1")
     running = Running(server, pods)
-    runner = web.ServerRunner(web.Server(running.handle, access_log=None, client_max_size=2 * BODY_LIMIT))
+    runner = web.ServerRunner(web.Server(running.handle, request_factory=_request_factory), access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, host, port, ssl_context=ssl_context, shutdown_timeout=_SHUTDOWN_SECONDS)
     await site.start()

@@ -99,6 +99,8 @@ class Resource:
     schema: CompiledSchema | None = None
     #: The entry of spec.versions of a custom resource.
     crd_version: Mapping[str, Any] | None = None
+    #: A warning sent with every response of a deprecated version.
+    deprecation: str = ""
 
     @property
     def custom(self) -> bool:

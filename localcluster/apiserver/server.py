@@ -103,7 +103,8 @@ class ApiServer:
             raise path_not_found()
         if resource.namespaced and not info.namespace and (info.name or info.verb in ("create", "deletecollection")):
             raise path_not_found()
-        return Call(self, request, info, resource, user, dict(request.query))
+        warnings = [resource.deprecation] if resource.deprecation else []
+        return Call(self, request, info, resource, user, dict(request.query), warnings)
 
     def _dispatch(self, call: Call) -> Response:
         handler = self._handler(call)

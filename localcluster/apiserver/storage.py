@@ -179,9 +179,11 @@ class Storage:
         self.tables: dict[str, Table] = {}
         self.feeds: list[deque[Change]] = []
         self.listeners: set[Callable[[], None]] = set()
-        self.rv = 0
+        self.rv = self._started = 0
         for entry in self.journal.load():
             self._replay(entry)
+        # History does not survive a restart: a watch from before it gets a 410, as from the real server.
+        self._started = self.rv
         for table in self.tables.values():
             table.history.compacted = self.rv
 
@@ -199,7 +201,7 @@ class Storage:
         """The table of a resource, made on first use."""
         table = self.tables.get(name)
         if table is None:
-            table = self.tables[name] = Table(name, self._capacity, self.rv)
+            table = self.tables[name] = Table(name, self._capacity, self._started)
         return table
 
     def check_version(self, rv: int) -> None:
