@@ -1,0 +1,5 @@
+"""The MXJob operator."""
+
+from operators.mxnet.framework import MXNET
+
+__all__ = ["MXNET"]

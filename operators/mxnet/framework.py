@@ -1,0 +1,149 @@
+"""MXJob: what MXNet (and BytePS, and TVM's auto-tuner) adds to the common job controller.
+
+Behaviour: mxnet-operator and training-operator, with their defects put right (docs/deviations.md).
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jobcommon.api.job import RestartPolicy
+from jobcommon.api.legacy import lift_run_policy
+from jobcommon.api.replica import Replica, replica_count
+from jobcommon.framework import (
+    EnvVar,
+    FieldError,
+    Framework,
+    Job,
+    Outcome,
+    ReplicaType,
+    ScalePaths,
+    Tallies,
+    Tally,
+    Version,
+    follow_leader,
+)
+from jobcommon.reconcile.children import main_port
+from operators.mxnet.spec import JobMode, MXJobSpec, SuccessPolicy
+
+SCHEDULER, SERVER, WORKER = "Scheduler", "Server", "Worker"
+TUNER_TRACKER, TUNER_SERVER, TUNER = "TunerTracker", "TunerServer", "Tuner"
+TRAIN_TYPES, TUNE_TYPES = (SCHEDULER, SERVER, WORKER), (TUNER_TRACKER, TUNER_SERVER, TUNER)
+REPLICA_SPECS = "mxReplicaSpecs"
+TUNER_SERVER_KEY = "tuner-server-key"
+
+
+def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
+    """MX_CONFIG and the DMLC variables of ps-lite and BytePS, in every container of every replica."""
+    kind = replica.type.lower()
+    variables = [
+        EnvVar("MX_CONFIG", json.dumps(_config(job, replica), separators=(",", ":"))),
+        EnvVar("DMLC_PS_ROOT_PORT", str(_port(job, SCHEDULER) if SCHEDULER in job.replica_specs else 0)),
+        EnvVar("DMLC_PS_ROOT_URI", job.address(Replica(SCHEDULER, 0)) if SCHEDULER in job.replica_specs else ""),
+        EnvVar("DMLC_NUM_SERVER", str(_count(job, SERVER))),
+        EnvVar("DMLC_NUM_WORKER", str(_count(job, WORKER))),
+        EnvVar("DMLC_ROLE", kind),
+        EnvVar("DMLC_USE_KUBERNETES", "1"),
+    ]
+    if replica.type == WORKER:
+        variables += [EnvVar("DMLC_WORKER_ID", str(replica.index)), EnvVar("DMLC_SERVER_ID", "0")]
+    elif replica.type == SERVER:
+        variables.append(EnvVar("DMLC_SERVER_ID", str(replica.index)))
+    return variables
+
+
+def outcome(job: Job, tallies: Tallies) -> Outcome:
+    """Tuning: the tuners decide. Training: the scheduler, or without one, or with AllWorkers, all workers."""
+    spec = mx_spec(job)
+    if spec.job_mode == JobMode.TUNE:
+        return follow_leader(TUNER, TUNER_SERVER, TUNER_TRACKER)(job, tallies)
+    if spec.success_policy == SuccessPolicy.ALL_WORKERS and WORKER in job.replica_specs:
+        scheduler, workers = tallies.get(SCHEDULER, Tally()), tallies[WORKER]
+        return Outcome(running=scheduler.active + workers.active > 0, succeeded=workers.complete)
+    return follow_leader(SCHEDULER, WORKER, SERVER)(job, tallies)
+
+
+def is_master(job: Job, replica: Replica) -> bool:
+    """The replica that coordinates the others."""
+    leader = next((kind for kind in (SCHEDULER, TUNER_TRACKER, WORKER, TUNER) if kind in job.replica_specs), None)
+    return replica.type == leader and replica.index == 0
+
+
+def validate(job: Job) -> Iterator[FieldError]:
+    """A job has the replica types of its mode only."""
+    mode = mx_spec(job).job_mode
+    wanted = TUNE_TYPES if mode == JobMode.TUNE else TRAIN_TYPES
+    for kind in job.replica_specs:
+        if kind not in wanted:
+            yield FieldError(f"spec.{REPLICA_SPECS}[{kind}]", f"Forbidden: a job of mode {mode} has {', '.join(wanted)}")
+    if mode == JobMode.TUNE and TUNER not in job.replica_specs:
+        yield FieldError(f"spec.{REPLICA_SPECS}[{TUNER}]", "Required value: a job of mode MXTune needs a Tuner")
+    if mode == JobMode.TRAIN and WORKER not in job.replica_specs:
+        yield FieldError(f"spec.{REPLICA_SPECS}[{WORKER}]", "Required value: a job of mode MXTrain needs a Worker")
+
+
+def mx_spec(job: Job) -> MXJobSpec:
+    """The job's spec; a default one for a job whose spec could not be read."""
+    return job.spec if isinstance(job.spec, MXJobSpec) else MXJobSpec()
+
+
+def _config(job: Job, replica: Replica) -> dict[str, Any]:
+    kinds = sorted(job.replica_specs, key=str.lower)
+    return {
+        "cluster": {
+            kind.lower(): [
+                {"url": job.address(Replica(kind, index)), "port": _port(job, kind)} for index in range(_count(job, kind))
+            ]
+            for kind in kinds
+        },
+        "labels": {kind.lower(): _tuner_server_key(job, kind) for kind in kinds},
+        "task": {"type": replica.type.lower(), "index": replica.index},
+    }
+
+
+def _tuner_server_key(job: Job, kind: str) -> str:
+    """The annotation by which TVM's tuners name their devices; v1beta1 had it as `label` on the replica spec."""
+    spec = job.replica_specs[kind]
+    annotations = (spec.template.get("metadata") or {}).get("annotations") or {}
+    label = (spec.model_extra or {}).get("label")
+    return annotations.get(TUNER_SERVER_KEY) or (label if isinstance(label, str) else "")
+
+
+def _port(job: Job, kind: str) -> int:
+    return main_port(MXNET, job.replica_specs[kind])
+
+
+def _count(job: Job, kind: str) -> int:
+    spec = job.replica_specs.get(kind)
+    return replica_count(spec) if spec else 0
+
+
+MXNET = Framework(
+    kind="MXJob",
+    plural="mxjobs",
+    name="mxnet",
+    replica_specs=REPLICA_SPECS,
+    replica_types=(
+        ReplicaType(SCHEDULER, RestartPolicy.NEVER, min_replicas=1, max_replicas=1),
+        ReplicaType(SERVER, RestartPolicy.NEVER, min_replicas=1),
+        ReplicaType(WORKER, RestartPolicy.NEVER, min_replicas=1),
+        ReplicaType(TUNER_TRACKER, RestartPolicy.NEVER, min_replicas=1, max_replicas=1),
+        ReplicaType(TUNER_SERVER, RestartPolicy.NEVER, min_replicas=1),
+        ReplicaType(TUNER, RestartPolicy.NEVER, min_replicas=1, max_replicas=1),
+    ),
+    container="mxnet",
+    port_name="mxjob-port",
+    port=9091,
+    spec=MXJobSpec,
+    versions=(Version("v1", storage=True), Version("v1beta1")),
+    env=env,
+    outcome=outcome,
+    is_master=is_master,
+    upgrade=lift_run_policy,
+    validate=validate,
+    scale=ScalePaths(
+        spec=f".spec.{REPLICA_SPECS}.Worker.replicas",
+        status=".status.replicaStatuses.Worker.active",
+        selector=".status.replicaStatuses.Worker.selector",
+    ),
+)

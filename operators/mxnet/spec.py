@@ -1,0 +1,34 @@
+"""The spec of an MXJob beyond what every job has."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from jobcommon.api.job import enum_field
+from jobcommon.api.legacy import FlatRunPolicySpec
+
+
+class JobMode(StrEnum):
+    """What an MXJob does."""
+
+    TRAIN = "MXTrain"
+    TUNE = "MXTune"
+
+
+class SuccessPolicy(StrEnum):
+    """When a training job has succeeded."""
+
+    DEFAULT = ""
+    ALL_WORKERS = "AllWorkers"
+
+
+class MXJobSpec(FlatRunPolicySpec):
+    """An MXJob."""
+
+    job_mode: Annotated[JobMode, enum_field(JobMode)] = Field(
+        JobMode.TRAIN, description="MXTrain (Scheduler, Server, Worker) or MXTune (TunerTracker, TunerServer, Tuner)."
+    )
+    success_policy: Annotated[SuccessPolicy, enum_field(SuccessPolicy)] | None = Field(
+        None, description='"" (the default): the scheduler decides if there is one; AllWorkers: all workers must succeed.'
+    )

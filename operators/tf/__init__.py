@@ -1,0 +1,5 @@
+"""The TFJob operator."""
+
+from operators.tf.framework import TF
+
+__all__ = ["TF"]

@@ -1,0 +1,147 @@
+"""TFJob: what TensorFlow adds to the common job controller.
+
+Behaviour: that of the reference's TFJob v1, with its defects put right (docs/deviations.md).
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jobcommon.api.job import RestartPolicy
+from jobcommon.api.legacy import lift_run_policy
+from jobcommon.api.replica import Replica, replica_count
+from jobcommon.framework import (
+    CelRule,
+    EnvVar,
+    FieldError,
+    Framework,
+    Job,
+    Outcome,
+    ReplicaType,
+    ScalePaths,
+    Tallies,
+    Tally,
+    Version,
+    follow_leader,
+)
+from jobcommon.reconcile.children import main_port
+from operators.tf.spec import SuccessPolicy, TFJobSpec
+
+CHIEF, MASTER, PS, WORKER, EVALUATOR = "Chief", "Master", "PS", "Worker", "Evaluator"
+LEADERS = (CHIEF, MASTER)
+REPLICA_SPECS = "tfReplicaSpecs"
+
+
+def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
+    """TF_CONFIG, for the main container of a job with more than one replica."""
+    if job.total_replicas == 1:
+        return ()
+    task = {"type": replica.type.lower(), "index": replica.index}
+    if tf_spec(job).enable_dynamic_worker:
+        config: dict[str, Any] = {"cluster": _sparse_cluster(job, replica), "task": task}
+    else:
+        config = {"cluster": _cluster(job), "task": task, "environment": "cloud"}
+    return (EnvVar("TF_CONFIG", json.dumps(config, separators=(",", ":"))),)
+
+
+def outcome(job: Job, tallies: Tallies) -> Outcome:
+    """Chief or Master decide. Without them the workers do: worker 0, or with AllWorkers all of them."""
+    if any(kind in job.replica_specs for kind in LEADERS):
+        return follow_leader(*LEADERS)(job, tallies)
+    workers = tallies.get(WORKER)
+    if workers is None:
+        return follow_leader(PS, EVALUATOR)(job, tallies)
+    return Outcome(running=workers.active > 0, succeeded=workers.complete or _first_is_enough(job, workers))
+
+
+def is_master(job: Job, replica: Replica) -> bool:
+    """The chief or master, or worker 0 of a job without one."""
+    if any(kind in job.replica_specs for kind in LEADERS):
+        return replica.type in LEADERS
+    return replica == Replica(WORKER, 0)
+
+
+def tolerates_failure(job: Job, replica: Replica) -> bool:
+    """Dynamic workers may fail while the job goes on."""
+    return bool(tf_spec(job).enable_dynamic_worker) and replica.type == WORKER
+
+
+def validate(job: Job) -> Iterator[FieldError]:
+    """There is one leader at most."""
+    if all(kind in job.replica_specs for kind in LEADERS):
+        yield FieldError(f"spec.{REPLICA_SPECS}", "Forbidden: Chief and Master are the same role; remove one of them")
+
+
+def tf_spec(job: Job) -> TFJobSpec:
+    """The job's spec; a default one for a job whose spec could not be read."""
+    return job.spec if isinstance(job.spec, TFJobSpec) else TFJobSpec()
+
+
+def _first_is_enough(job: Job, workers: Tally) -> bool:
+    return 0 in workers.succeeded_indexes and tf_spec(job).success_policy != SuccessPolicy.ALL_WORKERS
+
+
+def _address(job: Job, replica: Replica) -> str:
+    return f"{job.address(replica)}:{main_port(TF, job.replica_specs[replica.type])}"
+
+
+def _addresses(job: Job, kind: str) -> list[str]:
+    spec = job.replica_specs.get(kind)
+    return [_address(job, Replica(kind, index)) for index in range(replica_count(spec) if spec else 0)]
+
+
+def _cluster(job: Job) -> Mapping[str, list[str]]:
+    return {kind.lower(): _addresses(job, kind) for kind in sorted(job.replica_specs, key=str.lower)}
+
+
+def _sparse_cluster(job: Job, replica: Replica) -> Mapping[str, Any]:
+    """What one replica of a dynamic job needs to know: itself and, unless it serves, the parameter servers.
+
+    A map from index to address is TensorFlow's sparse form. The reference put every parameter server into a list of one
+    and so gave those after the first an index beyond its list.
+    """
+    own = _address(job, replica)
+    if replica.type == PS:
+        return {"worker": {}, "ps": [own] if replica.index == 0 else {str(replica.index): own}}
+    if replica.type == WORKER:
+        return {"worker": {str(replica.index): own}, "ps": _addresses(job, PS)}
+    return {replica.type.lower(): [own], "worker": {}, "ps": _addresses(job, PS)}
+
+
+TF = Framework(
+    kind="TFJob",
+    plural="tfjobs",
+    name="tensorflow",
+    replica_specs=REPLICA_SPECS,
+    replica_types=(
+        ReplicaType(CHIEF, RestartPolicy.NEVER, max_replicas=1),
+        ReplicaType(MASTER, RestartPolicy.NEVER, max_replicas=1),
+        ReplicaType(PS, RestartPolicy.NEVER),
+        ReplicaType(WORKER, RestartPolicy.NEVER),
+        ReplicaType(EVALUATOR, RestartPolicy.NEVER),
+    ),
+    container="tensorflow",
+    port_name="tfjob-port",
+    port=2222,
+    spec=TFJobSpec,
+    versions=(Version("v1", storage=True), Version("v1beta1")),
+    env=env,
+    env_in_main_only=True,
+    outcome=outcome,
+    is_master=is_master,
+    upgrade=lift_run_policy,
+    validate=validate,
+    tolerates_failure=tolerates_failure,
+    scale=ScalePaths(
+        spec=f".spec.{REPLICA_SPECS}.Worker.replicas",
+        status=".status.replicaStatuses.Worker.active",
+        selector=".status.replicaStatuses.Worker.selector",
+    ),
+    rules=(
+        CelRule(
+            "!(self.exists(k, k.lowerAscii() == 'chief') && self.exists(k, k.lowerAscii() == 'master'))",
+            "Chief and Master are the same role: remove one of them",
+            path=("spec", REPLICA_SPECS),
+        ),
+    ),
+)

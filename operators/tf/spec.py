@@ -1,0 +1,29 @@
+"""The spec of a TFJob beyond what every job has."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from jobcommon.api.job import enum_field
+from jobcommon.api.legacy import FlatRunPolicySpec
+
+
+class SuccessPolicy(StrEnum):
+    """When a job without Chief and Master has succeeded."""
+
+    DEFAULT = ""
+    ALL_WORKERS = "AllWorkers"
+
+
+class TFJobSpec(FlatRunPolicySpec):
+    """A TFJob."""
+
+    success_policy: Annotated[SuccessPolicy, enum_field(SuccessPolicy)] | None = Field(
+        None,
+        description='Without Chief and Master: "" (the default): the job succeeds with worker 0; AllWorkers: with all workers.',
+    )
+    enable_dynamic_worker: bool | None = Field(
+        None,
+        description="Workers may come, go and fail while the job runs: each is told of the parameter servers and itself only.",
+    )
