@@ -1,0 +1,59 @@
+# `make` alone lists what there is.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check golden crds verify clean
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+# What is installed follows pyproject.toml and nothing else; a change of it installs afresh.
+KEY    := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
+RUN    := $(VENV)/.run-$(KEY)
+DEV    := $(VENV)/.dev-$(KEY)
+# Tests run in two processes; the ones that need a cluster get a process each and stay together by file.
+PYTEST ?= $(BIN)/python -m pytest
+WORKERS ?= 2
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or later is needed; name one with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
+	  { echo "This Python cannot make virtual environments. On Debian and Ubuntu: sudo apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN): | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,examples]'
+	@rm -f $(VENV)/.run-* && touch $@
+
+$(DEV): | $(RUN)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,examples,sdk,test]'
+	@rm -f $(VENV)/.dev-* && touch $@
+
+setup: $(DEV) ## install everything into .venv (does nothing when it is up to date)
+
+demo: $(RUN) ## train on three processes: an embedded cluster, a PyTorchJob, its accuracy
+	$(BIN)/jobcommon run -f examples/pytorch/digits.yaml
+
+test: $(DEV) ## run the tests
+	$(PYTEST) -q -n $(WORKERS) --dist loadfile
+
+check: $(DEV) ## formatting, lint, types, direction of imports, sizes
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
+	$(PYTEST) -q tests/architecture
+
+golden: $(DEV) ## write the golden files anew; look at the difference before you commit it
+	GOLDEN=write $(PYTEST) -q -m 'not cluster' tests
+
+crds: $(DEV) ## write the CRDs to charts/crds
+	$(BIN)/jobcommon crds --output charts/crds
+
+verify: crds ## fail if the committed CRDs are not what the code generates
+	git diff --exit-code -- charts/crds
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .jobcommon .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,76 @@
+"""``jobcommon plan``: what the operator would do for a job, without a cluster."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import msgspec
+import yaml
+
+from cli.errors import UserError
+from cli.frameworks import installed, of_manifest
+from cli.manifests import Manifest
+from jobcommon.api.pod import pod_view
+from jobcommon.api.view import object_view
+from jobcommon.framework import Framework, Job, Observed
+from jobcommon.reconcile import Create, Plan, Update, plan, read_job
+
+_NO_UID = "00000000-0000-0000-0000-000000000000"
+
+
+def describe(manifests: Sequence[Manifest], observed: Sequence[Manifest], *, with_manifests: bool) -> str:
+    """The plans for all jobs among `manifests`, given the pods and Services in `observed`.
+
+    With `with_manifests` the objects to be written follow as YAML. Raises `UserError` when a job's spec is invalid or there is
+    no job at all.
+    """
+    jobs = [(manifest, framework) for manifest in manifests if (framework := of_manifest(manifest.body))]
+    if not jobs:
+        kinds = ", ".join(framework.kind for framework in installed().values())
+        raise UserError(f"{manifests[0].source}: no job in it; a job's kind is one of {kinds}")
+    texts = [_describe(manifest, framework, observed, with_manifests) for manifest, framework in jobs]
+    return "\n".join(texts)
+
+
+def checked(manifest: Manifest, framework: Framework, namespace: str = "default") -> Job:
+    """The job in `manifest`. Raises `UserError` that lists what is wrong with it, a line each."""
+    job = read_job(framework, manifest.body)
+    if job.errors:
+        raise UserError("\n".join(f"{manifest.place}: {error}" for error in job.errors))
+    return replace(job, namespace=job.namespace or namespace)
+
+
+def _describe(manifest: Manifest, framework: Framework, observed: Sequence[Manifest], with_manifests: bool) -> str:
+    job = checked(manifest, framework)
+    job = replace(job, uid=job.uid or _uid_of_owner(job, observed))
+    decision = plan(framework, job, _observed(job, observed), time.time())
+    title = f"# {job.kind} {job.key}"
+    text = f"{title}\n{decision.describe()}\n"
+    return f"{text}{_manifests(decision)}" if with_manifests else text
+
+
+def _manifests(decision: Plan) -> str:
+    written = [msgspec.to_builtins(a.manifest) for a in decision.actions if isinstance(a, Create | Update)]
+    return "".join(f"---\n{yaml.safe_dump(manifest, sort_keys=False, width=120)}" for manifest in written)
+
+
+def _owner(manifest: Manifest) -> tuple[str, str, str] | None:
+    owners = manifest.body["metadata"].get("ownerReferences") or ()
+    return next(((o.get("kind"), o.get("name"), o.get("uid")) for o in owners if o.get("controller")), None)
+
+
+def _uid_of_owner(job: Job, observed: Iterable[Manifest]) -> str:
+    """A manifest from a user's hand has no uid; its pods in a cluster know it."""
+    owners = [owner for manifest in observed if (owner := _owner(manifest)) and owner[:2] == (job.kind, job.name)]
+    return owners[0][2] if owners else _NO_UID
+
+
+def _observed(job: Job, manifests: Iterable[Manifest]) -> Observed:
+    ours = [m for m in manifests if (owner := _owner(m)) and owner[2] == job.uid]
+    pods = [pod_view(msgspec.json.encode(m.body)) for m in ours if m.kind == "Pod"]
+    others = [(m, object_view(msgspec.json.encode(m.body))) for m in ours if m.kind != "Pod"]
+    return Observed(
+        pods=tuple(pods),
+        services=tuple(view for m, view in others if m.kind == "Service"),
+        companions={(m.kind, m.name): view for m, view in others if m.kind != "Service"},
+    )
