@@ -227,7 +227,6 @@ class Reflector(Generic[T]):
         self._quorum = True
         self._silences = 0
         self._streaming = False
-        self._start_list()
         self._phase = _Phase.STREAMED_LIST if self._streamed_lists else _Phase.LIST
 
     def _list_request(self) -> Request:
@@ -361,7 +360,6 @@ class Reflector(Generic[T]):
         self._not_before = now + (retry_after or 0.0)
 
     def _relist(self, now: float, retry_after: float | None = None) -> None:
-        self._start_list()
         self._phase = _Phase.STREAMED_LIST if self._streamed_lists else _Phase.LIST
         self._retry(now, retry_after)
 

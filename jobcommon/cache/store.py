@@ -109,9 +109,7 @@ class Store(Generic[T]):
         self._resource_version = replaced.resource_version
         present = {(new.namespace, new.name) for new in replaced.objects}
         unreadable = {(known.namespace, known.name): known.uid for known in replaced.unreadable}
-        gone = [
-            (key, old) for key, old in self._objects.items() if key not in present and unreadable.get(key) != old.uid
-        ]
+        gone = [(key, old) for key, old in self._objects.items() if key not in present and unreadable.get(key) != old.uid]
         changes = [change for key, old in gone for change in self._drop(key, old)]
         for new in replaced.objects:
             changes += self._put(new)

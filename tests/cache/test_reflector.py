@@ -113,8 +113,8 @@ class TestList:
         driver = Driver()
         driver.fetch()
         assert driver.receive(a_list(10, an_object("a", 1), token="t1")) == []
-        assert driver.fetch() == {"limit": "500", "continue": "t1"}
         driver.now += 5
+        assert driver.fetch() == {"limit": "500", "continue": "t1"}
         (replaced,) = driver.receive(a_list(12, an_object("b", 2)))
         assert isinstance(replaced, Replaced)
         assert names(replaced.objects) == ["a", "b"]
@@ -523,6 +523,12 @@ class TestStreamedList:
         (replaced,) = driver.line(bookmark(13, initial_end=True))
         assert replaced.objects == ()
 
+    def test_the_fall_back_waits_as_long_as_the_server_asks(self) -> None:
+        driver = self.collecting()
+        driver.fail(StatusError(503, retry_after=5.0))
+        assert driver.wait() == 5.0
+        assert driver.fetch() == {"limit": "500"}
+
     def test_bookmarks_without_the_mark_do_not_put_off_the_fall_back(self) -> None:
         driver = self.collecting()
         driver.pass_time(STREAMED_LIST_SILENCE - 1)
@@ -542,6 +548,8 @@ class TestStreamedList:
         driver = self.collecting()
         (skipped,) = driver.line(event("ADDED", an_object("b", 2, bad=1)))
         driver.line(event("ADDED", an_object("c", 3, bad=1)))
+        driver.line(event("ADDED", an_object("d", 3, bad=1)))
+        driver.line(event("MODIFIED", an_object("d", 4)))
         driver.line(event("DELETED", an_object("c", 4, bad=1)))
         assert isinstance(skipped, Unreadable)
         (replaced,) = driver.line(bookmark(13, initial_end=True))

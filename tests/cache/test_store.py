@@ -126,6 +126,13 @@ def test_an_object_that_changes_hands_is_found_under_its_new_owner_only() -> Non
     assert store.indexed(OWNER, "y") == [a_pod(version=2, owner="y")]
 
 
+def test_an_index_forgets_what_nothing_is_under_any_more() -> None:
+    store = a_store()
+    for version in range(1, 100):
+        store.apply(Upserted(a_pod(version=version, owner=f"owner-{version}")))
+    assert list(store._indexed[OWNER]) == ["owner-99"]
+
+
 def test_an_unknown_index_is_an_error() -> None:
     with pytest.raises(KeyError):
         a_store().indexed("nonesuch", "x")
