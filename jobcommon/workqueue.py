@@ -108,8 +108,6 @@ class WorkQueue(Generic[K]):
 
     def get(self, now: float) -> K | None:
         """The next ready key, to be given back with `done`; None when there is none, or after `shutdown`."""
-        if self._shut_down:
-            return None
         self._promote(now)
         if not self._ready:
             return None
