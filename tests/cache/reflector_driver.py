@@ -1,0 +1,101 @@
+"""Runs one reflector by hand, and writes what an API server would say."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from jobcommon.api.view import ObjectView, object_view
+from jobcommon.cache.reflector import Fetch, Reflector, Stream, Wait
+from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.request import Response
+
+PATH = "/api/v1/pods"
+REFUSED = TransportError("connection refused")
+
+
+def an_object(name: str, version: int, **extra: Any) -> dict[str, Any]:
+    return {"metadata": {"namespace": "n", "name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}, **extra}
+
+
+def event(kind: str, obj: dict[str, Any]) -> bytes:
+    return json.dumps({"type": kind, "object": obj}).encode()
+
+
+def bookmark(version: int, *, initial_end: bool = False) -> bytes:
+    annotations = {"k8s.io/initial-events-end": "true"} if initial_end else {}
+    return event("BOOKMARK", {"metadata": {"resourceVersion": str(version), "annotations": annotations}})
+
+
+def error(code: int, message: str = "", reason: str = "") -> bytes:
+    return event("ERROR", {"kind": "Status", "code": code, "message": message, "reason": reason})
+
+
+def a_list(version: int, *items: Any, token: str = "") -> Response:
+    body = {"metadata": {"resourceVersion": str(version), "continue": token}, "items": list(items)}
+    return Response(200, json.dumps(body).encode())
+
+
+def refusal(code: int, message: str = "", retry_after: str | None = None) -> Response:
+    headers = {} if retry_after is None else {"retry-after": retry_after}
+    return Response(code, json.dumps({"kind": "Status", "code": code, "message": message}).encode(), headers)
+
+
+def picky(data: bytes) -> ObjectView:
+    """A decoder that refuses objects with a field `bad`."""
+    view = object_view(data)
+    if "bad" in view.raw:
+        raise ValueError("bad")
+    return view
+
+
+class Driver:
+    """Runs one reflector by hand; random draws are 0, so waits are the shortest possible."""
+
+    def __init__(self, *, streamed: bool = False, random: Callable[[], float] = lambda: 0.0, **options: Any) -> None:
+        self.reflector = Reflector(PATH, picky, random, streamed_lists=streamed, **options)
+        self.now = 1000.0
+
+    def fetch(self) -> dict[str, str]:
+        step = self.reflector.next(self.now)
+        assert isinstance(step, Fetch), step
+        assert step.request.path == PATH
+        return dict(step.request.query)
+
+    def open(self) -> dict[str, str]:
+        step = self.reflector.next(self.now)
+        assert isinstance(step, Stream), step
+        assert step.request.path == PATH
+        assert self.reflector.streaming
+        return dict(step.request.query)
+
+    def wait(self) -> float:
+        """How long the reflector wants to wait; the clock is moved there."""
+        step = self.reflector.next(self.now)
+        assert isinstance(step, Wait), step
+        waited = step.until - self.now
+        self.now = step.until
+        return round(waited, 6)
+
+    def receive(self, response: Response) -> list[Any]:
+        return self.reflector.received(response, self.now)
+
+    def line(self, data: bytes) -> list[Any]:
+        return self.reflector.line(data, self.now)
+
+    def fail(self, problem: StatusError | TransportError) -> None:
+        self.reflector.failed(problem, self.now)
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        self.reflector.timed_out(self.now)
+
+    def sync(self, version: int = 10) -> "Driver":
+        """List and open the watch."""
+        self.fetch()
+        self.receive(a_list(version))
+        self.open()
+        return self
+
+
+def names(objects: Any) -> list[str]:
+    return [view.name for view in objects]

@@ -1,0 +1,222 @@
+"""Watches: reliability reference 2.1, items 3 to 9. Scripted traces, one for each row."""
+
+from typing import Any
+
+import pytest
+from reflector_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event
+
+from jobcommon.api.view import Identity
+from jobcommon.cache.delta import Advanced, Removed, Unreadable, Upserted
+from jobcommon.cache.reflector import WATCH_SILENCE
+from jobcommon.client.errors import StatusError, TransportError
+
+
+class TestWatch:
+    def test_the_request(self) -> None:
+        driver = Driver(random=lambda: 0.5, query=(("labelSelector", "a=b"),))
+        driver.fetch()
+        driver.receive(a_list(10))
+        assert driver.open() == {
+            "labelSelector": "a=b",
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": "450",
+            "resourceVersion": "10",
+        }
+
+    @pytest.mark.parametrize(("draw", "seconds"), [(0.0, "300"), (0.999999, "599")])
+    def test_the_time_out_is_spread(self, draw: float, seconds: str) -> None:
+        driver = Driver(random=lambda: draw)
+        driver.fetch()
+        driver.receive(a_list(1))
+        assert driver.open()["timeoutSeconds"] == seconds
+
+    def test_events_become_deltas(self) -> None:
+        driver = Driver().sync()
+        (added,) = driver.line(event("ADDED", an_object("a", 11)))
+        (changed,) = driver.line(event("MODIFIED", an_object("a", 12)))
+        (removed,) = driver.line(event("DELETED", an_object("a", 13)))
+        assert isinstance(added, Upserted)
+        assert isinstance(changed, Upserted)
+        assert (added.object.resource_version, changed.object.resource_version) == ("11", "12")
+        assert isinstance(removed, Removed)
+        assert removed.identity == Identity("n", "a", "uid-a", "13")
+        assert removed.object is not None
+
+    @pytest.mark.parametrize(
+        ("last", "version"),
+        [(event("ADDED", an_object("a", 15)), "15"), (event("DELETED", an_object("a", 16)), "16"), (bookmark(17), "17")],
+    )
+    def test_the_end_of_a_watch_leads_to_another_from_the_last_version_at_once(self, last: bytes, version: str) -> None:
+        driver = Driver().sync()
+        driver.line(last)
+        driver.reflector.ended(driver.now)
+        assert not driver.reflector.streaming
+        assert driver.open()["resourceVersion"] == version
+
+    def test_a_broken_watch_is_resumed_at_once(self) -> None:
+        driver = Driver().sync()
+        driver.line(bookmark(17))
+        driver.fail(TransportError("reset"))
+        assert driver.open()["resourceVersion"] == "17"
+
+    def test_a_bookmark_advances_the_store(self) -> None:
+        assert Driver().sync().line(bookmark(17)) == [Advanced("17")]
+
+    @pytest.mark.parametrize("lines", [[], [bookmark(10)]], ids=["no event", "no news"])
+    def test_a_watch_that_ends_at_once_without_news_backs_off_and_lists(self, lines: list[bytes]) -> None:
+        driver = Driver().sync()
+        for line in lines:
+            driver.line(line)
+        driver.now += 0.9
+        driver.reflector.ended(driver.now)
+        assert driver.wait() == 0.8
+        assert driver.fetch() == {"resourceVersion": "10"}
+
+    def test_a_quiet_watch_that_ends_later_is_resumed(self) -> None:
+        driver = Driver().sync()
+        driver.now += 1
+        driver.reflector.ended(driver.now)
+        assert driver.open()["resourceVersion"] == "10"
+
+    @pytest.mark.parametrize(
+        ("problem", "wait"),
+        [(REFUSED, 0.8), (StatusError(429, "TooManyRequests"), 0.8), (StatusError(429, retry_after=9.0), 9.0)],
+    )
+    def test_opening_refused_for_the_moment_costs_no_list(self, problem: Any, wait: float) -> None:
+        driver = Driver().sync()
+        driver.fail(problem)
+        assert driver.wait() == wait
+        assert driver.open()["resourceVersion"] == "10"
+
+    @pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 422, 500, 503, 504])
+    def test_opening_refused_otherwise_backs_off_and_lists(self, code: int) -> None:
+        driver = Driver().sync()
+        driver.fail(StatusError(code))
+        assert driver.wait() == 0.8
+        assert driver.fetch() == {"resourceVersion": "10"}
+
+    def test_throttled_in_the_stream_resumes_without_a_list(self) -> None:
+        driver = Driver().sync()
+        driver.line(bookmark(17))
+        driver.line(error(429))
+        assert not driver.reflector.streaming
+        assert driver.wait() == 0.8
+        assert driver.open()["resourceVersion"] == "17"
+
+    @pytest.mark.parametrize("code", [410, 500, 504, 403])
+    def test_another_error_in_the_stream_lists(self, code: int) -> None:
+        driver = Driver().sync()
+        driver.line(error(code))
+        assert not driver.reflector.streaming
+        assert driver.wait() == 0.8
+        assert driver.fetch() == {"resourceVersion": "10"}
+
+    @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"5", b'{"object": {}}', b'{"type": "BOOKMARK", "object": 5}'])
+    def test_a_line_that_is_no_event_leads_to_a_list_since_nobody_knows_what_it_was(self, line: bytes) -> None:
+        driver = Driver().sync()
+        assert driver.line(line) == []
+        assert driver.wait() == 0.8
+        assert driver.fetch() == {"resourceVersion": "10"}
+
+    @pytest.mark.parametrize("line", [b'{"type": "ERROR"}', b'{"type": "ERROR", "object": {"code": "x"}}'])
+    def test_an_error_without_a_status_is_taken_for_a_500(self, line: bytes) -> None:
+        driver = Driver().sync()
+        driver.line(line)
+        assert isinstance(driver.reflector.last_error, StatusError)
+        assert driver.reflector.last_error.code == 500
+
+    @pytest.mark.parametrize(
+        ("line", "identity"),
+        [
+            (event("ADDED", an_object("b", 11, bad=1)), Identity("n", "b", "uid-b", "11")),
+            (event("SOMETHING", an_object("b", 11)), Identity("n", "b", "uid-b", "11")),
+            (event("ADDED", {"metadata": {}}), None),
+            (b'{"type": "ADDED"}', None),
+            (b'{"type": "DELETED", "object": 3}', None),
+        ],
+    )
+    def test_an_undecodable_object_is_skipped_and_counted(self, line: bytes, identity: Identity | None) -> None:
+        driver = Driver().sync()
+        (skipped,) = driver.line(line)
+        assert isinstance(skipped, Unreadable)
+        assert skipped.identity == identity
+        assert driver.reflector.unreadable == 1
+        assert driver.reflector.streaming
+        assert len(driver.line(event("ADDED", an_object("c", 12)))) == 1
+
+    def test_a_deletion_counts_even_if_the_final_state_cannot_be_decoded(self) -> None:
+        driver = Driver().sync()
+        (removed,) = driver.line(event("DELETED", an_object("b", 11, bad=1)))
+        assert removed == Removed(Identity("n", "b", "uid-b", "11"), None)
+        assert driver.reflector.unreadable == 1
+
+    def test_silence_leads_to_reconnects_and_then_to_a_quorum_list(self) -> None:
+        driver = Driver().sync()
+        for _ in range(2):
+            assert driver.reflector.deadline == driver.now + WATCH_SILENCE
+            driver.pass_time(WATCH_SILENCE)
+            assert not driver.reflector.streaming
+            assert driver.open()["resourceVersion"] == "10"
+        driver.pass_time(WATCH_SILENCE)
+        assert driver.fetch() == {"limit": "500"}
+
+    def test_a_bookmark_breaks_the_silence(self) -> None:
+        driver = Driver().sync()
+        driver.pass_time(WATCH_SILENCE)
+        driver.open()
+        driver.pass_time(WATCH_SILENCE)
+        driver.open()
+        driver.pass_time(WATCH_SILENCE - 1)
+        driver.line(bookmark(11))
+        driver.pass_time(2)
+        assert driver.reflector.streaming
+        driver.pass_time(WATCH_SILENCE)
+        assert driver.open()["resourceVersion"] == "11"
+
+    def test_back_off_starts_anew_after_two_quiet_minutes(self) -> None:
+        driver = Driver().sync()
+        waits = []
+        for pause in (0, 0, 118, 121):
+            driver.now += pause
+            driver.fail(StatusError(429))
+            waits.append(driver.wait())
+            driver.open()
+        assert waits == [0.8, 1.6, 3.2, 0.8]
+
+    def test_back_off_is_jittered_up_to_double(self) -> None:
+        driver = Driver(random=lambda: 0.75)
+        driver.fetch()
+        driver.fail(REFUSED)
+        assert driver.wait() == pytest.approx(1.4)
+
+    def test_input_after_the_stream_was_given_up_is_ignored(self) -> None:
+        driver = Driver().sync()
+        driver.line(error(410))
+        assert driver.line(event("ADDED", an_object("a", 12))) == []
+        driver.reflector.ended(driver.now)
+        driver.pass_time(0)
+        assert driver.wait() == 0.8
+        assert driver.fetch() == {"resourceVersion": "10"}
+        assert driver.reflector.deadline is None
+
+    def test_relist_gives_up_the_watch_for_a_quorum_list(self) -> None:
+        driver = Driver().sync()
+        driver.reflector.relist()
+        assert not driver.reflector.streaming
+        assert driver.fetch() == {"limit": "500"}
+        driver.receive(a_list(10, an_object("a", 1), token="t"))
+        driver.reflector.relist()
+        assert driver.fetch() == {"limit": "500", "continue": "t"}, "a list under way is not disturbed"
+
+
+def test_ten_minutes_of_a_dead_server_keep_the_version_and_cost_few_requests() -> None:
+    driver = Driver().sync()
+    requests = 0
+    start = driver.now
+    while driver.now - start < 600:
+        driver.fail(REFUSED)
+        driver.wait()
+        assert driver.open()["resourceVersion"] == "10"
+        requests += 1
+    assert requests < 30
