@@ -1,11 +1,11 @@
 """Lists: reliability reference 2.1, items 1, 2 and 7. Scripted traces, one for each row."""
 
 import pytest
-from reflector_driver import REFUSED, Driver, a_list, an_object, error, event, names, refusal
 
 from jobcommon.api.view import Identity
 from jobcommon.cache.delta import Replaced
 from jobcommon.client.request import Response
+from tests.cache.reflector_driver import REFUSED, Driver, a_list, an_object, error, event, names, refusal
 
 
 class TestList:

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from reflector_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event, names
 
 from jobcommon.api.view import Identity
 from jobcommon.cache.delta import Unreadable, Upserted
 from jobcommon.cache.reflector import STREAMED_LIST_SILENCE
 from jobcommon.client.errors import StatusError
+from tests.cache.reflector_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event, names
 
 
 class TestStreamedList:

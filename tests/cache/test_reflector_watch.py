@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from reflector_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event
 
 from jobcommon.api.view import Identity
 from jobcommon.cache.delta import Advanced, Removed, Unreadable, Upserted
 from jobcommon.cache.reflector import WATCH_SILENCE
 from jobcommon.client.errors import StatusError, TransportError
+from tests.cache.reflector_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event
 
 
 class TestWatch:
