@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import yaml
 
-from jobcommon.client.request import Request, Response
+from jobcommon.client.request import APPLY_PATCH, Request, Response
 from localcluster.apiserver import protobuf
 from localcluster.apiserver.errors import ApiError, bad_request, not_found, unsupported_media_type
 from localcluster.apiserver.negotiation import Form, negotiate
@@ -58,6 +58,11 @@ class Call:
         if value not in ("", "All"):
             raise bad_request(f'dryRun: Unsupported value: "{value}": supported values: "All"')
         return value == "All"
+
+    @property
+    def applying(self) -> bool:
+        """Whether it is a server-side apply."""
+        return self.request.method == "PATCH" and self.request.content_type.startswith(APPLY_PATCH)
 
     @property
     def form(self) -> Form:

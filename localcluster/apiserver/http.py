@@ -87,6 +87,8 @@ class Running:
                     break
                 await _either(awake, max(stream.next_at - self.server.env.now(), 0.0))
             await response.write_eof()
+        except ConnectionError:
+            log.debug("watch ended by its client: %s", request.path)
         finally:
             stream.close()
         return response
@@ -143,7 +145,9 @@ async def serve(
     if not ipaddress.ip_address(host).is_loopback:
         raise ValueError(f"host {host}: the embedded API server listens on a loopback address only, such as 127.0.0.1")
     running = Running(server, pods)
-    runner = web.ServerRunner(web.Server(running.handle, request_factory=_request_factory), access_log=None)
+    # A watcher that goes away is noticed at once, not at the next event.
+    handler = web.Server(running.handle, request_factory=_request_factory, handler_cancellation=True)
+    runner = web.ServerRunner(handler, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, host, port, ssl_context=ssl_context, shutdown_timeout=_SHUTDOWN_SECONDS)
     await site.start()

@@ -20,7 +20,7 @@ from localcluster.apiserver.negotiation import Form
 from localcluster.apiserver.rbac import Attributes, Authorizer
 from localcluster.apiserver.registry import Registry
 from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.rest import create, delete, managers, patch, pod_actions, read, reviews, scale, update
+from localcluster.apiserver.rest import create, delete, patch, pod_actions, read, reviews, scale, update
 from localcluster.apiserver.route import RequestInfo, parse
 from localcluster.apiserver.storage import Storage
 from localcluster.apiserver.table import to_table
@@ -142,10 +142,6 @@ class ApiServer:
         if single:
             return items[0]
         return {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items}
-
-    def track_managers(self, call: Call, old: Obj | None, new: Obj) -> Obj:
-        """`new` with metadata.managedFields brought up to date for this request."""
-        return managers.track(call, old, new)
 
 
 def _attributes(info: RequestInfo) -> Attributes:

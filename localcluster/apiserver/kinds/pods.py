@@ -63,7 +63,10 @@ def on_create(obj: Obj) -> None:
 
 
 def on_update(new: Obj, old: Obj) -> None:
-    """The QoS class is kept when a status write leaves it out, as nothing else would restore it."""
+    """What the server computed at creation is kept where a write leaves it out, as nothing else would restore it."""
+    for name in ("priority", "preemptionPolicy"):
+        if name in old["spec"]:
+            new["spec"].setdefault(name, old["spec"][name])
     if "qosClass" in old.get("status", {}):
         new.setdefault("status", {}).setdefault("qosClass", old["status"]["qosClass"])
 

@@ -12,7 +12,7 @@ from localcluster.apiserver.resource import Resource
 
 Obj = dict[str, Any]
 
-#: The names of the only finalizers without a prefix that the real server admits.
+#: The only finalizers without a prefix that the real server admits on core kinds.
 _PLAIN_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 
 
@@ -94,7 +94,7 @@ def check_metadata(resource: Resource, meta: Obj) -> list[Cause]:
     causes += check_annotations(meta.get("annotations") or {}, "metadata.annotations")
     for finalizer in meta.get("finalizers") or ():
         causes += check(qualified_name, "metadata.finalizers", finalizer)
-        if "/" not in finalizer and finalizer not in _PLAIN_FINALIZERS and not resource.custom:
+        if "/" not in finalizer and finalizer not in _PLAIN_FINALIZERS and not resource.group:
             detail = 'name is neither a standard finalizer name nor is it fully qualified'
             causes.append(invalid("metadata.finalizers[0]", finalizer, detail))
     return causes + _check_owners(meta.get("ownerReferences") or ())

@@ -1,12 +1,60 @@
-"""Server-side apply requests and the bookkeeping of field managers; the algorithm is `localcluster.apiserver.apply`."""
+"""Server-side apply requests; the algorithm is `localcluster.apiserver.apply`."""
 
 from typing import Any
 
 from jobcommon.client.request import Response
+from localcluster.apiserver.apply import ApplyConflictError, ApplyError
+from localcluster.apiserver.apply import apply as merge
 from localcluster.apiserver.call import Call
+from localcluster.apiserver.errors import ApiError, bad_request, conflict, invalid_object, required
+from localcluster.apiserver.rest.accept import accept
+from localcluster.apiserver.rest.create import create_object
+from localcluster.apiserver.rest.managers import manager_of, schema_node
+from localcluster.apiserver.rest.update import replace
+from localcluster.apiserver.storage import Item
 
 Obj = dict[str, Any]
 
 
 def apply(call: Call) -> Response:
-    raise NotImplementedError
+    """PATCH with an apply configuration: update, or create where nothing is. Raises 400, 404, 409, 422 ApiErrors."""
+    if not call.query.get("fieldManager"):
+        causes = [required("fieldManager", "is required for apply patch")]
+        raise invalid_object("PatchOptions", "meta.k8s.io", "", causes)
+    config = call.body()
+    if not config.get("apiVersion") or not config.get("kind"):
+        raise bad_request("an applied configuration needs apiVersion and kind")
+    config = accept(call, config)
+    name = config["metadata"].setdefault("name", call.info.name)
+    if name != call.info.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+    live = call.storage.table(call.resource.storage_key).get(call.namespace, name)
+    merged = _merge(call, live, config)
+    if live is not None:
+        return call.answer(replace(call, live, accept(call, merged)))
+    if call.info.subresource:
+        raise call.missing()
+    uid = config["metadata"].get("uid")
+    if uid:
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise conflict(call.resource.plural, call.resource.group, name, why)
+    return call.answer(create_object(call, accept(call, merged)), 201)
+
+
+def _merge(call: Call, live: Item | None, config: Obj) -> Obj:
+    resource = call.resource
+    try:
+        return merge(
+            schema_node(resource),
+            None if live is None else resource.typed(live.obj),
+            config,
+            manager=manager_of(call),
+            now=call.server.env.timestamp(),
+            force=call.query.get("force") == "true",
+            subresource=call.info.subresource,
+            status_subresource=resource.status,
+        )
+    except ApplyConflictError as error:
+        raise ApiError(409, "Conflict", error.message, {"causes": error.causes}) from None
+    except ApplyError as error:
+        raise bad_request(str(error)) from None

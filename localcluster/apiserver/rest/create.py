@@ -9,6 +9,7 @@ from localcluster.apiserver import admission
 from localcluster.apiserver.call import OBJECT_LIMIT, Call
 from localcluster.apiserver.errors import ApiError, already_exists, invalid_object
 from localcluster.apiserver.rest.accept import accept, check_metadata
+from localcluster.apiserver.rest.managers import track
 
 Obj = dict[str, Any]
 
@@ -41,7 +42,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
     _refuse_existing(call, meta.get("name", ""))
     validate(call, new, None)
     admission.check_quota(call, new)
-    new = call.server.track_managers(call, None, new)
+    new = track(call, None, new)
     return resource.typed(_store(call, new))
 
 
@@ -77,6 +78,8 @@ def _fresh_metadata(call: Call, given: Obj) -> Obj:
     meta = dict(given)
     for name in ("uid", "selfLink", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         meta.pop(name, None)
+    if not call.applying:
+        meta.pop("managedFields", None)
     if not meta.get("name") and meta.get("generateName"):
         suffix = "".join(env.random.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_LENGTH))
         meta["name"] = meta["generateName"][:_NAME_BASE_LIMIT] + suffix

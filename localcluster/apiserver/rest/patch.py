@@ -11,8 +11,10 @@ from jsonpointer import JsonPointerException
 from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Response
 from localcluster.apiserver.call import BODY_LIMIT, Call, decode
 from localcluster.apiserver.errors import ApiError, bad_request, unsupported_media_type
+from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.apply import apply
+from localcluster.apiserver.rest.managers import schema_node
 from localcluster.apiserver.rest.update import replace
 
 Obj = dict[str, Any]
@@ -54,9 +56,10 @@ def apply_patch(call: Call, media: str, obj: Obj) -> Obj:
     document = decode(body, "application/json")
     if media == MERGE_PATCH:
         return merge(obj, document)
-    from localcluster.apiserver.patch_strategic import strategic_merge
-
-    return strategic_merge(obj, document, call.resource.gvk)
+    try:
+        return strategic_merge(schema_node(call.resource), obj, document)
+    except StrategicPatchError as error:
+        raise bad_request(str(error)) from None
 
 
 def _json_patch(body: bytes, obj: Obj) -> Obj:

@@ -9,6 +9,7 @@ from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.create import create_object, prepare, validate
+from localcluster.apiserver.rest.managers import track
 from localcluster.apiserver.storage import Item
 
 Obj = dict[str, Any]
@@ -69,7 +70,7 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
         return resource.typed(old)
     admission.admit_update(call, new, old)
     validate(call, new, old)
-    new = call.server.track_managers(call, old, new)
+    new = track(call, old, new)
     if new == old:
         return resource.typed(old)
     return resource.typed(commit(call, live, new))

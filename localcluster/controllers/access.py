@@ -1,0 +1,66 @@
+"""How controllers reach the API server: reads from its store, writes through its front door.
+
+Reads see stored objects (without apiVersion and kind, never to be mutated). Writes go through `ApiServer.handle`, so they pass the
+same checks, and are journalled and watched like anybody's.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from jobcommon.client.request import JSON, JSON_PATCH, MERGE_PATCH, Request, Response
+from localcluster.apiserver.resource import Resource
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Item
+from localcluster.apiserver.users import MASTERS, User
+
+Obj = dict[str, Any]
+
+
+class Access:
+    """One controller's view of the server; its writes carry the controller's own name."""
+
+    def __init__(self, server: ApiServer, name: str) -> None:
+        self.server = server
+        self.user = User(f"system:kube-controller-manager:{name}", (MASTERS,))
+
+    @property
+    def now(self) -> float:
+        """The server's time in Unix seconds."""
+        return self.server.env.now()
+
+    def items(self, table: str, namespace: str | None = None) -> Iterator[Item]:
+        """The stored objects of a table."""
+        return self.server.storage.table(table).items(namespace)
+
+    def get(self, table: str, namespace: str, name: str) -> Item | None:
+        """One stored object."""
+        return self.server.storage.table(table).get(namespace, name)
+
+    def path(self, resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:
+        """The URL path of an object or collection."""
+        root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+        parts = [root, *(["namespaces", quote(namespace)] if namespace else []), resource.plural]
+        parts += [quote(part) for part in (name, subresource) if part]
+        return "/".join(parts)
+
+    def send(self, method: str, path: str, body: Obj | list[Obj] | None = None, content_type: str = JSON) -> Response:
+        """Send a request as this controller."""
+        encoded = None if body is None else msgspec.json.encode(body)
+        return self.server.handle(Request(method, path, (), encoded, content_type), self.user)
+
+    def delete(self, resource: Resource, item: Item, policy: str = "Background") -> Response:
+        """Delete exactly this object: the uid is a precondition."""
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": policy, "preconditions": {"uid": item.uid}}
+        return self.send("DELETE", self.path(resource, item.namespace, item.name), options)
+
+    def set_finalizers(self, resource: Resource, item: Item, finalizers: list[str]) -> Response:
+        """Replace the finalizers of exactly this version of the object."""
+        meta = {"uid": item.uid, "resourceVersion": str(item.rv), "finalizers": finalizers or None}
+        return self.send("PATCH", self.path(resource, item.namespace, item.name), {"metadata": meta}, MERGE_PATCH)
+
+    def json_patch(self, path: str, operations: list[Obj]) -> Response:
+        """Send a JSON patch."""
+        return self.send("PATCH", path, operations, JSON_PATCH)

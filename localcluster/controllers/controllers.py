@@ -1,0 +1,82 @@
+"""All controllers of one server, stepped together."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from localcluster.apiserver.server import ApiServer
+from localcluster.controllers.definitions import DefinitionController
+from localcluster.controllers.endpoints import EndpointsController
+from localcluster.controllers.event_ttl import EventTtl
+from localcluster.controllers.garbage_collector import GarbageCollector
+from localcluster.controllers.namespaces import NamespaceContents, NamespaceController
+
+
+class Controller(Protocol):
+    """One level-triggered loop body."""
+
+    def step(self) -> float | None:
+        """Do what is due; give the time (Unix seconds) at which time alone makes something due again."""
+        ...
+
+
+def _nobody() -> None:
+    """Nobody waits yet."""
+
+
+class Controllers:
+    """The embedded cluster's own controllers; `more` are stepped with them.
+
+    `wake` is called when the store has changed and `step` is due; a simulator assigns its own. `root_ca` is the PEM text that
+    pods find in the config map ``kube-root-ca.crt``.
+    """
+
+    def __init__(self, server: ApiServer, *, root_ca: str = "", more: tuple[Controller, ...] = ()) -> None:
+        self._server = server
+        self._seen = -1
+        self.wake: Callable[[], None] = _nobody
+        self._controllers: tuple[Controller, ...] = (
+            GarbageCollector(server),
+            DefinitionController(server),
+            NamespaceController(server),
+            NamespaceContents(server, root_ca),
+            EndpointsController(server),
+            EventTtl(server),
+            *more,
+        )
+        server.storage.listeners.add(self._changed)
+
+    def _changed(self) -> None:
+        self.wake()
+
+    def step(self) -> float | None:
+        """Run every controller until none of them writes any more; gives the next timer, if there is one."""
+        storage = self._server.storage
+        timers: list[float | None] = []
+        while self._seen != storage.rv:
+            self._seen = storage.rv
+            timers = [controller.step() for controller in self._controllers]
+        if not timers:
+            timers = [controller.step() for controller in self._controllers]
+        due = [timer for timer in timers if timer is not None]
+        return min(due) if due else None
+
+    async def run(self) -> None:
+        """Step for ever: whenever something changed or a timer is due."""
+        changed = asyncio.Event()
+        self.wake = changed.set
+        while True:
+            changed.clear()
+            due = self.step()
+            if changed.is_set():
+                # Only our own writes: `step` has already seen them. Others get a turn first.
+                await asyncio.sleep(0)
+                changed.clear()
+                if self._seen != self._server.storage.rv:
+                    continue
+            seconds = None if due is None else max(due - self._server.env.now(), 0.0)
+            try:
+                async with asyncio.timeout(seconds):
+                    await changed.wait()
+            except TimeoutError:
+                continue
