@@ -9,7 +9,7 @@ def format_time(seconds: float) -> str:
         moment = datetime.fromtimestamp(int(seconds), UTC)
     except (OverflowError, ValueError, OSError):
         moment = datetime(9999, 12, 31, tzinfo=UTC) if seconds > 0 else datetime(1, 1, 1, tzinfo=UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def parse_time(text: object) -> float | None:

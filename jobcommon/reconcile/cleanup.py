@@ -23,11 +23,11 @@ def effective_policy(job: Job) -> CleanPodPolicy:
     return CleanPodPolicy.RUNNING if policy == CleanPodPolicy.NONE and stopped else policy
 
 
-def clean_up_finished(job: Job, observed: Observed) -> list[Action]:
-    """Release every ended pod of a finished job, and delete pods and Services as the policy says."""
+def clean_up_finished(job: Job, observed: Observed, pods: Iterable[PodView]) -> list[Action]:
+    """Release every ended pod of a finished job, and delete `pods`, those that are ours, and Services as the policy says."""
     policy = effective_policy(job)
     actions: list[Action] = [*release(observed.pods)]
-    for pod in observed.pods:
+    for pod in pods:
         over = is_over(pod)
         if pod.deletion_time is not None:
             continue

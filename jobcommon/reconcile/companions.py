@@ -1,11 +1,27 @@
-"""The further objects of a job (ConfigMaps, autoscalers, …), brought to what the framework wants."""
+"""The objects of a job beside its pods: its Services, and what else the framework wants (ConfigMaps, autoscalers, …)."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from jobcommon.api import labels
 from jobcommon.framework import Companion, Framework, Job, Observed
-from jobcommon.reconcile.children import job_selector, owner_reference
+from jobcommon.reconcile.children import CORE, job_selector, owner_reference, service_manifests
 from jobcommon.reconcile.plan import Action, Create, Delete, Update
+
+
+def tend_services(framework: Framework, job: Job, observed: Observed) -> list[Action]:
+    """Create the Services that are missing; delete those of replicas that are no more."""
+    wanted = {manifest["metadata"]["name"]: manifest for manifest in service_manifests(framework, job)}
+    there = {service.name for service in observed.services}
+    surplus = [
+        service
+        for service in observed.services
+        if service.name not in wanted and labels.REPLICA_INDEX in service.labels and service.deletion_time is None
+    ]
+    return [
+        *(Create(CORE, "services", name, manifest) for name, manifest in wanted.items() if name not in there),
+        *(Delete(CORE, "services", service.name, service.uid, "no longer wanted") for service in surplus),
+    ]
 
 
 def tend_companions(framework: Framework, job: Job, observed: Observed) -> list[Action]:

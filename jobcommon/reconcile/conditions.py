@@ -1,8 +1,8 @@
 """How conditions change. The current condition is the last one and is True, also after suspend and resume.
 
-The rules are the reference's (Running and Restarting exclude each other; the end turns Running to False) but for two: a
-terminal condition takes Restarting away, and Created moves to the end while nothing else holds, so that the STATE column
-never shows a condition that is False.
+The rules are the reference's (Running and Restarting exclude each other; the end turns Running to False) but for three: a
+terminal condition takes Restarting away and turns Suspended to False, and Created moves to the end while nothing else
+holds, so that the STATE column never shows a condition that is False.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,12 @@ _EXCLUDES = {
     ConditionType.FAILED: (ConditionType.RESTARTING,),
     ConditionType.SUSPENDED: (ConditionType.RESTARTING,),
 }
-_ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED, ConditionType.SUSPENDED)
+# What stops to hold, but stays in the list.
+_ENDS = {
+    ConditionType.SUCCEEDED: (ConditionType.RUNNING, ConditionType.SUSPENDED),
+    ConditionType.FAILED: (ConditionType.RUNNING, ConditionType.SUSPENDED),
+    ConditionType.SUSPENDED: (ConditionType.RUNNING,),
+}
 _KNOWN = frozenset(ConditionType)
 
 Conditions = tuple[JobCondition, ...]
@@ -47,7 +52,7 @@ def set_condition(
     kept = [c for c in conditions if c.type != kind]
     if holds:
         kept = [c for c in kept if c.type not in _EXCLUDES.get(kind, ())]
-        kept = [_ended(c, kind, reason, moment) for c in kept]
+        kept = [_ended(c, new) if c.is_true and c.type in _ENDS.get(kind, ()) else c for c in kept]
     return _current_last((*kept, new))
 
 
@@ -57,13 +62,12 @@ def tidy(conditions: Iterable[JobCondition]) -> Conditions:
     return _current_last(tuple(by_type.values()))
 
 
-def _ended(condition: JobCondition, by: ConditionType, reason: str, moment: str) -> JobCondition:
-    """What becomes of another condition when `by` starts to hold."""
-    if by not in _ENDS or condition.type != ConditionType.RUNNING or not condition.is_true:
-        return condition
+def _ended(condition: JobCondition, by: JobCondition) -> JobCondition:
+    """The condition when `by` has put an end to it. A suspension says so in it; after the last word it keeps its own."""
+    moment = by.last_update_time
     changes = {"status": "False", "last_update_time": moment, "last_transition_time": moment}
-    if by == ConditionType.SUSPENDED:
-        changes |= {"reason": reason, "message": ""}
+    if by.type == ConditionType.SUSPENDED:
+        changes |= {"reason": by.reason, "message": by.message}
     return condition.model_copy(update=changes)
 
 

@@ -9,16 +9,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
+from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobStatus
-from jobcommon.api.timestamp import format_time
+from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job, Observed, Tallies
 from jobcommon.reconcile import cleanup, limits
-from jobcommon.reconcile.children import CORE, pod_manifest, replica_labels, service_manifests
-from jobcommon.reconcile.companions import tend_companions
+from jobcommon.reconcile.children import CORE, pod_manifest, replica_labels
+from jobcommon.reconcile.companions import tend_companions, tend_services
 from jobcommon.reconcile.conditions import set_condition, tidy
-from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
+from jobcommon.reconcile.ending import Verdict, ending_of, is_over, last_failure_in_place, trouble
 from jobcommon.reconcile.ledger import Ledger, keep_books, recorded_success, replica_statuses
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release
 from jobcommon.reconcile.slots import Slots, arrange, tally
@@ -28,6 +29,11 @@ NOTHING = Plan(reason="nothing to do")
 
 def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
     """What to do for `job`, given what was observed of its children at `now` (seconds since the epoch)."""
+    observed = replace(
+        observed,
+        pods=tuple(sorted(observed.pods, key=lambda pod: pod.name)),
+        services=tuple(sorted(observed.services, key=lambda service: service.name)),
+    )
     if job.managed_elsewhere:
         return replace(NOTHING, reason=f"managed by {job.run_policy.managed_by}")
     if job.deleting:
@@ -43,15 +49,21 @@ def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
 
 
 def _finished(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
-    """Clean up, keep `active` true to the pods that are left, and delete the job when its time has come."""
-    actions = cleanup.clean_up_finished(job, observed)
+    """Clean up, keep `active` true to the pods that are left, and delete the job when its time has come.
+
+    A job that another operator finished may lack completionTime; then it is that of the condition.
+    """
+    slots = arrange(job, observed.pods)
+    actions = cleanup.clean_up_finished(job, observed, slots.ours)
     actions += [a for a in tend_companions(framework, job, observed) if isinstance(a, Delete)]
     expiry = limits.expiry(job, now)
     if expiry is not None and expiry.passed:
-        owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished")
+        # Of the job as it was read: its time to live may have been changed since (rule R1).
+        version = job.resource_version
+        owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
         return Plan((*cleanup.release_all(observed.pods), owner), reason="time to live is over")
     running: dict[str, int] = {}
-    for replica, pod in arrange(job, observed.pods).pods.items():
+    for replica, pod in slots.pods.items():
         if pod.phase == "Running" and pod.deletion_time is None:
             running[replica.type] = running.get(replica.type, 0) + 1
     statuses = {
@@ -59,12 +71,22 @@ def _finished(framework: Framework, job: Job, observed: Observed, now: float) ->
         for kind, status in job.status.replica_statuses.items()
     }
     status = job.status.model_copy(update={"replica_statuses": statuses})
+    if parse_time(status.completion_time) is None:
+        end = next(
+            c for c in reversed(status.conditions) if c.is_true and c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED)
+        )
+        status = status.model_copy(update={"completion_time": _readable(end.last_transition_time, now)})
     return Plan(
         actions=tuple(actions),
         status=_if_changed(job, status),
         wake_at=expiry.at if expiry else None,
         reason="job has finished",
     )
+
+
+def _readable(time: str | None, now: float) -> str:
+    """The time if it is one, else now."""
+    return time if time is not None and parse_time(time) is not None else format_time(now)
 
 
 def _if_changed(job: Job, status: JobStatus) -> JobStatus | None:
@@ -138,9 +160,7 @@ class _Pass:
         """The final status alone: pods are deleted when it is on record, so that nothing is lost with them."""
         status = self._status(self._created(), (kind, True, reason, message))
         moment = format_time(self.now)
-        status = status.model_copy(
-            update={"completion_time": status.completion_time or moment, "start_time": status.start_time or moment}
-        )
+        status = status.model_copy(update={"completion_time": moment, "start_time": _readable(status.start_time, self.now)})
         return Plan(
             status=_if_changed(self.job, status),
             events=(*self._exits(), event),
@@ -173,6 +193,7 @@ class _Pass:
         newly = not job.status.has(ConditionType.SUSPENDED)
         actions = [
             *cleanup.stop_pods(self._recorded_or_running(), "job is suspended"),
+            *cleanup.release(self.slots.strangers),
             *cleanup.delete_services(self.observed, "job is suspended"),
             *(a for a in tend_companions(self.framework, job, self.observed) if isinstance(a, Delete)),
         ]
@@ -182,17 +203,17 @@ class _Pass:
     def _recorded_or_running(self) -> list[PodView]:
         """The pods that may be taken away: all but those whose end is only now being entered into the books."""
         entered = {entry.pod.uid for entry in self.ledger.entries}
-        return [pod for pod in self.observed.pods if pod.uid not in entered]
+        return [pod for pod in self.slots.ours if pod.uid not in entered]
 
     # -- progress ---------------------------------------------------------------------------------------------------
 
     def _progress(self, running: bool) -> Plan:
         job = self.job
         released, delays = self._retire_recorded()
-        surplus = [*cleanup.stop_pods(self.slots.surplus, "scaled down")]
-        creates = self._missing_services() + tend_companions(self.framework, job, self.observed) + self._missing_pods()
+        surplus = [*cleanup.stop_pods(self.slots.surplus, "scaled down"), *cleanup.release(self.slots.strangers)]
+        creates = self._others() + self._missing_pods()
         status, events = self._progress_status(running)
-        if status.start_time is None or job.status.has(ConditionType.SUSPENDED):
+        if parse_time(status.start_time) is None or job.status.has(ConditionType.SUSPENDED):
             status = status.model_copy(update={"start_time": format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
         wakes = [*delays, *([due.at] if due else [])]
@@ -218,14 +239,14 @@ class _Pass:
                 continue
             if replica.index in on_record[replica.type]:
                 actions += cleanup.release([pod])
-            elif pod.uid in counted and not self.framework.tolerates_failure(self.job, replica):
-                due = limits.restart_due(pod, earlier, self.now)
-                if due.passed:
-                    actions += cleanup.stop_pods([pod], "to be replaced")
-                else:
-                    delays.append(due.at)
-            elif pod.uid in counted:
+            elif pod.uid not in counted:
+                continue
+            elif self._given_up(replica, pod):
                 actions += cleanup.release([pod])
+            elif (due := limits.restart_due(pod, earlier, self.now)).passed:
+                actions += cleanup.stop_pods([pod], "to be replaced")
+            else:
+                delays.append(due.at)
         return actions, delays
 
     def _missing_pods(self) -> list[Action]:
@@ -237,14 +258,15 @@ class _Pass:
             if self.framework.may_create(self.job, replica, self.tallies)
         ]
 
-    def _missing_services(self) -> list[Action]:
-        there = {service.name for service in self.observed.services}
-        wanted = service_manifests(self.framework, self.job)
-        return [
-            Create(CORE, "services", manifest["metadata"]["name"], manifest)
-            for manifest in wanted
-            if manifest["metadata"]["name"] not in there
-        ]
+    def _given_up(self, replica: Replica, pod: PodView) -> bool:
+        """Whether the replica has failed for good and the job lives on without it."""
+        policy = self.job.replica_specs[replica.type].restart_policy or RestartPolicy.NEVER
+        ending = ending_of(pod, self.framework.container, policy)
+        tolerated = self.framework.tolerates_failure(self.job, replica)
+        return tolerated and ending is not None and ending.verdict == Verdict.PERMANENT
+
+    def _others(self) -> list[Action]:
+        return tend_services(self.framework, self.job, self.observed) + tend_companions(self.framework, self.job, self.observed)
 
     def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of what became of it."""

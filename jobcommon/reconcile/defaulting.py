@@ -5,6 +5,7 @@ rewritten.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -50,8 +51,7 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
 
 def _with_errors(framework: Framework, job: Job, errors: list[FieldError]) -> Job:
     # Rules over the whole job need a job whose parts could be read.
-    found = errors or validate(framework, job)
-    return Job(**{**{name: getattr(job, name) for name in job.__dataclass_fields__}, "errors": tuple(found)})
+    return replace(job, errors=tuple(errors or validate(framework, job)))
 
 
 def _read_spec(framework: Framework, spec: dict[str, Any], errors: list[FieldError]) -> JobSpec:
@@ -63,7 +63,8 @@ def _read_spec(framework: Framework, spec: dict[str, Any], errors: list[FieldErr
         errors.append(FieldError("spec", "is nested too deeply"))
     # Whatever else is wrong with it, a job that another controller manages is none of our business.
     managed_by = _mapping(spec.get("runPolicy")).get("managedBy")
-    return JobSpec(run_policy=RunPolicy(managed_by=managed_by if isinstance(managed_by, str) else None))
+    policy = RunPolicy(managed_by=managed_by if isinstance(managed_by, str) else None)
+    return framework.spec.model_construct(run_policy=policy)
 
 
 def _with_defaults(spec: JobSpec) -> JobSpec:

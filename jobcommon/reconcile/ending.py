@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from jobcommon.api.job import RestartPolicy
-from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
+from jobcommon.api.pod import ContainerView, PodView, Terminated, Waiting
 from jobcommon.api.replica import Replica
 
 FIRST_RETRYABLE_CODE = 128
@@ -24,12 +24,13 @@ _PLATFORM_REASONS = frozenset({
 
 
 class Verdict(StrEnum):
-    """What an end means for the job."""
+    """What an end means for the job. STOPPED: the job was suspended, so its pods were taken away."""
 
     SUCCEEDED = "succeeded"
     RETRYABLE = "retryable"
     PERMANENT = "permanent"
     DISRUPTED = "disrupted"
+    STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
         return None
     run = _decisive_run(pod, main_container)
     if pod.deletion_time is not None and not _ended_before_deletion(pod, run):
+        if pod.disruption is not None:
+            return _without_fault(pod, policy)
         return Ending(Verdict.DISRUPTED, "Deleted", message=pod.message, finished_at=pod.deletion_time, deleted=True)
     if pod.phase == "Succeeded" or (run is not None and run.exit_code == 0):
         return Ending(Verdict.SUCCEEDED, "Completed", exit_code=0, finished_at=run.finished_at if run else None)
@@ -83,6 +86,11 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
     )
 
 
+def deletion_asked_at(pod: PodView) -> float:
+    """When the deletion of the pod was asked for: the deletion timestamp lies the grace period later. Never: infinity."""
+    return float("inf") if pod.deletion_time is None else pod.deletion_time - (pod.deletion_grace_seconds or 0)
+
+
 def decode(run: Terminated) -> str:
     """The cause of a container's end in a word: the kubelet's (OOMKilled), or the signal's name, or Error."""
     if run.reason not in ("", "Error", "Completed", "ContainerStatusUnknown"):
@@ -95,12 +103,13 @@ def decode(run: Terminated) -> str:
 
 
 def restarts_in_place(pod: PodView) -> int:
-    """How often the kubelet has restarted containers of this pod, init containers included."""
-    return sum(container.restart_count for container in (*pod.init_containers, *pod.containers))
+    """How often the kubelet has restarted containers of this pod, or was about to; init containers included."""
+    containers = (*pod.init_containers, *pod.containers)
+    return sum(container.restart_count + _backs_off(container) for container in containers)
 
 
 def failures_in_place(pod: PodView, policy: RestartPolicy) -> int:
-    """The failed runs in a pod that still lives: its restarts, and each container that waits for its next restart."""
+    """The failed runs in a pod that still lives: its restarts, and each container whose run has just ended in failure."""
     return restarts_in_place(pod) + sum(_awaits_restart(c, policy) for c in (*pod.init_containers, *pod.containers))
 
 
@@ -133,7 +142,7 @@ def _verdict(exit_code: int, policy: RestartPolicy) -> Verdict:
 
 def _without_fault(pod: PodView, policy: RestartPolicy) -> Ending:
     verdict = Verdict.PERMANENT if policy == RestartPolicy.NEVER else Verdict.DISRUPTED
-    return Ending(verdict, pod.reason or pod.disruption or "Lost", message=pod.message)
+    return Ending(verdict, pod.reason or pod.disruption or "Lost", message=pod.message, finished_at=pod.deletion_time)
 
 
 def _decisive_run(pod: PodView, main_container: str) -> Terminated | None:
@@ -148,18 +157,19 @@ def _decisive_run(pod: PodView, main_container: str) -> Terminated | None:
 def _ended_before_deletion(pod: PodView, run: Terminated | None) -> bool:
     """Whether the main container had already ended when the deletion was asked for.
 
-    The deletion timestamp lies the grace period after the request. With whole seconds on both sides, the same second
-    counts as "deleted while it ran": a replica run once more costs less than a success that was none.
+    With whole seconds on both sides, the same second counts as "deleted while it ran": a replica run once more costs
+    less than a success that was none.
     """
     if pod.deletion_time is None or run is None or run.finished_at is None:
         return pod.deletion_time is None
-    return run.finished_at < pod.deletion_time - (pod.deletion_grace_seconds or 0)
+    return run.finished_at < deletion_asked_at(pod)
+
+
+def _backs_off(container: ContainerView) -> bool:
+    return isinstance(container.state, Waiting) and container.state.reason == "CrashLoopBackOff"
 
 
 def _awaits_restart(container: ContainerView, policy: RestartPolicy) -> bool:
-    state = container.state
-    if isinstance(state, Waiting):
-        return state.reason == "CrashLoopBackOff"
-    if isinstance(state, Running) or state is None or policy not in _IN_PLACE:
+    if not isinstance(container.state, Terminated) or policy not in _IN_PLACE:
         return False
-    return policy == RestartPolicy.ALWAYS or state.exit_code != 0
+    return policy == RestartPolicy.ALWAYS or container.state.exit_code != 0

@@ -6,15 +6,15 @@ is not in `countedPods`; a success is entered as its index, which cannot be coun
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, format_indexes, parse_indexes, replica_count
-from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, Failure, JobStatus, ReplicaStatus
-from jobcommon.api.timestamp import format_time
+from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure, JobStatus, ReplicaStatus
+from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile.ending import Ending, Verdict, ending_of, failures_in_place, restarts_in_place
+from jobcommon.reconcile.ending import Ending, Verdict, deletion_asked_at, ending_of, failures_in_place, restarts_in_place
 from jobcommon.reconcile.slots import Slots
 
 # More would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
@@ -78,13 +78,14 @@ def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
         if ending is None or len(entries) >= MAX_ENTRIES:
             in_place += failures_in_place(pod, policy)
             continue
+        if ending.verdict != Verdict.SUCCEEDED and _stopped(job, pod):
+            ending = replace(ending, verdict=Verdict.STOPPED)
         entries.append(Entry(replica, pod, ending))
         restarts[replica.type] += restarts_in_place(pod)
         if ending.verdict == Verdict.SUCCEEDED:
             succeeded[replica.type] |= {replica.index}
         elif ending.verdict == Verdict.DISRUPTED:
-            # A pod deleted for a suspension was not disrupted: the user asked the whole job to stop.
-            disruptions += not (job.suspended and ending.deleted)
+            disruptions += 1
         elif ending.verdict == Verdict.RETRYABLE:
             restarts[replica.type] += 1
     return Ledger(
@@ -133,6 +134,17 @@ def failure_of(replica: Replica, pod: PodView, ending: Ending) -> Failure:
     )
 
 
+def _stopped(job: Job, pod: PodView) -> bool:
+    """Whether the pod was deleted because the job was suspended; it may have been resumed while the pod terminated."""
+    if pod.deletion_time is None:
+        return False
+    if job.suspended or job.status.has(ConditionType.SUSPENDED):
+        return True
+    # startTime is that of the last start: what was asked for before it belongs to the suspension.
+    started = parse_time(job.status.start_time)
+    return started is not None and deletion_asked_at(pod) <= started
+
+
 def _succeeded(job: Job) -> dict[str, frozenset[int]]:
     statuses = job.status.replica_statuses
     return {
@@ -148,7 +160,8 @@ def _recorded_restarts(job: Job) -> dict[str, int]:
 
 def _story(status: JobStatus, entries: list[Entry]) -> tuple[Failure, ...]:
     """The first failures, in the order in which they happened; a deletion somebody asked for is none."""
-    faults = [e for e in entries if e.ending.verdict != Verdict.SUCCEEDED and not e.ending.deleted]
+    none = (Verdict.SUCCEEDED, Verdict.STOPPED)
+    faults = [e for e in entries if e.ending.verdict not in none and not e.ending.deleted]
     faults.sort(key=lambda e: (e.ending.finished_at or float("inf"), e.pod.name))
     return (*status.failures, *(failure_of(e.replica, e.pod, e.ending) for e in faults))[:MAX_FAILURES]
 

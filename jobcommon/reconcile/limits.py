@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from jobcommon.api.job import MAX_SECONDS
 from jobcommon.api.pod import PodView
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Job
@@ -38,7 +37,7 @@ def deadline(job: Job, now: float) -> Due | None:
     seconds, start = job.run_policy.active_deadline_seconds, parse_time(job.status.start_time)
     if seconds is None or start is None:
         return None
-    return Due(start + min(seconds, MAX_SECONDS), now)
+    return Due(start + seconds, now)
 
 
 def expiry(job: Job, now: float) -> Due | None:
@@ -59,4 +58,4 @@ def restart_due(pod: PodView, earlier: int, now: float) -> Due:
         return Due(now, now)
     delay = min(FIRST_DELAY * 2.0 ** min(earlier - 2, 10), MAX_DELAY)
     started = pod.start_time if pod.start_time is not None else pod.creation_time
-    return Due((started if started is not None else now) + delay, now)
+    return Due(started + delay if started is not None else now, now)

@@ -26,21 +26,22 @@ class Slots:
     surplus: tuple[PodView, ...]
     strangers: tuple[PodView, ...]
 
+    @property
+    def ours(self) -> tuple[PodView, ...]:
+        """The pods that are ours to delete."""
+        return (*self.pods.values(), *self.surplus)
+
 
 def arrange(job: Job, pods: tuple[PodView, ...]) -> Slots:
     """Sort the job's pods into its slots."""
-    wanted = {job.pod_name(replica): replica for replica in job.replicas}
-    placed: dict[Replica, PodView] = {}
-    surplus: list[PodView] = []
-    strangers: list[PodView] = []
-    for pod in sorted(pods, key=lambda p: p.name):
-        if (replica := wanted.get(pod.name)) is not None:
-            placed[replica] = pod
-        elif _was_a_slot(job, pod):
-            surplus.append(pod)
-        else:
-            strangers.append(pod)
-    return Slots(placed, tuple(surplus), tuple(strangers))
+    by_name = {pod.name: pod for pod in pods}
+    placed = {replica: by_name.pop(name) for replica in job.replicas if (name := job.pod_name(replica)) in by_name}
+    others = sorted(by_name.values(), key=lambda pod: pod.name)
+    return Slots(
+        pods=placed,
+        surplus=tuple(pod for pod in others if _was_a_slot(job, pod)),
+        strangers=tuple(pod for pod in others if not _was_a_slot(job, pod)),
+    )
 
 
 def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> Tallies:

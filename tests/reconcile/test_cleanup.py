@@ -1,0 +1,173 @@
+"""What is taken away, and when: sections H and Q, TTL of section I, deletion of the job."""
+
+import pytest
+
+from jobcommon.framework import Observed
+from jobcommon.reconcile import plan, plan_for_orphans, read_job
+from jobcommon.reconcile.plan import Delete, Plan, Release
+from testutil.builders import START, Pod, condition, finished_status, job_manifest, observe, services_of
+from testutil.frameworks import TEST_JOB
+
+MIXED = {"Worker-0": "running", "Worker-1": "running,succeeded", "Worker-2": "running,failed 1"}
+
+
+def deleted(decided: Plan, plural: str) -> set[str]:
+    return {action.name for action in decided.actions if isinstance(action, Delete) and action.plural == plural}
+
+
+def finished(kind: str, policy: str | None, pods: dict[str, str], reason: str = "") -> Plan:
+    run_policy = {} if policy is None else {"cleanPodPolicy": policy}
+    status = finished_status(kind, reason)
+    manifest = job_manifest(TEST_JOB, {"Worker": 4}, run_policy=run_policy, status=status)
+    return plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
+
+
+@pytest.mark.parametrize("kind", ["Succeeded", "Failed"])
+@pytest.mark.parametrize(
+    ("policy", "pods", "services"),
+    [
+        pytest.param("Running", {"demo-worker-0"}, {"demo"}, id="H Running"),
+        pytest.param("All", {"demo-worker-0", "demo-worker-1", "demo-worker-2"}, {"demo"}, id="H All"),
+        pytest.param("None", set(), set(), id="H None"),
+        pytest.param(None, {"demo-worker-0"}, {"demo"}, id="unset is Running"),
+        pytest.param("", {"demo-worker-0"}, {"demo"}, id="empty is Running"),
+    ],
+)
+def test_h_clean_pod_policy(kind: str, policy: str | None, pods: set[str], services: set[str]) -> None:
+    decided = finished(kind, policy, MIXED)
+    assert deleted(decided, "pods") == pods
+    assert deleted(decided, "services") == services
+    released = {action.name for action in decided.actions if isinstance(action, Release)}
+    assert released == {"demo-worker-1", "demo-worker-2"}, "an ended pod is let go of under every policy"
+
+
+@pytest.mark.parametrize(
+    ("policy", "states", "expected"),
+    [
+        pytest.param("All", "running", 4, id="Q all running, All"),
+        pytest.param("Running", "running", 4, id="Q all running, Running"),
+        pytest.param("Running", "running,succeeded", 0, id="Q all succeeded, Running"),
+        pytest.param("None", "running,succeeded", 0, id="Q all succeeded, None"),
+        pytest.param("Running", "scheduled", 4, id="pending pods are not finished"),
+        pytest.param("All", "running,deleting", 0, id="what terminates is not deleted again"),
+    ],
+)
+def test_q_deletions(policy: str, states: str, expected: int) -> None:
+    assert len(deleted(finished("Succeeded", policy, {f"Worker-{i}": states for i in range(4)}), "pods")) == expected
+
+
+@pytest.mark.parametrize("reason", ["BackoffLimitExceeded", "DeadlineExceeded", "InvalidSpec"])
+def test_z11_a_stopped_job_stops_even_under_policy_none(reason: str) -> None:
+    assert deleted(finished("Failed", "None", MIXED, reason), "pods") == {"demo-worker-0"}
+
+
+def test_a_pod_that_has_just_ended_is_not_deleted_as_running() -> None:
+    deletes = [a for a in finished("Succeeded", "Running", MIXED).actions if isinstance(a, Delete) and a.plural == "pods"]
+    assert [action.resource_version for action in deletes] == ["1"]
+
+
+def test_services_go_without_pods() -> None:
+    assert deleted(finished("Succeeded", "Running", {}), "services") == {"demo"}
+
+
+@pytest.mark.parametrize(
+    ("ttl", "completed", "now", "gone", "wake"),
+    [
+        pytest.param(None, None, 0, False, None, id="I no ttl"),
+        pytest.param(None, 0, 10**6, False, None, id="I no ttl, long ago"),
+        pytest.param(180, 0, 86_400, True, None, id="I long over"),
+        pytest.param(0, 0, 0, True, None, id="I at once"),
+        pytest.param(5, 4, 6, False, 9, id="I not yet"),
+        pytest.param(5, 4, 9, True, None, id="I just now"),
+        pytest.param(10, None, 5, False, 10, id="I Z12 without completionTime: that of the condition"),
+        pytest.param(2**31 - 1, 0, 5, False, 2**31 - 1, id="104 huge"),
+    ],
+)
+def test_ttl(ttl: int | None, completed: int | None, now: float, gone: bool, wake: float | None) -> None:
+    status = finished_status(at=START + (completed or 0))
+    if completed is None:
+        del status["completionTime"]
+    run_policy = {} if ttl is None else {"ttlSecondsAfterFinished": ttl}
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=status)
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest), START + now)
+    if completed is None:
+        assert decided.status is not None
+        assert decided.status.completion_time == status["conditions"][-1]["lastTransitionTime"]
+        manifest["status"] = decided.status.to_json()
+        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest), START + now)
+    assert deleted(decided, "testjobs") == ({"demo"} if gone else set())
+    assert decided.wake_at == (None if wake is None else START + wake)
+
+
+def test_the_job_is_deleted_as_it_was_judged() -> None:
+    run_policy = {"ttlSecondsAfterFinished": 0}
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=finished_status())
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START)
+    release, delete = decided.actions
+    assert isinstance(release, Release)
+    assert isinstance(delete, Delete)
+    assert (delete.uid, delete.resource_version) == ("uid-demo", "1")
+
+
+def test_active_pods_of_a_finished_job_are_shown_as_they_are() -> None:
+    """The reference kept the last count for ever, or called pods that still ran succeeded."""
+    status = finished_status()
+    status["replicaStatuses"] = {"Worker": {"active": 4, "succeeded": 1, "failed": 2}}
+    manifest = job_manifest(TEST_JOB, {"Worker": 4}, run_policy={"cleanPodPolicy": "None"}, status=status)
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, MIXED), START)
+    assert decided.status is not None
+    assert decided.status.to_json()["replicaStatuses"] == {"Worker": {"active": 1, "succeeded": 1, "failed": 2}}
+
+
+@pytest.mark.parametrize("spec_of", ["running", "finished", "invalid", "suspended"])
+def test_70_a_job_that_is_being_deleted_creates_nothing(spec_of: str) -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 2}, run_policy={"suspend": spec_of == "suspended"})
+    observed = observe(TEST_JOB, manifest, {"Worker-0": "running"})
+    if spec_of == "finished":
+        manifest["status"] = finished_status()
+    if spec_of == "invalid":
+        manifest["spec"]["testReplicaSpecs"] = None
+    manifest["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
+    assert [str(action) for action in decided.actions] == ["release pods/demo-worker-0"]
+    assert decided.status is None
+
+
+def test_69_orphans_are_let_go() -> None:
+    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 2}))
+    pods = [Pod.of(TEST_JOB, job, "Worker", 0).running().view, Pod.of(TEST_JOB, job, "Worker", 1).without_finalizer().view]
+    assert [str(action) for action in plan_for_orphans(pods).actions] == ["release pods/demo-worker-0"]
+
+
+@pytest.mark.parametrize("stage", ["active", "suspended", "finished"])
+def test_11_a_pod_that_only_claims_to_be_ours_is_left_alone(stage: str) -> None:
+    """Somebody put the job's owner reference on a pod of his own: it is neither counted nor deleted."""
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"suspend": stage == "suspended", "cleanPodPolicy": "All"})
+    if stage == "finished":
+        manifest["status"] = finished_status()
+    job = read_job(TEST_JOB, manifest)
+    ours = Pod.of(TEST_JOB, job, "Worker", 0).running()
+    strangers = [
+        ours.renamed("mine").view,
+        ours.renamed("demo-worker-x").labelled(replica_index="-1").view,
+        ours.renamed("demo-worker-7").labelled(replica_index="8").view,
+        ours.renamed("demo-worker-9").labelled(replica_index="9" * 30).view,
+    ]
+    decided = plan(TEST_JOB, job, Observed((ours.view, *strangers), services_of(TEST_JOB, job)), START)
+    assert deleted(decided, "pods") == (set() if stage == "active" else {"demo-worker-0"})
+    if stage == "active":
+        assert decided.status is not None
+        assert decided.status.replica_statuses["Worker"].active == 1
+        assert [event.reason for event in decided.events].count("UnknownPod") == 4
+
+
+def test_per_replica_services_follow_the_scale() -> None:
+    manifest = job_manifest(
+        TEST_JOB, {"Worker": 3}, annotations={"training.kubeflow.org/service-per-replica": "true"},
+        status={"conditions": [condition("Created")]},
+    )  # fmt: skip
+    services = services_of(TEST_JOB, read_job(TEST_JOB, manifest))
+    assert [service.name for service in services] == ["demo", "demo-worker-0", "demo-worker-1", "demo-worker-2"]
+    manifest["spec"]["testReplicaSpecs"]["Worker"]["replicas"] = 1
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(services=services), START)
+    assert deleted(decided, "services") == {"demo-worker-1", "demo-worker-2"}

@@ -1,0 +1,119 @@
+"""Conditions: section A of the behavioural cases, and the order rule."""
+
+import pytest
+
+from jobcommon.api.status import ConditionType, JobCondition, read_status
+from jobcommon.reconcile import read_job
+from jobcommon.reconcile.conditions import set_condition, tidy
+from testutil.builders import START, condition, job_manifest
+from testutil.frameworks import TEST_JOB
+
+
+def shown(conditions: tuple[JobCondition, ...]) -> str:
+    return " ".join(f"{c.type}={c.status[0]}" for c in conditions)
+
+
+def after(*steps: str) -> tuple[JobCondition, ...]:
+    conditions: tuple[JobCondition, ...] = ()
+    for number, step in enumerate(steps):
+        kind, _, status = step.partition("=")
+        conditions = set_condition(conditions, ConditionType(kind), status != "F", f"{kind}Reason", kind, START + number)
+    return conditions
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        pytest.param(["Created"], "Created=T", id="A1.1"),
+        pytest.param(["Created", "Running"], "Created=T Running=T", id="A1.2"),
+        pytest.param(["Created", "Running", "Restarting"], "Created=T Restarting=T", id="A1.3"),
+        pytest.param(["Created", "Running", "Restarting", "Running"], "Created=T Running=T", id="A1.4"),
+        pytest.param(["Created", "Running", "Restarting", "Running", "Failed"], "Created=T Running=F Failed=T", id="A1.5"),
+        pytest.param(["Created", "Suspended"], "Created=T Suspended=T", id="created suspended"),
+        pytest.param(["Created", "Running", "Suspended"], "Created=T Running=F Suspended=T", id="suspended"),
+        pytest.param(["Created", "Suspended", "Suspended=F"], "Suspended=F Created=T", id="Z28 resumed, nothing runs"),
+        pytest.param(["Created", "Suspended", "Suspended=F", "Running"], "Created=T Suspended=F Running=T", id="resumed"),
+        pytest.param(
+            ["Created", "Running", "Suspended", "Suspended=F", "Running", "Succeeded"],
+            "Created=T Suspended=F Running=F Succeeded=T",
+            id="resumed and done",
+        ),
+        pytest.param(["Created", "Restarting", "Suspended"], "Created=T Suspended=T", id="restarting ends with suspension"),
+        pytest.param(["Created", "Restarting", "Succeeded"], "Created=T Succeeded=T", id="restarting ends with success"),
+        pytest.param(["Created", "Restarting", "Failed"], "Created=T Failed=T", id="restarting ends with failure"),
+        pytest.param(["Created", "Succeeded", "Failed"], "Created=T Succeeded=T", id="success is final"),
+        pytest.param(["Created", "Failed", "Succeeded"], "Created=T Failed=T", id="failure is final"),
+        pytest.param(["Created", "Failed", "Running"], "Created=T Failed=T", id="nothing runs after the end"),
+        pytest.param(["Created", "Succeeded", "Suspended"], "Created=T Succeeded=T", id="the finished is not suspended"),
+        pytest.param(["Created", "Suspended", "Failed"], "Created=T Suspended=F Failed=T", id="nor stays it suspended"),
+    ],
+)
+def test_sequences(steps: list[str], expected: str) -> None:
+    assert shown(after(*steps)) == expected
+
+
+def test_times_move_with_the_state_only() -> None:
+    first = after("Created", "Running")
+    assert set_condition(first, ConditionType.RUNNING, True, "RunningReason", "Running", START + 99) == first
+    told = set_condition(first, ConditionType.RUNNING, True, "Other", "text", START + 99)[-1]
+    assert told.last_transition_time == first[-1].last_transition_time
+    assert told.last_update_time != first[-1].last_update_time
+
+
+@pytest.mark.parametrize(
+    ("types", "finished", "running", "suspended"),
+    [
+        pytest.param({"Succeeded": True}, True, False, False, id="A2 succeeded"),
+        pytest.param({"Failed": True}, True, False, False, id="A2 failed"),
+        pytest.param({"Running": True}, False, True, False, id="A2 running"),
+        pytest.param({"Suspended": True}, False, False, True, id="A2 suspended"),
+        pytest.param({"Succeeded": False}, False, False, False, id="A2 not succeeded"),
+        pytest.param({}, False, False, False, id="A2 none"),
+    ],
+)
+def test_predicates(types: dict[str, bool], finished: bool, running: bool, suspended: bool) -> None:
+    status = read_status({"conditions": [condition(kind, holds) for kind, holds in types.items()]})
+    assert (status.finished, status.has(ConditionType.RUNNING), status.has(ConditionType.SUSPENDED)) == (
+        finished,
+        running,
+        suspended,
+    )
+
+
+@pytest.mark.parametrize(
+    ("run_policy", "suspended"),
+    [
+        pytest.param({}, False, id="A3 unset"),
+        pytest.param({"suspend": None}, False, id="A3 null"),
+        pytest.param({"suspend": False}, False, id="A3 false"),
+        pytest.param({"suspend": True}, True, id="A3 true"),
+    ],
+)
+def test_suspended(run_policy: dict[str, object], suspended: bool) -> None:
+    assert read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy)).suspended is suspended
+
+
+@pytest.mark.parametrize(
+    ("managed_by", "elsewhere"),
+    [
+        pytest.param(None, False, id="A4 unset"),
+        pytest.param("", True, id="A4 empty"),
+        pytest.param("kubeflow.org/training-operator", False, id="A4 ours"),
+        pytest.param("kueue.x-k8s.io/multikueue", True, id="A4 multikueue"),
+        pytest.param("other-job-controller", True, id="A4 other"),
+    ],
+)
+def test_managed_by(managed_by: str | None, elsewhere: bool) -> None:
+    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"managedBy": managed_by}))
+    assert job.managed_elsewhere is elsewhere
+
+
+def test_of_several_conditions_of_a_type_the_last_counts() -> None:
+    status = read_status({"conditions": [condition("Failed", False), condition("Created"), condition("Failed", True)]})
+    assert status.finished
+    assert shown(tidy(status.conditions)) == "Created=T Failed=T"
+
+
+def test_unknown_types_and_false_conditions_never_stand_last() -> None:
+    forged = [condition("Dancing"), condition("Created"), condition("Running", False)]
+    assert shown(tidy(read_status({"conditions": forged}).conditions)) == "Running=F Created=T"

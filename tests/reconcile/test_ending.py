@@ -1,0 +1,199 @@
+"""How a pod ends: sections B and C, the policy x code table of the end-to-end expectations, and disruptions."""
+
+from collections.abc import Callable
+
+import pytest
+
+from jobcommon.api.job import RestartPolicy
+from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile.ending import Verdict, decode, ending_of
+from jobcommon.reconcile.plan import Create, Delete
+from testutil.builders import START, Pod, job_manifest, observe
+from testutil.frameworks import TEST_JOB
+
+JOB = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
+POD = Pod.of(TEST_JOB, JOB, "Worker", 0)
+NO, YES = Verdict.PERMANENT, Verdict.RETRYABLE
+
+
+def verdict(pod: Pod, policy: str) -> Verdict | None:
+    ending = ending_of(pod.view, TEST_JOB.container, RestartPolicy(policy))
+    return ending.verdict if ending else None
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        pytest.param([1, 2, 3], NO, id="B 1-3"),
+        pytest.param([125, 126, 127], NO, id="B 125-127"),
+        pytest.param([128, 139], YES, id="B 128, 139"),
+        pytest.param([130, 138], YES, id="B 130, 138"),
+        pytest.param([137, 143], YES, id="B 137, 143"),
+        pytest.param([129, 131, 134, 255], YES, id="B others"),
+    ],
+)
+def test_exit_codes_under_policy_exit_code(codes: list[int], expected: Verdict) -> None:
+    assert [verdict(POD.failed(code), "ExitCode") for code in codes] == [expected] * len(codes)
+
+
+@pytest.mark.parametrize(
+    ("policy", "in_pod"),
+    [("ExitCode", "Never"), ("Never", "Never"), ("Always", "Always"), ("OnFailure", "OnFailure"), (None, "Never")],
+    ids=lambda value: f"C {value}",
+)
+def test_restart_policy_of_the_pod(policy: str | None, in_pod: str) -> None:
+    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, policy=policy))
+    assert Pod.of(TEST_JOB, job, "Worker", 0).raw["spec"]["restartPolicy"] == in_pod
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "outcome"),
+    [
+        ("Always", 0, "in place"),
+        ("Always", 1, "in place"),
+        ("OnFailure", 1, "in place"),
+        ("OnFailure", 0, "Succeeded"),
+        ("Never", 1, "Failed"),
+        ("Never", 0, "Succeeded"),
+        ("ExitCode", 0, "Succeeded"),
+        ("ExitCode", 1, "Failed"),
+        ("ExitCode", 130, "recreated"),
+    ],
+)
+def test_policy_and_code(policy: str, code: int, outcome: str) -> None:
+    """The end-to-end table: what the job makes of its only replica's exit."""
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy=policy)
+    if outcome == "in place":
+        decided = plan(
+            TEST_JOB,
+            read_job(TEST_JOB, manifest),
+            observe(TEST_JOB, manifest, {"Worker-0": f"running,between_runs {code}"}),
+            START,
+        )
+        assert not decided.actions
+        assert decided.status is not None
+        assert decided.status.conditions[-1].type == "Running"
+        return
+    ended = f"running,{'succeeded' if code == 0 else f'failed {code}'}"
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": ended}), START)
+    assert decided.status is not None
+    assert decided.status.conditions[-1].type == {"recreated": "Restarting"}.get(outcome, outcome)
+    assert not decided.actions, "what ended is put on record before anything is taken away"
+    assert bool(decided.status.completion_time) == (outcome != "recreated")
+    manifest["status"] = decided.status.to_json()
+    after = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": ended}), START)
+    deleted = [action.name for action in after.actions if isinstance(action, Delete) and action.plural == "pods"]
+    assert deleted == (["demo-worker-0"] if outcome == "recreated" else [])
+    assert not [action for action in after.actions if isinstance(action, Create)]
+
+
+GONE = START + 100
+EVICTED = POD.running().evicted()
+DRAINED = POD.running().disrupted().deleting(at=START + 50).failed(143, at=START + 60)
+
+
+@pytest.mark.parametrize(
+    ("pod", "never", "others", "reason"),
+    [
+        pytest.param(EVICTED, NO, Verdict.DISRUPTED, "Evicted", id="Z6 Z7 evicted"),
+        pytest.param(POD.evicted("NodeLost"), NO, Verdict.DISRUPTED, "NodeLost", id="47 node lost"),
+        pytest.param(POD.running().failed(143).evicted("Terminated"), NO, Verdict.DISRUPTED, "Terminated", id="node shutdown"),
+        pytest.param(
+            POD.running().failed(137).disrupted("PreemptionByScheduler"),
+            NO,
+            Verdict.DISRUPTED,
+            "PreemptionByScheduler",
+            id="preempted, with a code",
+        ),
+        pytest.param(POD.evicted(reason=""), NO, Verdict.DISRUPTED, "Lost", id="B absent code"),
+        pytest.param(DRAINED, NO, Verdict.DISRUPTED, "EvictionByEvictionAPI", id="drained"),
+        pytest.param(
+            POD.running().deleting(at=START + 50).failed(143, at=START + 60),
+            Verdict.DISRUPTED,
+            Verdict.DISRUPTED,
+            "Deleted",
+            id="Z1 Z2 deleted by a user",
+        ),
+        pytest.param(POD.deleting(), Verdict.DISRUPTED, Verdict.DISRUPTED, "Deleted", id="deleted before it had a node"),
+        pytest.param(
+            POD.running().deleting(grace=0), Verdict.DISRUPTED, Verdict.DISRUPTED, "Deleted", id="deleted with --force"
+        ),
+        pytest.param(
+            POD.running().succeeded(at=START + 10).deleting(at=START + 50),
+            Verdict.SUCCEEDED,
+            Verdict.SUCCEEDED,
+            "Completed",
+            id="succeeded, then deleted",
+        ),
+        pytest.param(
+            POD.running().deleting(at=START + 50).succeeded(at=START + 60),
+            Verdict.DISRUPTED,
+            Verdict.DISRUPTED,
+            "Deleted",
+            id="code 0 on SIGTERM is no success",
+        ),
+        pytest.param(
+            POD.running().failed(1, at=START + 10).with_sidecar(0),
+            NO,
+            YES,
+            "Error",
+            id="55 the sidecar ended well",
+        ),
+        pytest.param(
+            POD.running()._with(status={"phase": "Failed"}).succeeded().with_sidecar(1)._with(status={"phase": "Failed"}),
+            Verdict.SUCCEEDED,
+            Verdict.SUCCEEDED,
+            "Completed",
+            id="55 only the sidecar failed",
+        ),
+    ],
+)
+def test_ends_without_fault(pod: Pod, never: Verdict, others: Verdict, reason: str) -> None:
+    assert verdict(pod, "Never") == never
+    assert verdict(pod, "OnFailure") == others
+    ending = ending_of(pod.view, TEST_JOB.container, RestartPolicy.NEVER)
+    assert ending is not None
+    assert ending.reason == reason
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(POD, id="pending"),
+        pytest.param(POD.running(), id="running"),
+        pytest.param(POD.running().deleting(), id="12 terminating"),
+        pytest.param(POD.crash_looping(3), id="crash looping"),
+        pytest.param(POD.running().with_sidecar(1), id="55 the sidecar ended first"),
+    ],
+)
+def test_what_has_not_ended(pod: Pod) -> None:
+    assert verdict(pod, "OnFailure") is None
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        (137, "OOMKilled", "OOMKilled"), (137, "Error", "SIGKILL"), (143, "Error", "SIGTERM"), (139, "", "SIGSEGV"),
+        (1, "Error", "Error"), (255, "Error", "Error"), (128, "StartError", "StartError"), (-5, "", "Error"),
+    ],
+)  # fmt: skip
+def test_causes_are_decoded(code: int, reason: str, expected: str) -> None:
+    state = POD.failed(code, reason=reason).view.containers[0].state
+    assert state is not None
+    assert decode(state) == expected  # type: ignore[arg-type]
+
+
+def test_the_first_failure_is_the_story() -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 3}, policy="Never")
+    job = read_job(TEST_JOB, manifest)
+    fail: Callable[[int, int, float], Pod] = lambda index, code, at: (  # noqa: E731
+        Pod.of(TEST_JOB, job, "Worker", index).running().failed(code, at=at, message="Traceback:\n  boom")
+    )
+    observed = observe(TEST_JOB, manifest)
+    pods = (fail(0, 1, START + 9).view, fail(1, 137, START + 3).view, fail(2, 1, START + 9).view)
+    decided = plan(TEST_JOB, job, type(observed)(pods=pods, services=observed.services), START + 10)
+    assert decided.status is not None
+    assert [failure.replica for failure in decided.status.failures] == ["Worker-1", "Worker-0", "Worker-2"]
+    assert decided.status.conditions[-1].message == (
+        "TestJob demo has failed because Worker-1: exited with code 137 (SIGKILL) on node node-1: Traceback: boom"
+    )

@@ -1,0 +1,152 @@
+"""The limits of a run: sections I and Z on backoffLimit and activeDeadlineSeconds, and the pace of restarts."""
+
+import pytest
+
+from jobcommon.framework import Observed
+from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile.limits import MAX_DELAY, restart_due
+from jobcommon.reconcile.plan import Plan
+from testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
+from testutil.frameworks import TEST_JOB
+
+STARTED: Manifest = {
+    "conditions": [condition("Created", reason="TestJobCreated", message="TestJob demo is created."), condition("Running")],
+    "startTime": "2023-11-14T22:13:20Z",
+}
+
+
+def current(decided: Plan) -> str:
+    return f"{decided.status.conditions[-1].type} {decided.status.conditions[-1].reason}" if decided.status else "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("policy", "pods", "limit", "restarts", "past"),
+    [
+        pytest.param("OnFailure", ["running", "succeeded"], 0, 0, False, id="I Running:0 Succeeded, limit 0"),
+        pytest.param("OnFailure", ["running", "succeeded", "crash_looping 3"], 3, 0, True, id="I the 4th run failed, limit 3"),
+        pytest.param("OnFailure", ["crash_looping 2"], 3, 0, False, id="the 3rd run failed, limit 3"),
+        pytest.param("Always", ["crash_looping 3"], 3, 0, True, id="49 Always"),
+        pytest.param("OnFailure", ["crash_looping 1", "crash_looping 1"], 3, 0, True, id="summed over replicas"),
+        pytest.param("OnFailure", ["running,between_runs 1"], 0, 0, True, id="54 the first failure, limit 0"),
+        pytest.param("OnFailure", ["running,between_runs 0"], 0, 0, False, id="OnFailure with code 0 is none"),
+        pytest.param("ExitCode", ["running,failed 137"], 0, 0, True, id="Z9 limit 0"),
+        pytest.param("ExitCode", ["running,failed 137"], 3, 2, False, id="Z8 the 3rd failure, limit 3"),
+        pytest.param("ExitCode", ["running,failed 137"], 3, 3, True, id="Z8 the 4th failure, limit 3"),
+        pytest.param("OnFailure", ["crash_looping 0"], 3, 3, True, id="50 recreations and restarts add up"),
+        pytest.param("ExitCode", ["running,evicted"], 0, 0, False, id="evictions are not charged"),
+        pytest.param("ExitCode", ["running,failed 137"], 2**31 - 1, 10**6, False, id="54 huge limit"),
+        pytest.param("ExitCode", ["running,failed 137"], None, 10**6, False, id="no limit"),
+    ],
+)
+def test_backoff_limit(policy: str, pods: list[str], limit: int | None, restarts: int, past: bool) -> None:
+    run_policy = {} if limit is None else {"backoffLimit": limit}
+    status = {**STARTED, "replicaStatuses": {"Worker": {"restarts": restarts}}} if restarts else STARTED
+    manifest = job_manifest(TEST_JOB, {"Worker": len(pods)}, policy=policy, run_policy=run_policy, status=status)
+    slots = {f"Worker-{index}": states for index, states in enumerate(pods)}
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, slots), START)
+    assert (current(decided) == "Failed BackoffLimitExceeded") is past
+
+
+def test_the_message_says_what_failed_last() -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="OnFailure", run_policy={"backoffLimit": 1}, status=STARTED)
+    observed = observe(TEST_JOB, manifest, {"Worker-0": "crash_looping 1"})
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
+    assert decided.status is not None
+    assert decided.status.conditions[-1].message == (
+        "Job demo has failed because it has reached the specified backoff limit: 2 failed runs, 1 restarts allowed; "
+        "last: Worker-0: exited with code 1 (Error)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "pod", "restarts"),
+    [
+        pytest.param("OnFailure", "crash_looping 2,deleting 0", None, id="still terminating"),
+        pytest.param("OnFailure", "running,failed 1", 1, id="failed as a whole"),
+        pytest.param("ExitCode", "running,failed 1", None, id="permanent"),
+    ],
+)
+def test_51_what_is_charged(policy: str, pod: str, restarts: int | None) -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy=policy, status=STARTED)
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": pod}), START)
+    assert decided.status is not None
+    assert decided.status.restarts == restarts
+
+
+def test_50_a_forced_deletion_of_a_crash_looping_pod_loses_no_failure() -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="OnFailure", status=STARTED)
+    pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).crash_looping(2).deleting(at=START + 5, grace=0)
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(pods=(pod.view,)), START)
+    assert decided.status is not None
+    assert (decided.status.restarts, decided.status.disruptions) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "elapsed", "past", "wake"),
+    [
+        pytest.param(None, 10**6, False, None, id="I unset"),
+        pytest.param(2, 0, False, 2, id="I not yet"),
+        pytest.param(2, 2, True, None, id="I just now"),
+        pytest.param(60, 59.5, False, 60, id="Z10 it wakes by itself"),
+        pytest.param(60, 61, True, None, id="Z10 late"),
+        pytest.param(60, -3600, False, 60, id="43 the clock went back"),
+    ],
+)
+def test_deadline(seconds: int | None, elapsed: float, past: bool, wake: float | None) -> None:
+    run_policy = {} if seconds is None else {"activeDeadlineSeconds": seconds}
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=STARTED)
+    observed = observe(TEST_JOB, manifest, {"Worker-0": "running"})
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + elapsed)
+    assert (current(decided) == "Failed DeadlineExceeded") is past
+    assert decided.wake_at == (None if wake is None else START + wake)
+
+
+def test_53_the_deadline_rests_while_the_job_is_suspended() -> None:
+    run_policy = {"activeDeadlineSeconds": 10, "suspend": True}
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=STARTED)
+    observed = observe(TEST_JOB, manifest, {})
+    suspended = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 100)
+    assert suspended.status is not None
+    assert current(suspended) == "Suspended TestJobSuspended"
+    assert suspended.wake_at is None
+    manifest["status"] = suspended.status.to_json()
+    manifest["spec"]["runPolicy"]["suspend"] = False
+    resumed = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 200)
+    assert current(resumed) == "Created TestJobCreated"
+    assert resumed.wake_at == START + 210
+
+
+def test_z13_the_end_is_written_before_the_job_is_deleted() -> None:
+    run_policy = {"activeDeadlineSeconds": 10, "ttlSecondsAfterFinished": 0}
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=STARTED)
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START + 10)
+    assert current(decided) == "Failed DeadlineExceeded"
+    assert (decided.actions, decided.wake_at) == ((), START + 10)
+
+
+@pytest.mark.parametrize("start_time", ["yesterday", "", "2023-11-14"])
+def test_106_a_start_time_that_is_none_is_set_anew(start_time: str) -> None:
+    status = {**STARTED, "startTime": start_time}
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"activeDeadlineSeconds": 5}, status=status)
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START)
+    assert decided.status is not None
+    assert decided.status.start_time == STARTED["startTime"]
+    assert decided.wake_at == START + 5
+
+
+@pytest.mark.parametrize(
+    ("earlier", "ran", "delay"),
+    [(0, 0, 0), (1, 0, 0), (2, 0, 1), (3, 0, 2), (4, 3, 1), (4, 4, 0), (9, 0, MAX_DELAY), (10**9, 10, MAX_DELAY - 10)],
+)
+def test_the_pace_of_restarts(earlier: int, ran: int, delay: float) -> None:
+    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
+    pod = Pod.of(TEST_JOB, job, "Worker", 0).running(at=START).failed(137, at=START + ran)
+    due = restart_due(pod.view, earlier, START + ran)
+    assert max(due.at - due.now, 0) == delay
+    assert due.passed == (delay == 0)
+
+
+def test_a_pod_without_any_time_is_replaced_at_once() -> None:
+    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
+    raw = Pod.of(TEST_JOB, job, "Worker", 0).evicted()._with(metadata={"creationTimestamp": None})
+    assert restart_due(raw.view, 9, START).passed

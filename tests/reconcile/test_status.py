@@ -1,0 +1,128 @@
+"""What the status says: sections G and P (on a Master/Worker job), the success rule, and counts that last."""
+
+import pytest
+
+from jobcommon.api.status import JobStatus
+from jobcommon.framework import Observed
+from jobcommon.reconcile import plan, read_job
+from testutil.builders import START, Pod, job_manifest, observe, services_of
+from testutil.frameworks import TEST_JOB
+
+
+def decided_status(replicas: dict[str, int], pods: dict[str, str], policy: str = "Never") -> JobStatus:
+    manifest = job_manifest(TEST_JOB, replicas, policy=policy)
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
+    assert decided.status is not None
+    return decided.status
+
+
+def counts(status: JobStatus, kind: str) -> tuple[int, int, int]:
+    found = status.replica_statuses[kind]
+    return found.active or 0, found.succeeded or 0, found.failed or 0
+
+
+def layout(kind: str, failed: int, succeeded: int, active: int, code: int = 1) -> dict[str, str]:
+    """Pods as the reference's tests lay them out: succeeded first, then failed, then active."""
+    states = ["running,succeeded"] * succeeded + [f"running,failed {code}"] * failed + ["running"] * active
+    return {f"{kind}-{index}": state for index, state in enumerate(states)}
+
+
+def test_g_counting() -> None:
+    """2 failed, 3 succeeded, 1 running and 1 running but terminating: the last one is neither active nor failed."""
+    pods = layout("Worker", 2, 3, 1) | {"Worker-6": "running,deleting", "Worker-7": "scheduled"}
+    status = decided_status({"Master": 1, "Worker": 8}, pods | {"Master-0": "running"}, "OnFailure")
+    assert counts(status, "Worker") == (1, 3, 2)
+    assert status.replica_statuses["Worker"].succeeded_indexes == "0-2"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "master", "workers", "code", "expected"),
+    [
+        pytest.param((1, 1), (0, 1, 0), (0, 0, 0), 1, "Succeeded", id="P1 leader succeeded"),
+        pytest.param((1, 1), (0, 0, 1), (0, 0, 0), 1, "Running", id="P2 leader running"),
+        pytest.param((1, 1), (1, 0, 0), (0, 0, 0), 1, "Failed", id="P3 leader failed"),
+        pytest.param((0, 1), (0, 0, 0), (1, 0, 0), 1, "Failed", id="P4 worker failed"),
+        pytest.param((0, 1), (0, 0, 0), (0, 1, 0), 1, "Succeeded", id="P5 worker succeeded"),
+        pytest.param((0, 1), (0, 0, 0), (0, 0, 1), 1, "Running", id="P6 worker running"),
+        pytest.param((0, 4), (0, 0, 0), (0, 2, 2), 1, "Running", id="P7 2 succeeded 2 active"),
+        pytest.param((0, 4), (0, 0, 0), (2, 0, 2), 1, "Failed", id="P8 2 running 2 failed"),
+        pytest.param((0, 4), (0, 0, 0), (2, 2, 0), 1, "Failed", id="P9 2 succeeded 2 failed"),
+        pytest.param((0, 4), (0, 0, 0), (0, 1, 3), 1, "Running", id="P11 1 succeeded 3 active"),
+        pytest.param((0, 4), (0, 0, 0), (0, 4, 0), 1, "Succeeded", id="P12 4 succeeded"),
+        pytest.param((0, 4), (0, 0, 0), (1, 1, 2), 1, "Failed", id="P13 1 succeeded 2 running 1 failed"),
+        pytest.param((1, 4), (0, 0, 1), (4, 0, 0), 1, "Failed", id="P14 leader running, workers failed"),
+        pytest.param((1, 4), (0, 0, 1), (0, 4, 0), 1, "Running", id="P15 leader running, workers succeeded"),
+        pytest.param((1, 4), (1, 0, 0), (0, 4, 0), 1, "Failed", id="P17 leader failed, workers succeeded"),
+        pytest.param((1, 4), (0, 1, 0), (4, 0, 0), 1, "Succeeded", id="P18 Z14 Z15 leader succeeded, workers failed"),
+        pytest.param((1, 4), (1, 0, 0), (4, 0, 0), 130, "Restarting", id="P19 all failed, to be restarted"),
+        pytest.param((1, 1), (0, 0, 0), (0, 0, 0), 1, "Created", id="O created"),
+    ],
+)
+def test_p_current_condition(
+    replicas: tuple[int, int], master: tuple[int, int, int], workers: tuple[int, int, int], code: int, expected: str
+) -> None:
+    wanted = {kind: count for kind, count in zip(("Master", "Worker"), replicas, strict=True) if count}
+    pods = layout("Master", *master, code=code) | layout("Worker", *workers, code=code)
+    status = decided_status(wanted, pods, "ExitCode" if code == 130 else "Never")
+    current = status.conditions[-1]
+    assert (current.type, current.status) == (expected, "True")
+    holding = {condition.type for condition in status.conditions if condition.is_true}
+    assert holding == {"Created", expected}, "one state at a time, whatever the replicas did"
+    assert bool(status.completion_time) == (expected in ("Succeeded", "Failed"))
+    failed, succeeded, active = workers
+    assert counts(status, "Worker") == (active, succeeded, failed)
+
+
+def test_26_a_fast_job_needs_not_be_seen_running() -> None:
+    status = decided_status({"Master": 1}, {"Master-0": "succeeded"})
+    assert [condition.type for condition in status.conditions] == ["Created", "Succeeded"]
+    assert status.start_time
+
+
+def test_56_permanent_beats_retryable() -> None:
+    status = decided_status({"Worker": 2}, {"Worker-0": "running,failed 137", "Worker-1": "running,failed 1"}, "ExitCode")
+    assert status.conditions[-1].type == "Failed"
+    assert status.conditions[-1].message == (
+        "TestJob demo has failed because Worker-1: exited with code 1 (Error) on node node-1"
+    )
+
+
+def test_z27_a_failure_while_restarting() -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode")
+    job = read_job(TEST_JOB, manifest)
+    first = plan(TEST_JOB, job, observe(TEST_JOB, manifest, {"Worker-0": "running,failed 137", "Worker-1": "running"}), START)
+    assert first.status is not None
+    manifest["status"] = first.status.to_json()
+    pods = {"Worker-0": "running,failed 137", "Worker-1": "running,failed 2"}
+    second = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
+    assert second.status is not None
+    assert [c.type for c in second.status.conditions if c.is_true] == ["Created", "Failed"]
+
+
+@pytest.mark.parametrize("scaled_to", [2, 1])
+def test_z4_a_scale_down_makes_no_success(scaled_to: int) -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 4})
+    job = read_job(TEST_JOB, manifest)
+    pods = [
+        Pod.of(TEST_JOB, job, "Worker", index).running() if index < 2 else Pod.of(TEST_JOB, job, "Worker", index).succeeded()
+        for index in range(4)
+    ]
+    manifest["status"] = decided_status({"Worker": 4}, layout("Worker", 0, 0, 4)).to_json()
+    manifest["status"]["replicaStatuses"]["Worker"]["succeededIndexes"] = "2-3"
+    manifest["spec"]["testReplicaSpecs"]["Worker"]["replicas"] = scaled_to
+    job = read_job(TEST_JOB, manifest)
+    observed = Observed(tuple(pod.view for pod in pods), services_of(TEST_JOB, job))
+    decided = plan(TEST_JOB, job, observed, START)
+    assert decided.status is not None
+    assert decided.status.conditions[-1].type == "Running"
+    assert counts(decided.status, "Worker") == (scaled_to, 0, 0)
+    deleted = [str(action) for action in decided.actions if str(action).startswith("delete")]
+    assert deleted == [f"delete pods/demo-worker-{index} (scaled down)" for index in range(scaled_to, 4)]
+
+
+def test_replica_statuses_of_types_without_pods() -> None:
+    status = decided_status({"Master": 1, "Worker": 0}, {})
+    assert status.to_json()["replicaStatuses"]["Worker"] == {
+        "selector": "training.kubeflow.org/job-name=demo,training.kubeflow.org/operator-name=testjob-controller,"
+        "training.kubeflow.org/replica-type=worker"
+    }

@@ -1,0 +1,260 @@
+"""Builders of manifests for tests: jobs, and pods in every state a kubelet or the API server can bring them into.
+
+A manifest is plain JSON. `job_manifest` gives one of a job; `Pod` is an immutable builder whose methods each give a new pod
+in another state and whose `view` is what a controller sees::
+
+    Pod.of(job, "Worker", 0).running(at=10).failed(137, at=20).view
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from jobcommon.api.pod import PodView, pod_view
+from jobcommon.api.replica import Replica
+from jobcommon.api.timestamp import format_time
+from jobcommon.api.view import ObjectView, object_view
+from jobcommon.framework import FINALIZER, Framework, Job, Observed
+from jobcommon.reconcile import read_job
+from jobcommon.reconcile.children import pod_manifest, service_manifests
+
+Manifest = dict[str, Any]
+START = 1_700_000_000.0
+"""The time at which tests begin, in seconds since the epoch."""
+
+
+def template(framework: Framework, **container: Any) -> Manifest:
+    """A pod template with the framework's main container, and `container` on top of it."""
+    return {"spec": {"containers": [{"name": framework.container, "image": "image", **container}]}}
+
+
+def replica_spec(framework: Framework, replicas: int | None = 1, restart_policy: str | None = None, **fields: Any) -> Manifest:
+    """A replica spec; None leaves a field out."""
+    spec = {"replicas": replicas, "restartPolicy": restart_policy, "template": template(framework), **fields}
+    return {key: value for key, value in spec.items() if value is not None}
+
+
+def job_manifest(
+    framework: Framework,
+    replicas: Mapping[str, int | Manifest],
+    *,
+    policy: str | None = None,
+    name: str = "demo",
+    uid: str = "uid-demo",
+    run_policy: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Manifest:
+    """A job with so many replicas of each type (or with the replica spec given), all of restart policy `policy`."""
+    specs = {
+        kind: value if isinstance(value, Mapping) else replica_spec(framework, value, policy)
+        for kind, value in replicas.items()
+    }
+    manifest: Manifest = {
+        "apiVersion": framework.api_version,
+        "kind": framework.kind,
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": uid,
+            "resourceVersion": "1",
+            "generation": 1,
+            "creationTimestamp": format_time(START),
+            "annotations": dict(annotations or {}),
+        },
+        "spec": {"runPolicy": dict(run_policy or {}), framework.replica_specs: specs, **spec},
+    }
+    if status is not None:
+        manifest["status"] = dict(status)
+    return manifest
+
+
+def condition(kind: str, holds: bool = True, reason: str = "", message: str = "", at: float = START) -> Manifest:
+    """One condition as it stands in a status."""
+    moment = format_time(at)
+    return {
+        "type": kind,
+        "status": "True" if holds else "False",
+        "reason": reason,
+        "message": message,
+        "lastUpdateTime": moment,
+        "lastTransitionTime": moment,
+    }
+
+
+def finished_status(kind: str = "Succeeded", reason: str = "", at: float = START) -> Manifest:
+    """The status of a job that ended at `at`."""
+    return {
+        "conditions": [condition("Created"), condition(kind, reason=reason, at=at)],
+        "replicaStatuses": {},
+        "startTime": format_time(START),
+        "completionTime": format_time(at),
+    }
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod as JSON. Every method gives a new one; times are seconds since the epoch."""
+
+    raw: Manifest
+    main: str
+
+    @classmethod
+    def of(cls, framework: Framework, job: Job, kind: str, index: int, *, uid: str = "", at: float = START) -> "Pod":
+        """The pod our controller creates for that slot, as the API server keeps it: Pending, without a node."""
+        return cls.created(framework, pod_manifest(framework, job, Replica(kind, index)), uid=uid, at=at)
+
+    @classmethod
+    def created(cls, framework: Framework, manifest: Mapping[str, Any], *, uid: str = "", at: float = START) -> "Pod":
+        """The pod that the API server makes of `manifest`."""
+        raw = deepcopy(dict(manifest))
+        name = raw["metadata"]["name"]
+        raw["metadata"] |= {"uid": uid or f"uid-{name}", "resourceVersion": "1", "creationTimestamp": format_time(at)}
+        raw["status"] = {"phase": "Pending"}
+        return cls(raw, framework.container)
+
+    @property
+    def view(self) -> PodView:
+        """What a controller sees of it."""
+        return pod_view(msgspec.json.encode(self.raw))
+
+    @property
+    def name(self) -> str:
+        """metadata.name."""
+        return str(self.raw["metadata"]["name"])
+
+    # -- the kubelet ------------------------------------------------------------------------------------------------
+
+    def scheduled(self, node: str = "node-1") -> "Pod":
+        """Bound to a node, its containers not started yet."""
+        return self._with(spec={"nodeName": node})._condition("PodScheduled", "True")
+
+    def running(self, at: float = START, *, restarts: int = 0) -> "Pod":
+        """Its containers run, the main one for the time `restarts` + 1."""
+        main = self._main(restarts, {"running": {"startedAt": format_time(at)}}, ready=True)
+        status = {"phase": "Running", "startTime": format_time(at), "containerStatuses": [main]}
+        return self.scheduled()._condition("Ready", "True")._with(status=status)
+
+    def succeeded(self, at: float = START) -> "Pod":
+        """It ended with code 0."""
+        return self._ended("Succeeded", 0, at, "Completed", "")
+
+    def failed(self, code: int, at: float = START, *, reason: str = "Error", message: str = "") -> "Pod":
+        """Its main container ended with `code`, and it is not restarted in place."""
+        return self._ended("Failed", code, at, reason, message)
+
+    def evicted(self, reason: str = "Evicted", message: str = "The node was low on resource: memory.") -> "Pod":
+        """Ended by the kubelet, which left no container status."""
+        status = {"phase": "Failed", "reason": reason, "message": message, "containerStatuses": []}
+        return self.scheduled()._with(status=status)
+
+    def crash_looping(self, restarts: int, code: int = 1) -> "Pod":
+        """The main container has failed `restarts` + 1 times and waits for its next start."""
+        waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
+        last = {"terminated": {"exitCode": code, "reason": "Error"}}
+        return self.running(restarts=restarts)._with(
+            status={"containerStatuses": [self._main(restarts, waiting) | {"lastState": last}]}
+        )
+
+    def between_runs(self, code: int, at: float = START) -> "Pod":
+        """The main container has just ended with `code`; the kubelet will start it again."""
+        state = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed", "finishedAt": format_time(at)}}
+        return self._with(status={"phase": "Running", "containerStatuses": [self._main(self.restarts, state)]})
+
+    def waiting(self, reason: str, message: str) -> "Pod":
+        """The main container cannot be started, for instance ImagePullBackOff."""
+        return self.scheduled()._with(
+            status={"containerStatuses": [self._main(0, {"waiting": {"reason": reason, "message": message}})]}
+        )
+
+    def unschedulable(self, message: str = "0/3 nodes are available") -> "Pod":
+        """The scheduler finds no node."""
+        return self._condition("PodScheduled", "False", reason="Unschedulable", message=message)
+
+    def disrupted(self, reason: str = "EvictionByEvictionAPI") -> "Pod":
+        """Marked by the platform as about to be ended."""
+        return self._condition("DisruptionTarget", "True", reason=reason)
+
+    def with_sidecar(self, code: int | None) -> "Pod":
+        """A second container, running or ended with `code`, listed before the main one."""
+        state = {"running": {}} if code is None else {"terminated": {"exitCode": code, "reason": "Error"}}
+        sidecar = {"name": "sidecar", "restartCount": 0, "state": state}
+        return self._with(status={"containerStatuses": [sidecar, *self.raw["status"].get("containerStatuses", ())]})
+
+    # -- the API server ---------------------------------------------------------------------------------------------
+
+    def deleting(self, at: float = START, *, grace: int = 30) -> "Pod":
+        """Its deletion was asked for at `at`: the timestamp lies the grace period later."""
+        return self._with(metadata={"deletionTimestamp": format_time(at + grace), "deletionGracePeriodSeconds": grace})
+
+    def without_finalizer(self) -> "Pod":
+        """Our finalizer taken off."""
+        return self._with(metadata={"finalizers": [f for f in self.raw["metadata"].get("finalizers", ()) if f != FINALIZER]})
+
+    def labelled(self, **labels: str) -> "Pod":
+        """With other labels of ours: ``replica_index="-1"``."""
+        changed = {f"training.kubeflow.org/{key.replace('_', '-')}": value for key, value in labels.items()}
+        return self._with(metadata={"labels": {**self.raw["metadata"]["labels"], **changed}})
+
+    def renamed(self, name: str) -> "Pod":
+        """Under another name."""
+        return self._with(metadata={"name": name})
+
+    @property
+    def restarts(self) -> int:
+        """restartCount of the main container."""
+        statuses = self.raw["status"].get("containerStatuses", ())
+        return next((int(s["restartCount"]) for s in statuses if s["name"] == self.main), 0)
+
+    def _ended(self, phase: str, code: int, at: float, reason: str, message: str) -> "Pod":
+        run = {"exitCode": code, "reason": reason, "message": message, "finishedAt": format_time(at)}
+        status = {"phase": phase, "containerStatuses": [self._main(self.restarts, {"terminated": run})]}
+        return self.scheduled()._condition("Ready", "False")._with(status=status)
+
+    def _condition(self, kind: str, status: str, **fields: str) -> "Pod":
+        others = [c for c in self.raw["status"].get("conditions", ()) if c["type"] != kind]
+        return self._with(status={"conditions": [*others, {"type": kind, "status": status, **fields}]})
+
+    def _main(self, restarts: int, state: Manifest, *, ready: bool = False) -> Manifest:
+        return {"name": self.main, "ready": ready, "restartCount": restarts, "state": state}
+
+    def _with(self, **parts: Mapping[str, Any]) -> "Pod":
+        raw = deepcopy(self.raw)
+        for part, fields in parts.items():
+            raw[part] = {**raw.get(part, {}), **fields}
+        return Pod(raw, self.main)
+
+
+def services_of(framework: Framework, job: Job) -> tuple[ObjectView, ...]:
+    """The Services a job wants, as if they existed."""
+    return tuple(
+        view_of(manifest, uid=f"uid-service-{manifest['metadata']['name']}") for manifest in service_manifests(framework, job)
+    )
+
+
+def view_of(manifest: Mapping[str, Any], *, uid: str, resource_version: str = "1") -> ObjectView:
+    """The view of any object that the API server makes of `manifest`."""
+    metadata = {**manifest["metadata"], "uid": uid, "resourceVersion": resource_version}
+    return object_view(msgspec.json.encode({**manifest, "metadata": metadata}))
+
+
+def observe(framework: Framework, manifest: Mapping[str, Any], pods: Mapping[str, str] | None = None, **more: Any) -> Observed:
+    """The job's Services, and pods given as ``{"Worker-0": "running", "Worker-1": "failed 137"}``.
+
+    The states are names of `Pod` methods, with an exit code for `failed`; several are applied in order when separated by
+    a comma.
+    """
+    job = read_job(framework, manifest)
+    views = []
+    for slot, states in (pods or {}).items():
+        kind, _, index = slot.rpartition("-")
+        pod = Pod.of(framework, job, kind, int(index))
+        for state in states.split(","):
+            method, *numbers = state.split()
+            pod = getattr(pod, method)(*map(int, numbers))
+        views.append(pod.view)
+    return Observed(pods=tuple(views), services=services_of(framework, job), **more)

@@ -1,0 +1,31 @@
+"""Frameworks for tests.
+
+`TEST_JOB` is the sample of the reference operators: a Master and Workers, container `test-container`, port `job-port` 2222,
+everything else by default. It is also the smallest example of a framework of one's own.
+"""
+
+from collections.abc import Sequence
+
+from jobcommon.api.replica import Replica
+from jobcommon.framework import EnvVar, Framework, Job, ReplicaType
+
+
+def _env(job: Job, replica: Replica) -> Sequence[EnvVar]:
+    return (
+        EnvVar("REPLICA_TYPE", replica.type),
+        EnvVar("REPLICA_INDEX", str(replica.index)),
+        EnvVar("REPLICAS", str(job.total_replicas)),
+    )
+
+
+TEST_JOB = Framework(
+    kind="TestJob",
+    plural="testjobs",
+    name="test",
+    replica_specs="testReplicaSpecs",
+    replica_types=(ReplicaType("Master"), ReplicaType("Worker")),
+    container="test-container",
+    port_name="job-port",
+    port=2222,
+    env=_env,
+)
