@@ -1,0 +1,203 @@
+"""Following jobs to their end: their conditions, their pods, what the pods print, and warnings."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cli.watching import Seen, follow
+from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_status
+from jobcommon.client.request import Transport
+from jobcommon.framework import Framework
+from localcluster.apiserver.pods import LogOptions, PodBackend, PodBackendError
+
+TAIL_LINES = 20
+# When a job is over its logs are complete but for what is still in the pipes.
+DRAIN_SECONDS = 5.0
+
+
+@dataclass
+class FollowedJob:
+    """One job as last seen."""
+
+    framework: Framework
+    namespace: str
+    name: str
+    status: JobStatus = field(default_factory=JobStatus)
+    suspended: bool = False
+    gone: bool = False
+
+    @property
+    def title(self) -> str:
+        """``pytorchjob/digits``."""
+        return f"{self.framework.singular}/{self.name}"
+
+    @property
+    def current(self) -> JobCondition | None:
+        """The condition that says how the job is: the last one."""
+        return self.status.conditions[-1] if self.status.conditions else None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen to the job."""
+        return self.gone or self.status.finished
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it has succeeded."""
+        return self.status.has(ConditionType.SUCCEEDED)
+
+
+@dataclass
+class FollowedPod:
+    """One pod as last seen, and the last lines it printed."""
+
+    name: str
+    job: str
+    state: str = ""
+    restarts: int = 0
+    gone: bool = False
+    tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
+
+
+class Audience(Protocol):
+    """Is shown what happens, as it happens."""
+
+    def condition(self, job: FollowedJob, condition: JobCondition) -> None:
+        """A job's state has changed."""
+        ...
+
+    def pod(self, pod: FollowedPod) -> None:
+        """A pod's state has changed."""
+        ...
+
+    def line(self, pod: FollowedPod, text: str) -> None:
+        """A pod has printed a line."""
+        ...
+
+    def warning(self, about: str, text: str) -> None:
+        """The cluster warns of something."""
+        ...
+
+
+class Follower:
+    """Follows `jobs`, and all pods of the cluster, which is theirs alone; tells `audience`."""
+
+    def __init__(self, transport: Transport, logs: PodBackend, jobs: Sequence[FollowedJob], audience: Audience) -> None:
+        self.jobs = list(jobs)
+        self.pods: dict[str, FollowedPod] = {}
+        self._transport = transport
+        self._logs = logs
+        self._audience = audience
+        self._reading: dict[tuple[str, str, int], asyncio.Task[None]] = {}
+        self._warned: set[tuple[str, str]] = set()
+        self._moved = asyncio.Event()
+
+    async def run(self, until: Callable[["Follower"], bool]) -> None:
+        """Follow until `until` says that it is enough, and the pods' last lines are shown."""
+        frameworks = {job.framework.kind: job.framework for job in self.jobs}.values()
+        watches = [self._watch(f"/apis/{f.api_version}/{f.plural}", self._saw_job) for f in frameworks]
+        watches += [self._watch("/api/v1/pods", self._saw_pod), self._watch("/api/v1/events", self._saw_event)]
+        async with asyncio.TaskGroup() as self._tasks:
+            watching = [self._tasks.create_task(watch) for watch in watches]
+            try:
+                while not until(self):
+                    self._moved.clear()
+                    await self._moved.wait()
+                if self._reading:
+                    await asyncio.wait(self._reading.values(), timeout=DRAIN_SECONDS)
+            finally:
+                for task in (*watching, *self._reading.values()):
+                    task.cancel()
+
+    async def _watch(self, path: str, saw: Callable[[Seen], None]) -> None:
+        async for seen in follow(self._transport, path):
+            saw(seen)
+            self._moved.set()
+
+    def _saw_job(self, seen: Seen) -> None:
+        metadata = seen.body["metadata"]
+        identity = seen.body["kind"], metadata["namespace"], metadata["name"]
+        job = next((j for j in self.jobs if (j.framework.kind, j.namespace, j.name) == identity), None)
+        if job is None:
+            return
+        before = job.current
+        job.status = read_status(seen.body.get("status"))
+        job.suspended = bool(((seen.body.get("spec") or {}).get("runPolicy") or {}).get("suspend"))
+        job.gone = seen.gone
+        known = {(c.type, c.status, c.reason, c.message) for c in ([before] if before else [])}
+        now = job.current
+        if now is not None and (now.type, now.status, now.reason, now.message) not in known:
+            self._audience.condition(job, now)
+
+    def _saw_pod(self, seen: Seen) -> None:
+        metadata, status = seen.body["metadata"], seen.body.get("status") or {}
+        owner = next((o["name"] for o in metadata.get("ownerReferences") or () if o.get("controller")), "")
+        pod = self.pods.setdefault(metadata["uid"], FollowedPod(metadata["name"], owner))
+        containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+        before = pod.state, pod.restarts, pod.gone
+        pod.state = describe(seen.body)
+        pod.restarts = sum(c.get("restartCount", 0) for c in containers)
+        pod.gone = seen.gone
+        if (pod.state, pod.restarts, pod.gone) != before:
+            self._audience.pod(pod)
+        if not seen.gone:
+            for container in containers:
+                self._read_runs(seen.body, pod, container)
+
+    def _read_runs(self, body: Mapping[str, Any], pod: FollowedPod, container: Mapping[str, Any]) -> None:
+        """Read the log of each run of a container once, also of one that was over before we saw it run."""
+        count = container.get("restartCount", 0)
+        if "terminated" in (container.get("lastState") or {}):
+            self._read(body, pod, container["name"], count - 1, previous=True)
+        if {"running", "terminated"} & set(container.get("state") or {}):
+            self._read(body, pod, container["name"], count, previous=False)
+
+    def _read(self, body: Mapping[str, Any], pod: FollowedPod, container: str, run: int, *, previous: bool) -> None:
+        key = body["metadata"]["uid"], container, run
+        if key not in self._reading:
+            options = LogOptions(container, follow=not previous, previous=previous)
+            self._reading[key] = self._tasks.create_task(self._read_log(body, pod, options))
+
+    async def _read_log(self, body: Mapping[str, Any], pod: FollowedPod, options: LogOptions) -> None:
+        rest = b""
+        try:
+            async with aclosing(self._logs.logs(body, options)) as pieces:  # type: ignore[type-var]
+                async for piece in pieces:
+                    *lines, rest = (rest + piece).split(b"\n")
+                    for line in lines:
+                        self._line(pod, line)
+        except PodBackendError:
+            return  # the pod went away before its log could be opened; its state tells the rest
+        if rest:
+            self._line(pod, rest)
+
+    def _line(self, pod: FollowedPod, raw: bytes) -> None:
+        text = raw.decode(errors="replace").rstrip("\r")
+        pod.tail.append(text)
+        self._audience.line(pod, text)
+
+    def _saw_event(self, seen: Seen) -> None:
+        event = seen.body
+        about, message = (
+            event.get("involvedObject", {}).get("name", ""),
+            f"{event.get('reason', '')}: {event.get('message', '')}",
+        )
+        if event.get("type") == "Warning" and not seen.gone and (about, message) not in self._warned:
+            self._warned.add((about, message))
+            self._audience.warning(about, message)
+
+
+def describe(pod: Mapping[str, Any]) -> str:
+    """The state of a pod in a word or two, as kubectl's STATUS column has it."""
+    status = pod.get("status") or {}
+    if pod["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    for container in status.get("containerStatuses") or ():
+        for state in (container.get("state") or {}).values():
+            if state and state.get("reason"):
+                code = state.get("exitCode")
+                return f"{state['reason']} ({code})" if code else str(state["reason"])
+    return str(status.get("reason") or status.get("phase") or "Pending")

@@ -1,0 +1,82 @@
+"""Applying objects of any kind: where they live is asked of the API server, as kubectl does."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from cli.errors import UserError
+from cli.manifests import Manifest
+from jobcommon.client.errors import StatusError
+from jobcommon.client.request import APPLY_PATCH, Request, Transport
+from jobcommon.client.status import response_error
+
+MANAGER = "jobcommon"
+
+
+class Cluster:
+    """An API server that objects are applied to by server-side apply. Unknown fields are refused, not dropped."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._kinds: dict[str, Mapping[str, tuple[str, bool]]] = {}
+
+    async def apply(self, manifest: Manifest, namespace: str = "default") -> Mapping[str, Any]:
+        """Make the object so; its state afterwards. Raises `UserError` naming file, field and fix."""
+        try:
+            path = await self._path(manifest, namespace)
+            return await self.put(path, manifest.body)
+        except StatusError as refusal:
+            raise UserError(f"{manifest.place}: {refusal.message}") from None
+
+    async def put(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Server-side apply of `body` at `path`. Raises StatusError."""
+        query = (("fieldManager", MANAGER), ("force", "true"), ("fieldValidation", "Strict"))
+        return await self._send(Request("PATCH", path, query, json.dumps(body).encode(), APPLY_PATCH))
+
+    async def ensure_namespace(self, name: str) -> bool:
+        """Create the namespace if it is missing; whether it was."""
+        try:
+            await self._send(Request("GET", f"/api/v1/namespaces/{quote(name, safe='')}"))
+        except StatusError as refusal:
+            if refusal.code != 404:
+                raise UserError(f"namespace {name}: {refusal.message}") from None
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            try:
+                await self._send(Request("POST", "/api/v1/namespaces", body=json.dumps(body).encode()))
+            except StatusError as error:
+                raise UserError(f"namespace {name}: {error.message}") from None
+            return True
+        return False
+
+    async def _path(self, manifest: Manifest, namespace: str) -> str:
+        version = str(manifest.body["apiVersion"])
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        kinds = await self._served(root, manifest)
+        if manifest.kind not in kinds:
+            known = ", ".join(sorted(kinds)) or "none"
+            raise StatusError(404, message=f'kind: "{manifest.kind}" is not known in {version}; its kinds are: {known}')
+        plural, namespaced = kinds[manifest.kind]
+        scope = f"/namespaces/{quote(manifest.namespace or namespace, safe='')}" if namespaced else ""
+        return f"{root}{scope}/{plural}/{quote(manifest.name, safe='')}"
+
+    async def _served(self, root: str, manifest: Manifest) -> Mapping[str, tuple[str, bool]]:
+        """By kind, plural and whether it is namespaced."""
+        if root not in self._kinds:
+            try:
+                listing = await self._send(Request("GET", root))
+            except StatusError as refusal:
+                if refusal.code != 404:
+                    raise
+                text = f'apiVersion: "{manifest.body["apiVersion"]}" is not served here; is it misspelt, or its CRD missing?'
+                raise StatusError(404, message=text) from None
+            found = [r for r in listing.get("resources", ()) if "/" not in r["name"]]
+            self._kinds[root] = {r["kind"]: (r["name"], bool(r["namespaced"])) for r in found}
+        return self._kinds[root]
+
+    async def _send(self, request: Request) -> Mapping[str, Any]:
+        response = await self._transport.send(request)
+        if response.status >= 400:
+            raise response_error(response)
+        body: dict[str, Any] = json.loads(response.body)
+        return body
