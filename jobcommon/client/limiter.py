@@ -1,0 +1,66 @@
+"""A limit on requests per second, for those who want one besides the API server's own flow control."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from jobcommon.client.lines import closing
+from jobcommon.client.request import Request, Response, Transport
+
+
+class TokenBucket:
+    """`rate` tokens a second, at most `burst` saved up. Whoever takes one waits for it, in order of arrival."""
+
+    def __init__(
+        self,
+        rate: float,
+        burst: float,
+        now: Callable[[], float],
+        sleep_until: Callable[[float], Awaitable[None]],
+    ) -> None:
+        if rate <= 0 or burst < 1:
+            raise ValueError(f"the limit must be over 0 a second with a burst of at least 1, not {rate} and {burst}")
+        self._rate = rate
+        self._burst = burst
+        self._now = now
+        self._sleep_until = sleep_until
+        self._tokens = burst
+        self._at = now()
+
+    async def take(self) -> None:
+        """Return once a token was to be had."""
+        now = self._now()
+        self._tokens = min(self._tokens + (now - self._at) * self._rate, self._burst)
+        self._at = now
+        # Going below zero books the token: later takers see the debt and wait longer.
+        self._tokens -= 1
+        if self._tokens >= 0:
+            return
+        try:
+            await self._sleep_until(now - self._tokens / self._rate)
+        except asyncio.CancelledError:
+            self._tokens += 1
+            raise
+
+
+class LimitedTransport:
+    """A transport whose requests take a token each."""
+
+    def __init__(self, transport: Transport, bucket: TokenBucket) -> None:
+        self._transport = transport
+        self._bucket = bucket
+
+    async def send(self, request: Request) -> Response:
+        """See `Transport.send`."""
+        await self._bucket.take()
+        return await self._transport.send(request)
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """See `Transport.stream`."""
+        await self._bucket.take()
+        async with closing(self._transport.stream(request)) as lines:
+            async for line in lines:
+                yield line
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        await self._transport.close()

@@ -1,0 +1,80 @@
+"""Where the runtime gets time from (rule R20). Everything that waits does so through a Clock, so a test can drive it."""
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Protocol
+
+from jobcommon.controller import Moment
+
+
+class Timer(Protocol):
+    """A callback that has been asked for."""
+
+    def cancel(self) -> None:
+        """Do not call back any more."""
+        ...
+
+
+class Clock(ABC):
+    """Time on two scales, and waiting for it."""
+
+    @abstractmethod
+    def monotonic(self) -> float:
+        """Seconds on a clock that never jumps. Delays and leases are measured by it."""
+
+    @abstractmethod
+    def wall(self) -> float:
+        """Seconds since the epoch, for what is written down."""
+
+    @abstractmethod
+    def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
+        """Call `callback` in the event loop once `monotonic` has reached `when`."""
+
+    def moment(self) -> Moment:
+        """Now, on both scales."""
+        return Moment(self.monotonic(), self.wall())
+
+    async def sleep_until(self, when: float) -> None:
+        """Return once `monotonic` has reached `when`."""
+        await self.wait(asyncio.Event(), when)
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds`."""
+        await self.sleep_until(self.monotonic() + seconds)
+
+    async def wait(self, event: asyncio.Event, until: float | None = None) -> bool:
+        """Wait until `event` is set, at the longest until `until`. Returns whether it is set."""
+        if until is None:
+            await event.wait()
+            return True
+        if event.is_set() or until <= self.monotonic():
+            await asyncio.sleep(0)
+            return event.is_set()
+        waiter = asyncio.ensure_future(event.wait())
+        due = asyncio.get_running_loop().create_future()
+        timer = self.call_at(until, lambda: None if due.done() else due.set_result(None))
+        try:
+            await asyncio.wait((waiter, due), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+            due.cancel()
+            waiter.cancel()
+        return event.is_set()
+
+
+class SystemClock(Clock):
+    """The machine's clocks."""
+
+    def monotonic(self) -> float:
+        """See `Clock.monotonic`."""
+        return time.monotonic()
+
+    def wall(self) -> float:
+        """See `Clock.wall`."""
+        return time.time()
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
+        """See `Clock.call_at`."""
+        return asyncio.get_running_loop().call_later(max(when - self.monotonic(), 0.0), callback)

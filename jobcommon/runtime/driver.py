@@ -1,0 +1,275 @@
+"""The driver: runs one JobController on asyncio.
+
+A task per informer does what its reflector says; one dispatcher hands plans to at most `workers` tasks. Nothing polls: the
+dispatcher sleeps until a cache, a worker or the queue's next timer has something for it. Whatever is raised in a worker
+costs its own key a back-off and nobody else anything (rule R14).
+"""
+
+import asyncio
+from typing import Any, Protocol
+
+from jobcommon.api import reasons
+from jobcommon.cache.informer import Batch, Informer
+from jobcommon.cache.reflector import Fetch, Stream, Wait
+from jobcommon.client.errors import ClientError, StatusError, TransportError
+from jobcommon.client.lines import closing
+from jobcommon.client.request import Request, Transport
+from jobcommon.controller import JobController
+from jobcommon.report import Report
+from jobcommon.result import Result, Work
+from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.logging import Log, bound
+
+# So many lines of a watch may be at hand at once that the other tasks would starve meanwhile.
+LINES_PER_TURN = 100
+# After an error that is ours (not the server's) in the care of a cache.
+MISHAP_DELAY = 1.0
+# How often a slow state such as a missing CRD is said again.
+REPEAT_AFTER = 600.0
+
+
+class Executes(Protocol):
+    """Carries plans out."""
+
+    async def execute(self, work: Work) -> Result:
+        """See `jobcommon.runtime.executor.Executor.execute`."""
+        ...
+
+
+class Observer(Protocol):
+    """Is told what happens, for metrics and events. Must neither block nor raise."""
+
+    def finished(self, work: Work, report: Report, seconds: float) -> None:
+        """A reconcile is over; its writes are done."""
+        ...
+
+    def failed(self, _key: tuple[str, str]) -> None:
+        """A reconcile broke off with an exception."""
+        ...
+
+
+class Driver:
+    """Feeds `controller` from `transport` and has its plans carried out by `executor`, at most `workers` at a time."""
+
+    def __init__(
+        self,
+        controller: JobController,
+        transport: Transport,
+        executor: Executes,
+        clock: Clock,
+        observer: Observer,
+        log: Log,
+        *,
+        workers: int = 8,
+    ) -> None:
+        if workers < 1:
+            raise ValueError(f"workers must be at least 1, not {workers}")
+        self.controller = controller
+        self._transport = transport
+        self._executor = executor
+        self._clock = clock
+        self._observer = observer
+        self._log = log.bind(framework=controller.framework.name)
+        self._workers = workers
+        self._wake = asyncio.Event()
+        self._pokes = {name: asyncio.Event() for name in controller.informers}
+        self._running: set[asyncio.Task[None]] = set()
+        self._reconciles = 0
+        self._complaints: dict[str, tuple[str, float]] = {}
+        self._stopping = False
+
+    @property
+    def crd_missing(self) -> bool:
+        """Whether the API server does not know the kind; the caches keep asking, at most a minute apart."""
+        error = self.controller.informers[self.controller.jobs].reflector.last_error
+        return isinstance(error, StatusError) and error.code == 404
+
+    @property
+    def ready(self) -> bool:
+        """Whether all caches have synced, or the kind is not installed, which is no fault of this process."""
+        return self.controller.synced or self.crd_missing
+
+    @property
+    def busy(self) -> int:
+        """How many plans are being carried out."""
+        return len(self._running)
+
+    async def run(self) -> None:
+        """Run until `stop`; then return once the plans under way are carried out. Cancel to break them off."""
+        async with asyncio.TaskGroup() as tasks:
+            followers = [tasks.create_task(self._follow(name), name=f"informer {name}") for name in self._pokes]
+            try:
+                await self._dispatch()
+                while self._running:
+                    await asyncio.wait(self._running)
+            finally:
+                left = (*followers, *self._running)
+                for task in left:
+                    task.cancel()
+                await asyncio.gather(*left, return_exceptions=True)
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        self._stopping = True
+        self.controller.queue.shutdown()
+        self._wake.set()
+
+    # -- plans -------------------------------------------------------------------------------------------------------
+
+    async def _dispatch(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            while len(self._running) < self._workers and (work := self._begin()) is not None:
+                self._start(work)
+                # Planning is the longest thing done in one go; let the others have a turn in between.
+                await asyncio.sleep(0)
+            self._close_unwanted_streams()
+            # With no worker free, or caches that are not complete, a timer that is due could not be served anyway.
+            serving = len(self._running) < self._workers and self.controller.synced
+            await self._clock.wait(self._wake, self.controller.queue.next_wakeup() if serving else None)
+
+    def _begin(self) -> Work | None:
+        return None if self._stopping else self.controller.begin(self._clock.moment())
+
+    def _start(self, work: Work) -> None:
+        self._reconciles += 1
+        task = asyncio.create_task(self._reconcile(work, self._reconciles), name=f"reconcile {work.namespace}/{work.name}")
+        self._running.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._wake.set()
+
+    async def _reconcile(self, work: Work, number: int) -> None:
+        key = (work.namespace, work.name)
+        started = self._clock.monotonic()
+        with bound(job=f"{work.namespace}/{work.name}", reconcile_id=number):
+            try:
+                self._log.debug("reconcile", reason=work.plan.reason, actions=[str(action) for action in work.plan.actions])
+                result = await self._execute(work, key)
+                report = self.controller.finish(work, result, self._clock.moment())
+                self._tell(work, result)
+                self._observer.finished(work, report, self._clock.monotonic() - started)
+            except Exception:
+                self._log.exception("reconcile broke off")
+                self._observer.failed(key)
+                self.controller.queue.done(key)
+                self.controller.queue.add_rate_limited(key, self._clock.monotonic())
+
+    async def _execute(self, work: Work, key: tuple[str, str]) -> Result:
+        """The result of the plan; an executor that raises has left it half done, and the key is looked at anew."""
+        try:
+            return await self._executor.execute(work)
+        except Exception:
+            self._log.exception("could not carry out the plan")
+            self._observer.failed(key)
+            return Result(stale=True)
+
+    def _tell(self, work: Work, result: Result) -> None:
+        if work.plan.reason == reasons.INTERNAL_ERROR:
+            self._log.error("no decision", error=work.plan.events[0].message if work.plan.events else "")
+            self._observer.failed((work.namespace, work.name))
+        for outcome in result.outcomes:
+            if outcome.error is not None:
+                self._log.debug("write", action=str(outcome.action), effect=outcome.effect.value, error=str(outcome.error))
+        if result.stale:
+            self._log.debug("stale: the job has changed since the decision")
+        elif result.status_error is not None:
+            self._log.info("status not written", error=str(result.status_error))
+        elif result.status_version is not None and work.plan.status is not None and work.job is not None:
+            before, after = work.job.status.conditions, work.plan.status.conditions
+            if after and (not before or (before[-1].type, before[-1].reason) != (after[-1].type, after[-1].reason)):
+                self._log.info("transition", to=after[-1].type, reason=after[-1].reason, message=after[-1].message)
+
+    # -- caches ------------------------------------------------------------------------------------------------------
+
+    async def _follow(self, name: str) -> None:
+        informer = self.controller.informers[name]
+        while True:
+            try:
+                match informer.next(self._clock.monotonic()):
+                    case Wait(until):
+                        await self._clock.sleep_until(until)
+                    case Fetch(request):
+                        await self._fetch(name, informer, request)
+                    case Stream(request):
+                        await self._stream(name, informer, request)
+            except Exception as error:
+                # A list makes up for whatever got lost.
+                self._log.exception("the cache stumbled", resource=name)
+                informer.failed(TransportError(str(error)), self._clock.monotonic())
+                informer.relist()
+                await self._clock.sleep(MISHAP_DELAY)
+            self._complain(name, informer)
+
+    async def _fetch(self, name: str, informer: Informer[Any], request: Request) -> None:
+        try:
+            response = await self._transport.send(request)
+        except ClientError as error:
+            informer.failed(error, self._clock.monotonic())
+        else:
+            self._take(name, informer.received(response, self._clock.monotonic()))
+
+    async def _stream(self, name: str, informer: Informer[Any], request: Request) -> None:
+        """Read the stream in a task of its own, so that it can be closed while it is silent."""
+        poke = self._pokes[name]
+        reader = asyncio.create_task(self._read(name, informer, request), name=f"watch {name}")
+        reader.add_done_callback(lambda _: poke.set())
+        try:
+            while informer.streaming and not reader.done():
+                poke.clear()
+                await self._clock.wait(poke, informer.deadline)
+                informer.timed_out(self._clock.monotonic())
+        finally:
+            if reader.done():
+                await reader
+            else:
+                reader.cancel()
+                await asyncio.wait((reader,))
+
+    async def _read(self, name: str, informer: Informer[Any], request: Request) -> None:
+        try:
+            async with closing(self._transport.stream(request)) as lines:
+                count = 0
+                async for line in lines:
+                    self._take(name, informer.line(line, self._clock.monotonic()))
+                    if not informer.streaming:
+                        return
+                    count += 1
+                    if count % LINES_PER_TURN == 0:
+                        await asyncio.sleep(0)
+        except ClientError as error:
+            informer.failed(error, self._clock.monotonic())
+        else:
+            informer.ended(self._clock.monotonic())
+
+    def _take(self, name: str, batch: Batch[Any]) -> None:
+        for unreadable in batch.unreadable:
+            self._log.warning("unreadable object skipped", resource=name, object=unreadable.identity, error=unreadable.error)
+        self.controller.take(name, batch)
+        self._wake.set()
+
+    def _close_unwanted_streams(self) -> None:
+        """`begin` may have asked for a list in place of a watch that has lost track."""
+        for name, informer in self.controller.informers.items():
+            if not informer.streaming:
+                self._pokes[name].set()
+
+    def _complain(self, name: str, informer: Informer[Any]) -> None:
+        """Say what keeps a cache from being up to date, once per cause and then rarely."""
+        error = informer.reflector.last_error
+        text, now = str(error or ""), self._clock.monotonic()
+        last, said_at = self._complaints.get(name, ("", 0.0))
+        if text == last and (not text or now - said_at < REPEAT_AFTER):
+            return
+        self._complaints[name] = (text, now)
+        if not text:
+            self._log.info("cache is up to date again", resource=name)
+        elif name == self.controller.jobs and self.crd_missing:
+            kind, group = self.controller.framework.kind, self.controller.framework.api_version
+            self._log.warning(
+                f"{kind} ({group}) is not installed; waiting for it. Install it: jobcommon crds | kubectl apply -f -"
+            )
+        else:
+            self._log.warning("cache is not up to date", resource=name, error=text)

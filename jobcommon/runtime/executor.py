@@ -1,0 +1,257 @@
+"""The executor: carries out one plan against the API server and reports what became of it.
+
+The order is the plan's promise: live reads that the plan asks for; deletions, releases and updates; creates that are not
+pods; pods with slow start; the status last, exactly once, also when something before it failed (rule R15). Before each
+write the fence is asked (rule R8). Nothing is repeated here that may have been done: an unknown outcome is looked up by a
+live read (rule R12), and whatever failed comes back by way of the queue.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from jobcommon.api import labels
+from jobcommon.client import actions as requests
+from jobcommon.client.errors import ClientError, StatusError, TransportError
+from jobcommon.client.request import Request, Response, Transport
+from jobcommon.client.status import response_error
+from jobcommon.framework import Framework
+from jobcommon.reconcile.plan import Action, Create, Delete, Release, Update
+from jobcommon.result import Effect, Outcome, Result, Work
+from jobcommon.runtime.fairness import FairGate
+
+PODS = "pods"
+SLOW_START_CAP = 64
+
+
+class Fence(Protocol):
+    """Whether this process may write now."""
+
+    def held(self) -> bool:
+        """Whether the lease is valid by the local monotonic clock."""
+        ...
+
+
+class NoFence:
+    """For a process that is alone."""
+
+    def held(self) -> bool:
+        """Always."""
+        return True
+
+
+class FencedError(ClientError):
+    """The write was not tried: this process does not hold the lease."""
+
+
+@dataclass
+class Executor:
+    """Carries out the plans of one framework's jobs.
+
+    `gate` bounds the requests under way and is shared by all frameworks; `slow_start_cap` is the largest batch of pods.
+    """
+
+    framework: Framework
+    transport: Transport
+    gate: FairGate
+    fence: Fence = field(default_factory=NoFence)
+    slow_start_cap: int = SLOW_START_CAP
+
+    async def execute(self, work: Work) -> Result:
+        """Carry `work.plan` out. Errors of the API server are part of the Result and never raised."""
+        plan = work.plan
+        if (plan.confirm and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
+            return Result(stale=True)
+        done: dict[int, Outcome] = {}
+        await self._take_away(work, done)
+        await self._create(work, done)
+        version, error = await self._write_status(work) if plan.status is not None else (None, None)
+        return Result(tuple(done[i] for i in range(len(plan.actions))), version, error)
+
+    # -- the steps ---------------------------------------------------------------------------------------------------
+
+    async def _take_away(self, work: Work, done: dict[int, Outcome]) -> None:
+        """Deletions, releases and updates at once; those of one object in the plan's order, a release first."""
+        chains: dict[tuple[str, str], list[int]] = {}
+        for i, action in enumerate(work.plan.actions):
+            if not isinstance(action, Create):
+                plural = PODS if isinstance(action, Release) else action.plural
+                chains.setdefault((plural, action.name), []).append(i)
+
+        async def run(chain: list[int]) -> None:
+            for i in sorted(chain, key=lambda i: not isinstance(work.plan.actions[i], Release)):
+                done[i] = await self._carry_out(work, work.plan.actions[i])
+
+        await asyncio.gather(*(run(chain) for chain in chains.values()))
+
+    async def _create(self, work: Work, done: dict[int, Outcome]) -> None:
+        """What pods need first, then the pods; replica types do not wait for each other (rule R15)."""
+        creates = [(i, action) for i, action in enumerate(work.plan.actions) if isinstance(action, Create)]
+        others = [(i, action) for i, action in creates if action.plural != PODS]
+        types: dict[str, list[tuple[int, Create]]] = {}
+        for i, action in creates:
+            if action.plural == PODS:
+                kind = action.manifest.get("metadata", {}).get("labels", {}).get(labels.REPLICA_TYPE, "")
+                types.setdefault(kind, []).append((i, action))
+        for (i, _), outcome in zip(others, await self._all(work, others), strict=True):
+            done[i] = outcome
+        await asyncio.gather(*(self._slow_start(work, pods, done) for pods in types.values()))
+
+    async def _slow_start(self, work: Work, pods: list[tuple[int, Create]], done: dict[int, Outcome]) -> None:
+        """Create pods in batches of 1, 2, 4, …, so that a doomed lot costs one call; stop at the first error (R16).
+
+        A taken name concerns one slot only. But whoever took it may be another operator that is further on, so a live
+        read must show the job unchanged before the next pod (rule R7).
+        """
+        size = 1
+        while pods:
+            batch, pods = pods[:size], pods[size:]
+            outcomes = await self._all(work, batch)
+            done.update((i, outcome) for (i, _), outcome in zip(batch, outcomes, strict=True))
+            if not pods:
+                return
+            if any(o.effect is Effect.SKIPPED or (o.effect is Effect.REFUSED and not _name_in_use(o)) for o in outcomes):
+                break
+            if any(o.effect is not Effect.APPLIED for o in outcomes) and not await self._unchanged(work):
+                break
+            size = min(size * 2, self.slow_start_cap)
+        done.update((i, Outcome(action, Effect.SKIPPED)) for i, action in pods)
+
+    async def _write_status(self, work: Work) -> tuple[str | None, ClientError | None]:
+        if work.raw is None or work.plan.status is None:
+            return None, None
+        status = work.plan.status.to_json()
+        try:
+            response = await self._write(work, requests.put_status(work.raw, self.framework.plural, status))
+        except TransportError as error:
+            return await self._find_status(work, status, error)
+        except ClientError as error:
+            return None, error
+        return requests.written(response.body).resource_version, None
+
+    async def _find_status(
+        self, work: Work, status: Mapping[str, Any], error: TransportError
+    ) -> tuple[str | None, ClientError | None]:
+        """Whether a status whose write got no answer is there after all (rule R12)."""
+        try:
+            found = await self._read(work, self._job_request(work))
+        except ClientError:
+            return None, error
+        job = msgspec.json.decode(found.body, type=dict[str, Any])
+        metadata = job.get("metadata", {})
+        if metadata.get("uid") == work.uid and job.get("status") == status:
+            return str(metadata.get("resourceVersion", "")), None
+        return None, error
+
+    # -- one action --------------------------------------------------------------------------------------------------
+
+    async def _all(self, work: Work, creates: Sequence[tuple[int, Create]]) -> list[Outcome]:
+        return list(await asyncio.gather(*(self._carry_out(work, action) for _, action in creates)))
+
+    async def _carry_out(self, work: Work, action: Action) -> Outcome:
+        try:
+            match action:
+                case Create():
+                    return await self._create_one(work, action)
+                case Delete():
+                    return await self._change(work, action, requests.delete(action, work.namespace), gone=(404, 409))
+                case Release():
+                    # 422 is a test that failed: another incarnation, or somebody changed the finalizers since.
+                    return await self._change(work, action, requests.release(action, work.namespace), gone=(404, 422))
+                case Update():
+                    return await self._change(work, action, requests.update(action, work.namespace), gone=(404,))
+        except FencedError as error:
+            return Outcome(action, Effect.SKIPPED, error=error)
+
+    async def _create_one(self, work: Work, action: Create) -> Outcome:
+        try:
+            response = await self._write(work, requests.create(action, work.namespace))
+        except StatusError as error:
+            if error.code == 409 and error.reason in ("AlreadyExists", ""):
+                return await self._look_up(work, action, error)
+            return Outcome(action, Effect.REFUSED, error=error)
+        except TransportError as error:
+            return await self._look_up(work, action, error)
+        return Outcome(action, Effect.APPLIED, requests.written(response.body).resource_version)
+
+    async def _look_up(self, work: Work, action: Create, error: ClientError) -> Outcome:
+        """What is there under the name of an object whose create failed or got no answer (rule R12).
+
+        A terminating object is a predecessor to be waited for, whoever owns it.
+        """
+        try:
+            request = requests.get(action.api_version, action.plural, work.namespace, action.name)
+            found = requests.written((await self._read(work, request)).body)
+        except ClientError:
+            return Outcome(action, Effect.REFUSED, error=error)
+        if found.deletion_timestamp is not None:
+            conflict = StatusError(409, "AlreadyExists", f"{action.plural} {action.name} is being deleted")
+            return Outcome(action, Effect.REFUSED, error=conflict)
+        if found.controller_uid == work.uid:
+            return Outcome(action, Effect.EXISTED, found.resource_version)
+        return Outcome(action, Effect.TAKEN, error=error)
+
+    async def _change(self, work: Work, action: Action, request: Request, gone: tuple[int, ...]) -> Outcome:
+        """A write on an object that exists. With `gone` the object the decision was about is no more, or has changed;
+        the watch tells what is there instead, and the key comes back with it.
+        """
+        try:
+            response = await self._write(work, request)
+        except FencedError:
+            raise
+        except ClientError as error:
+            absent = isinstance(error, StatusError) and error.code in gone
+            return Outcome(action, Effect.ABSENT if absent else Effect.REFUSED, error=error)
+        found = requests.written(response.body)
+        # The version that takes the last finalizer off a terminating object is not the one at which it goes.
+        return Outcome(action, Effect.APPLIED, "" if found.deletion_timestamp else found.resource_version)
+
+    # -- live reads --------------------------------------------------------------------------------------------------
+
+    def _job_request(self, work: Work) -> Request:
+        return requests.get(self.framework.api_version, self.framework.plural, work.namespace, work.name)
+
+    async def _unchanged(self, work: Work) -> bool:
+        """Whether the job is still the very object the plan was made for (rule R7)."""
+        version = work.job.resource_version if work.job is not None else ""
+        try:
+            found = requests.written((await self._read(work, self._job_request(work))).body)
+        except ClientError:
+            return False
+        return found.uid == work.uid and found.resource_version == version
+
+    async def _orphaned(self, work: Work) -> bool:
+        """Whether no job of that UID exists."""
+        try:
+            found = requests.written((await self._read(work, self._job_request(work))).body)
+        except StatusError as error:
+            return error.code == 404
+        except ClientError:
+            return False
+        return found.uid != work.orphans_of
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    async def _read(self, work: Work, request: Request) -> Response:
+        async with self.gate.turn(work.uid):
+            return await self._send(request)
+
+    async def _write(self, work: Work, request: Request) -> Response:
+        async with self.gate.turn(work.uid):
+            # After the wait for a turn: it may have been long.
+            if not self.fence.held():
+                raise FencedError("this process does not hold the lease")
+            return await self._send(request)
+
+    async def _send(self, request: Request) -> Response:
+        response = await self.transport.send(request)
+        if response.status >= 400:
+            raise response_error(response)
+        return response
+
+
+def _name_in_use(outcome: Outcome) -> bool:
+    return isinstance(outcome.error, StatusError) and outcome.error.code == 409

@@ -1,0 +1,194 @@
+"""Leader election by a coordination.k8s.io Lease (reliability reference, 2.6).
+
+How long a lease of somebody else is good is judged by our own monotonic clock, from when we last saw the record change; the
+times written in it are for people. A lease is not a fence: `held` says whether this process may still write, and says no
+`lease_duration - renew_deadline` seconds before anyone else may take over (rule R8).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from jobcommon.client import actions as requests
+from jobcommon.client.request import Request, Transport
+from jobcommon.client.status import response_error
+from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.logging import Log
+
+API_VERSION = "coordination.k8s.io/v1"
+JITTER = 1.2
+# The longest identity a Lease may hold is not limited by its schema; this keeps a strange host name readable.
+MAX_HOST = 63
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSettings:
+    """Which lease, who we are (unique per process), and the times in seconds."""
+
+    namespace: str
+    name: str
+    identity: str
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.lease_duration > self.renew_deadline > self.retry_period * JITTER > 0:
+            raise ValueError(
+                f"the lease duration ({self.lease_duration} s) must exceed the renew deadline ({self.renew_deadline} s), "
+                f"and that {JITTER} times the retry period ({self.retry_period} s)"
+            )
+
+
+def identity(host: str, unique: str) -> str:
+    """A name no other process has."""
+    return f"{host[:MAX_HOST]}_{unique}"
+
+
+class LeaderElector:
+    """Acquires, renews and releases a lease by `transport`, which nothing else should use, so that load cannot lose it.
+
+    `random` gives floats in [0, 1).
+    """
+
+    def __init__(
+        self, transport: Transport, settings: LeaseSettings, clock: Clock, random: Callable[[], float], log: Log
+    ) -> None:
+        self._transport = transport
+        self._settings = settings
+        self._clock = clock
+        self._random = random
+        self._log = log
+        self._renewed_at: float | None = None
+        self._seen: dict[str, Any] | None = None
+        self._seen_at = 0.0
+        self._leader = ""
+
+    @property
+    def leader(self) -> str:
+        """Who holds the lease, as far as we know; "" before the first look."""
+        return self._leader
+
+    def held(self) -> bool:
+        """Whether we hold the lease so safely that a write begun now ends before anyone else may take over."""
+        return self._renewed_at is not None and self._clock.monotonic() < self._renewed_at + self._settings.renew_deadline
+
+    async def acquire(self) -> None:
+        """Return once the lease is ours."""
+        while not await self._try():
+            delay = self._settings.retry_period * (1 + JITTER * self._random())
+            await self._clock.sleep(delay)
+        self._log.info("leading", lease=self._settings.name, identity=self._settings.identity)
+
+    async def hold(self) -> None:
+        """Renew the lease; return when it is lost."""
+        while self._renewed_at is not None and self.held():
+            deadline = self._renewed_at + self._settings.renew_deadline
+            await self._clock.sleep_until(min(self._clock.monotonic() + self._settings.retry_period, deadline))
+            if self.held():
+                await self._try()
+        self._renewed_at = None
+        self._log.warning("lost the lease", lease=self._settings.name, leader=self._leader)
+
+    async def release(self) -> None:
+        """Let others have the lease at once. Only after the last guarded write has ended."""
+        if not self.held() or self._seen is None:
+            return
+        self._renewed_at = None
+        spec = {**self._seen.get("spec", {}), "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._time()}
+        try:
+            await self._put({**self._seen, "spec": spec})
+        except Exception as error:  # it runs out by itself
+            self._log.warning("could not release the lease", error=str(error))
+
+    async def _try(self) -> bool:
+        """One attempt to get or to renew; whatever goes wrong is a failed attempt."""
+        started = self._clock.monotonic()
+        try:
+            lease = self._seen if self._renewed_at is not None else None
+            won = await self._claim(lease if lease is not None else await self._look())
+        except Exception as error:
+            self._log.warning("could not get or renew the lease", error=str(error))
+            # Our copy may be behind; the next attempt looks.
+            if self._renewed_at is not None:
+                await self._refresh()
+            return False
+        if won:
+            # From before the request: the server may have stored it at any moment since.
+            self._renewed_at = started
+        return won
+
+    async def _refresh(self) -> None:
+        try:
+            found = await self._look()
+        except Exception as error:
+            self._log.debug("could not read the lease", error=str(error))
+            return
+        if found is None or found.get("spec", {}).get("holderIdentity") != self._settings.identity:
+            self._renewed_at = None
+
+    async def _look(self) -> dict[str, Any] | None:
+        settings = self._settings
+        response = await self._transport.send(requests.get(API_VERSION, "leases", settings.namespace, settings.name))
+        if response.status == 404:
+            return None
+        if response.status >= 400:
+            raise response_error(response)
+        return self._observe(response.body)
+
+    def _observe(self, body: bytes) -> dict[str, Any]:
+        lease = msgspec.json.decode(body, type=dict[str, Any])
+        if self._seen is None or lease.get("spec") != self._seen.get("spec"):
+            self._seen_at = self._clock.monotonic()
+        self._seen = lease
+        self._leader = str((lease.get("spec") or {}).get("holderIdentity") or "")
+        return lease
+
+    async def _claim(self, lease: dict[str, Any] | None) -> bool:
+        settings, now = self._settings, self._clock.monotonic()
+        ours = {
+            "holderIdentity": settings.identity,
+            "leaseDurationSeconds": int(settings.lease_duration),
+            "renewTime": self._time(),
+        }
+        if lease is None:
+            spec = {**ours, "acquireTime": ours["renewTime"], "leaseTransitions": 0}
+            manifest = {
+                "apiVersion": API_VERSION,
+                "kind": "Lease",
+                "metadata": {"name": settings.name, "namespace": settings.namespace},
+                "spec": spec,
+            }
+            path = requests.collection_path(API_VERSION, "leases", settings.namespace)
+            await self._write(Request("POST", path, body=requests.encode(manifest)))
+            return True
+        spec = lease.get("spec") or {}
+        holder = spec.get("holderIdentity") or ""
+        if holder == settings.identity:
+            await self._put({**lease, "spec": {**spec, **ours}})
+            return True
+        duration = spec.get("leaseDurationSeconds")
+        good_for = float(duration) if isinstance(duration, int) and duration > 0 else settings.lease_duration
+        if holder and now < self._seen_at + good_for:
+            return False
+        transitions = spec.get("leaseTransitions")
+        count = transitions + 1 if isinstance(transitions, int) else 1
+        changed = {**spec, **ours, "acquireTime": ours["renewTime"], "leaseTransitions": count}
+        await self._put({**lease, "spec": changed})
+        return True
+
+    async def _put(self, lease: dict[str, Any]) -> None:
+        path = requests.object_path(API_VERSION, "leases", self._settings.namespace, self._settings.name)
+        await self._write(Request("PUT", path, body=requests.encode(lease)))
+
+    async def _write(self, request: Request) -> None:
+        response = await self._transport.send(request)
+        if response.status >= 400:
+            raise response_error(response)
+        self._observe(response.body)
+
+    def _time(self) -> str:
+        return datetime.fromtimestamp(self._clock.wall(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,82 @@
+"""Logs: structlog lines in JSON or for a console. Each line of a reconcile carries its job, framework and reconcile id.
+
+What comes from the cluster cannot forge a line or steer a terminal (attack case S11), and credentials are masked (S18).
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
+
+import structlog
+from structlog.stdlib import BoundLogger
+from structlog.typing import Processor
+
+Log = BoundLogger
+
+FORMATS = ("json", "console")
+MASK = "***"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_SECRET_KEY = re.compile(r"token|password|secret|authorization|private_?key|credential", re.IGNORECASE)
+_SECRET_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9._-]+")
+
+
+def setup(log_format: str = "json", level: str = "info", stream: TextIO | None = None) -> Log:
+    """Set up logging for this process and return the root logger. Raises ValueError for an unknown format or level."""
+    if log_format not in FORMATS:
+        raise ValueError(f"unknown log format {log_format!r}; use one of {', '.join(FORMATS)}")
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        raise ValueError(f"unknown log level {level!r}; use one of debug, info, warning, error")
+    out = stream or sys.stderr
+    logger = structlog.wrap_logger(
+        structlog.PrintLogger(out),
+        processors=[*_processors(), *_renderers(log_format, out)],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+    )
+    return cast(Log, logger)
+
+
+@contextmanager
+def bound(**values: object) -> Iterator[None]:
+    """Add `values` to every line logged inside, in this task and those it starts."""
+    with structlog.contextvars.bound_contextvars(**values):
+        yield
+
+
+def _processors() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        mask_secrets,
+    ]
+
+
+def _renderers(log_format: str, out: TextIO) -> list[Processor]:
+    if log_format == "json":
+        return [structlog.processors.JSONRenderer(ensure_ascii=True, default=str)]
+    return [escape_control, structlog.dev.ConsoleRenderer(colors=out.isatty())]
+
+
+def mask_secrets(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Mask values under a telling key, and credentials inside any text."""
+    for key, value in line.items():
+        if _SECRET_KEY.search(key):
+            line[key] = MASK
+        elif isinstance(value, str):
+            line[key] = _SECRET_TEXT.sub(MASK, value)
+    return line
+
+
+def escape_control(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Write control characters as escapes; JSON does so by itself. Tracebacks are ours and keep their lines."""
+    for key, value in line.items():
+        if key == "exception" or isinstance(value, int | float | bool | None):
+            continue
+        text = value if isinstance(value, str) else repr(value)
+        line[key] = _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+    return line

@@ -1,0 +1,299 @@
+"""The manager: the operators of several frameworks in one process.
+
+One transport, one bound on concurrency, one recorder and one set of metrics serve all of them; each framework has its own
+controller and driver, so a kind that is not installed holds up nobody else. With leader election everything but the health
+server waits for the lease, and each term starts with fresh caches.
+"""
+
+import asyncio
+import random as chance
+import signal
+import socket
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jobcommon.client.limiter import LimitedTransport, TokenBucket
+from jobcommon.client.request import Transport
+from jobcommon.controller import JobController
+from jobcommon.framework import Framework
+from jobcommon.report import Report
+from jobcommon.result import Work
+from jobcommon.runtime import logging
+from jobcommon.runtime.clock import Clock, SystemClock
+from jobcommon.runtime.driver import Driver
+from jobcommon.runtime.executor import Executor, Fence, NoFence
+from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.health import serve_health
+from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
+from jobcommon.runtime.logging import Log
+from jobcommon.runtime.metered import MeteredTransport
+from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.recorder import Recorder, Reference
+from jobcommon.runtime.settings import Settings
+
+# For the last events and the release of the lease, after the writes have ended.
+FAREWELL_SECONDS = 3.0
+
+
+@dataclass
+class Env:
+    """Where time, chance and names come from (rule R20)."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    random: Callable[[], float] = chance.random
+    identity: str = field(default_factory=lambda: identity(socket.gethostname(), uuid.uuid4().hex))
+
+
+@dataclass
+class _Reporter:
+    """Passes on what a driver has to tell: counts to the metrics, events to the recorder."""
+
+    framework: Framework
+    metrics: Metrics
+    recorder: Recorder
+
+    def finished(self, work: Work, report: Report, seconds: float) -> None:
+        self.metrics.reconciled(self.framework.name, seconds)
+        self.metrics.counted(self.framework.name, work.namespace, report.counts)
+        kind, version = self.framework.kind, self.framework.api_version
+        for event in report.events:
+            about = Reference(version, kind, work.namespace, work.name, work.uid)
+            self.recorder.emit(self.framework.operator_name, about, event)
+
+    def failed(self, _key: tuple[str, str]) -> None:
+        self.metrics.reconcile_failed(self.framework.name)
+
+
+class Manager:
+    """Runs `frameworks` against `transport` until stopped.
+
+    `election_transport` carries nothing but the lease, so that load cannot lose it.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        frameworks: Sequence[Framework],
+        settings: Settings,
+        *,
+        election_transport: Transport | None = None,
+        env: Env | None = None,
+        log: Log | None = None,
+    ) -> None:
+        if not frameworks:
+            raise ValueError("no framework to run; name at least one")
+        self.settings = settings
+        self.env = env or Env()
+        self.log = log or logging.setup(settings.log_format, settings.log_level)
+        self.metrics = Metrics()
+        clock = self.env.clock
+        self._frameworks = [replace(framework, options=settings.options) for framework in frameworks]
+        self._transport = self._limited(MeteredTransport(transport, self.metrics, clock))
+        self._gate = FairGate(self._concurrency())
+        self.recorder = Recorder(self._transport, clock, self.log, instance=self.env.identity)
+        self.elector = self._make_elector(election_transport or transport) if settings.leader_elect else None
+        self.drivers: list[Driver] = []
+        self._stop = asyncio.Event()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the caches are complete, or another process leads and this one stands by."""
+        if self.elector is not None and not self.elector.held():
+            return bool(self.elector.leader)
+        return bool(self.drivers) and all(driver.ready for driver in self.drivers)
+
+    def stop(self) -> None:
+        """Take no more work, finish what is under way, release the lease; `run` then returns."""
+        if not self._stop.is_set():
+            self.log.info("stopping")
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Run until `stop`. Cancelling it breaks off the writes under way."""
+        settings = self.settings
+        async with AsyncExitStack() as stack:
+            if settings.metrics_port is not None:
+                server = serve_health(
+                    self.metrics,
+                    lambda: self.ready,
+                    host=settings.metrics_host,
+                    port=settings.metrics_port,
+                    token=settings.metrics_token,
+                )
+                port = await stack.enter_async_context(server)
+                self.log.info("serving /metrics, /healthz and /readyz", host=settings.metrics_host, port=port)
+            recording = asyncio.create_task(self.recorder.run(), name="events")
+            try:
+                while not self._stop.is_set():
+                    await self._term()
+                clock = self.env.clock
+                await self.recorder.flush(clock.monotonic() + FAREWELL_SECONDS)
+                if self.elector is not None:
+                    await self._bounded(self.elector.release(), FAREWELL_SECONDS)
+            finally:
+                await _cancelled(recording)
+        self.log.info("stopped")
+
+    async def _term(self) -> None:
+        """Lead once: from getting the lease to losing it or being stopped."""
+        stopped = asyncio.create_task(self._stop.wait(), name="stop")
+        try:
+            if self.elector is None:
+                await self._operate(stopped, None)
+                return
+            acquiring = asyncio.create_task(self.elector.acquire(), name="election")
+            await asyncio.wait((acquiring, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if not acquiring.done():
+                await _cancelled(acquiring)
+                return
+            acquiring.result()
+            self.metrics.leading(self.settings.lease_name, leads=True)
+            holding = asyncio.create_task(self.elector.hold(), name="lease")
+            try:
+                await self._operate(stopped, holding)
+            finally:
+                self.metrics.leading(self.settings.lease_name, leads=False)
+                await _cancelled(holding)
+        finally:
+            await _cancelled(stopped)
+
+    async def _operate(self, stopped: asyncio.Task[Any], holding: asyncio.Task[None] | None) -> None:
+        """Run fresh drivers until `stopped`, then let them finish; if `holding` ends, break them off."""
+        self.drivers = [self._driver(framework) for framework in self._frameworks]
+        running = [asyncio.create_task(d.run(), name=f"driver {d.controller.framework.name}") for d in self.drivers]
+        others = [task for task in (stopped, holding) if task is not None]
+        try:
+            await asyncio.wait((*running, *others), return_when=asyncio.FIRST_COMPLETED)
+            if stopped.done():
+                for driver in self.drivers:
+                    driver.stop()
+                await self._drain(running, holding)
+            for task in running:
+                if task.done():
+                    task.result()
+        finally:
+            for task in running:
+                await _cancelled(task)
+            self.drivers = []
+
+    async def _drain(self, running: Sequence[asyncio.Task[None]], holding: asyncio.Task[None] | None) -> None:
+        """Wait for the writes under way, for as long as the lease and the time allowed last."""
+        over = asyncio.Event()
+        left = asyncio.gather(*running, return_exceptions=True)
+        left.add_done_callback(lambda _: over.set())
+        if holding is not None:
+            holding.add_done_callback(lambda _: over.set())
+        clock = self.env.clock
+        if not await clock.wait(over, clock.monotonic() + self.settings.shutdown_seconds):
+            busy = sum(driver.busy for driver in self.drivers)
+            self.log.warning("broke off the writes under way", reconciles=busy)
+
+    async def _bounded(self, what: Any, seconds: float) -> None:
+        over = asyncio.Event()
+        task = asyncio.ensure_future(what)
+        task.add_done_callback(lambda _: over.set())
+        await self.env.clock.wait(over, self.env.clock.monotonic() + seconds)
+        await _cancelled(task)
+
+    def _driver(self, framework: Framework) -> Driver:
+        settings = self.settings
+        fence: Fence = self.elector or NoFence()
+        controller = JobController(framework, self.env.random, settings.namespace)
+        executor = Executor(framework, self._transport, self._gate, fence, settings.slow_start_cap)
+        reporter = _Reporter(framework, self.metrics, self.recorder)
+        self.metrics.watch_queue(framework.name, lambda: len(controller.queue))
+        return Driver(controller, self._transport, executor, self.env.clock, reporter, self.log, workers=settings.workers)
+
+    def _limited(self, transport: Transport) -> Transport:
+        settings, clock = self.settings, self.env.clock
+        if settings.qps is None:
+            return transport
+        bucket = TokenBucket(settings.qps, settings.burst or max(settings.qps, 1.0), clock.monotonic, clock.sleep_until)
+        return LimitedTransport(transport, bucket)
+
+    def _concurrency(self) -> int:
+        """With a limit on the rate, no more requests than it lets through in a second may wait for it: they wait in
+        order of arrival, which would undo the fairness between jobs.
+        """
+        qps = self.settings.qps
+        return self.settings.concurrency if qps is None else min(self.settings.concurrency, max(int(qps), 1))
+
+    def _make_elector(self, transport: Transport) -> LeaderElector:
+        settings = self.settings
+        lease = LeaseSettings(
+            settings.lease_namespace,
+            settings.lease_name,
+            self.env.identity,
+            settings.lease_duration,
+            settings.renew_deadline,
+            settings.retry_period,
+        )
+        return LeaderElector(transport, lease, self.env.clock, self.env.random, self.log)
+
+
+async def run_operators(
+    transport: Transport,
+    frameworks: Sequence[Framework],
+    settings: Settings,
+    *,
+    election_transport: Transport | None = None,
+    stop: asyncio.Event | None = None,
+    handle_signals: bool = False,
+    env: Env | None = None,
+    log: Log | None = None,
+) -> None:
+    """Run the operators of `frameworks` against the API server behind `transport`.
+
+    Returns after `stop` is set or, with `handle_signals`, after SIGTERM or SIGINT, once the writes under way are done, at
+    most 30 seconds later. A second signal, or cancelling, breaks off at once. Raises ValueError for settings that make no
+    sense and OSError when the metrics port is in use. The transports stay open.
+    """
+    manager = Manager(transport, frameworks, settings, election_transport=election_transport, env=env, log=log)
+    running = asyncio.create_task(manager.run(), name="manager")
+    watching = asyncio.create_task(_stop_with(stop, manager), name="stop signal") if stop is not None else None
+    try:
+        with _signals(manager, running) if handle_signals else nullcontext():
+            await running
+    finally:
+        if watching is not None:
+            await _cancelled(watching)
+        await _cancelled(running)
+
+
+async def _stop_with(stop: asyncio.Event, manager: Manager) -> None:
+    await stop.wait()
+    manager.stop()
+
+
+@contextmanager
+def _signals(manager: Manager, running: asyncio.Task[None]) -> Iterator[None]:
+    """SIGTERM and SIGINT stop the manager; the second one does not wait any more."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    received = 0
+
+    def on_signal() -> None:
+        nonlocal received
+        received += 1
+        if received == 1:
+            manager.stop()
+        else:
+            running.cancel()
+
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+async def _cancelled(task: "asyncio.Future[Any]") -> None:
+    """Cancel the task and wait for its end; what it raised is its owner's business and was looked at before."""
+    task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task

@@ -1,0 +1,201 @@
+"""The event recorder: core/v1 Events about jobs, off the path of reconciles.
+
+`emit` never blocks and never raises. Events that say the same are one Event object with a count; each object may have 25
+events at once and one more every five minutes (client-go's limits: reliability reference, 2.5); at most 1,000 wait to be
+sent, further ones are dropped and counted.
+"""
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from jobcommon.api.timestamp import format_time
+from jobcommon.client import actions as requests
+from jobcommon.client.errors import ClientError, StatusError
+from jobcommon.client.request import MERGE_PATCH, Request, Transport
+from jobcommon.client.status import response_error
+from jobcommon.reconcile.plan import Event
+from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.logging import Log
+
+WINDOW = 600.0
+BURST = 25
+REFILL_SECONDS = 300.0
+QUEUE_LIMIT = 1000
+MEMORY_LIMIT = 4096
+TRIES = 12
+RETRY_DELAY = 10.0
+MAX_MESSAGE = 1024
+_MAX_NAME = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The object an event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+_Key = tuple[str, str, Reference, str, str, str]
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An Event object: what it is called on the server, how often it was said and whether the server has it."""
+
+    name: str
+    count: int
+    first: float
+    last: float
+    heard: float
+    stored: bool = False
+
+
+@dataclass(slots=True)
+class _Allowance:
+    tokens: float
+    at: float
+
+
+class Recorder:
+    """Sends events by `transport`. One recorder serves all frameworks; `run` it in a task."""
+
+    def __init__(self, transport: Transport, clock: Clock, log: Log, *, instance: str = "") -> None:
+        self._transport = transport
+        self._clock = clock
+        self._log = log
+        self._instance = instance
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._allowances: OrderedDict[tuple[str, str], _Allowance] = OrderedDict()
+        self._queue: OrderedDict[_Key, None] = OrderedDict()
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._number = 0
+        self.dropped = 0
+        """How many events were not sent: too many about one object, too many waiting, or refused."""
+
+    def emit(self, component: str, about: Reference, event: Event) -> None:
+        """Record `event` on `about`, said by `component`."""
+        now, wall = self._clock.monotonic(), self._clock.wall()
+        if not self._allowed((component, about.uid), now):
+            self.dropped += 1
+            return
+        message = event.message if len(event.message) <= MAX_MESSAGE else event.message[: MAX_MESSAGE - 3] + "..."
+        key = (component, self._instance, about, event.type, event.reason, message)
+        if key not in self._queue and len(self._queue) >= QUEUE_LIMIT:
+            self.dropped += 1
+            return
+        entry = self._entries.get(key)
+        if entry is None or now - entry.heard > WINDOW:
+            self._entries[key] = _Entry(self._name(about, wall), 1, wall, wall, now)
+        else:
+            entry.count, entry.last, entry.heard = entry.count + 1, wall, now
+        self._entries.move_to_end(key)
+        self._queue[key] = None
+        self._idle.clear()
+        self._wake.set()
+        while len(self._entries) > MEMORY_LIMIT:
+            self._entries.popitem(last=False)
+
+    async def run(self) -> None:
+        """Send what is emitted, until cancelled."""
+        while True:
+            while self._queue:
+                key, _ = self._queue.popitem(last=False)
+                entry = self._entries.get(key)
+                if entry is None:
+                    self.dropped += 1
+                    continue
+                try:
+                    await self._send(key, entry)
+                except Exception:
+                    self.dropped += 1
+                    self._log.exception("event not recorded")
+            self._idle.set()
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def flush(self, until: float) -> None:
+        """Wait until everything emitted is sent, at the longest until `until` (monotonic seconds)."""
+        await self._clock.wait(self._idle, until)
+
+    def _name(self, about: Reference, wall: float) -> str:
+        self._number += 1
+        suffix = f".{int(wall * 1e6):x}{self._number:04x}"
+        return about.name[: _MAX_NAME - len(suffix)].rstrip(".-") + suffix
+
+    def _allowed(self, source: tuple[str, str], now: float) -> bool:
+        allowance = self._allowances.setdefault(source, _Allowance(BURST, now))
+        self._allowances.move_to_end(source)
+        while len(self._allowances) > MEMORY_LIMIT:
+            self._allowances.popitem(last=False)
+        allowance.tokens = min(allowance.tokens + (now - allowance.at) / REFILL_SECONDS, BURST)
+        allowance.at = now
+        if allowance.tokens < 1:
+            return False
+        allowance.tokens -= 1
+        return True
+
+    async def _send(self, key: _Key, entry: _Entry) -> None:
+        for attempt in range(TRIES):
+            if attempt:
+                await self._clock.sleep(RETRY_DELAY)
+            try:
+                await self._store(key, entry)
+                return
+            except StatusError as error:
+                if error.code < 500 and error.code != 429:
+                    # A namespace that is going away, or no right to write events: nothing that waiting would mend.
+                    self._log.debug("event refused", error=str(error))
+                    break
+            except ClientError as error:
+                self._log.debug("event not sent", error=str(error))
+        self.dropped += 1
+
+    async def _store(self, key: _Key, entry: _Entry) -> None:
+        namespace = key[2].namespace
+        if entry.stored:
+            patch = {"count": entry.count, "lastTimestamp": format_time(entry.last)}
+            path = requests.object_path("v1", "events", namespace, entry.name)
+            response = await self._transport.send(Request("PATCH", path, body=requests.encode(patch), content_type=MERGE_PATCH))
+            if response.status != 404:
+                if response.status >= 400:
+                    raise response_error(response)
+                return
+        path = requests.collection_path("v1", "events", namespace)
+        response = await self._transport.send(Request("POST", path, body=requests.encode(_manifest(key, entry))))
+        # A conflict is our own earlier try whose answer got lost: the name is unique.
+        if response.status >= 400 and response.status != 409:
+            raise response_error(response)
+        entry.stored = True
+
+
+def _manifest(key: _Key, entry: _Entry) -> dict[str, Any]:
+    component, instance, about, kind, reason, message = key
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": entry.name, "namespace": about.namespace},
+        "involvedObject": {
+            "apiVersion": about.api_version,
+            "kind": about.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+        },
+        "type": kind,
+        "reason": reason,
+        "message": message,
+        "source": {"component": component},
+        "reportingComponent": component,
+        "reportingInstance": instance,
+        "firstTimestamp": format_time(entry.first),
+        "lastTimestamp": format_time(entry.last),
+        "count": entry.count,
+    }

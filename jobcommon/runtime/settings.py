@@ -1,0 +1,51 @@
+"""What the one who runs the operators chooses."""
+
+from dataclasses import dataclass
+
+from jobcommon.framework import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one process, for all its frameworks. Raises ValueError with what to change.
+
+    `namespace` None means all namespaces. `workers` is per framework. `metrics_port` None means no server for metrics and
+    health, 0 a free port. `qps` None means no limit of our own: the API server's flow control is the limit.
+    `concurrency` bounds the writes under way over all frameworks, `slow_start_cap` the pods created at once for one
+    replica type. `shutdown_seconds` is for the writes under way when the process is asked to end.
+    """
+
+    namespace: str | None = None
+    workers: int = 8
+    concurrency: int = 64
+    slow_start_cap: int = 64
+    qps: float | None = None
+    burst: int | None = None
+    metrics_port: int | None = 8080
+    metrics_host: str = "0.0.0.0"  # noqa: S104  a pod's probes and Prometheus come from outside
+    metrics_token: str | None = None
+    leader_elect: bool = False
+    lease_namespace: str = "default"
+    lease_name: str = "jobcommon-operator"
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+    cluster_domain: str = ""
+    tracking_finalizer: bool = True
+    log_format: str = "json"
+    log_level: str = "info"
+    shutdown_seconds: float = 20.0
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "concurrency", "slow_start_cap"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.qps is not None and self.qps <= 0:
+            raise ValueError(f"qps must be over 0, not {self.qps}; leave it unset for no limit")
+        if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:
+            raise ValueError(f"metrics_port must be from 0 to 65535, not {self.metrics_port}")
+
+    @property
+    def options(self) -> Options:
+        """The part that decisions depend on."""
+        return Options(cluster_domain=self.cluster_domain, tracking_finalizer=self.tracking_finalizer)

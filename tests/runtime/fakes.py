@@ -1,0 +1,200 @@
+"""What the tests of the runtime drive it with: a clock that stands still, a scripted API server, a tiny framework."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from heapq import heappop, heappush
+from io import StringIO
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from jobcommon.client.errors import ClientError, StatusError
+from jobcommon.client.request import Request, Response
+from jobcommon.framework import EnvVar, Framework, Job, Replica, ReplicaType
+from jobcommon.runtime import logging
+from jobcommon.runtime.clock import Clock, Timer
+
+PATIENCE = 10.0
+
+
+class FakeTimer:
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self.callback: Callable[[], object] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class FakeClock(Clock):
+    """Time that passes only when told to."""
+
+    def __init__(self, wall: float = 1_760_000_000.0) -> None:
+        self.now = 1000.0
+        self._offset = wall - self.now
+        self._timers: list[tuple[float, int, FakeTimer]] = []
+        self._numbers = count()
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        return self.now + self._offset
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
+        timer = FakeTimer(callback)
+        heappush(self._timers, (when, next(self._numbers), timer))
+        return timer
+
+    async def advance(self, seconds: float) -> None:
+        """Let `seconds` pass, timers in their order, each with time for what it sets off."""
+        end = self.now + seconds
+        while self._timers and self._timers[0][0] <= end:
+            when, _, timer = heappop(self._timers)
+            self.now = max(self.now, when)
+            if timer.callback is not None:
+                timer.callback()
+                await turns()
+        self.now = end
+        await turns()
+
+    async def until(self, condition: Callable[[], object], *, step: float = 0.01) -> None:
+        """Let time pass in small steps until `condition` holds; fails after some seconds of real time."""
+        give_up = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < give_up, "the condition did not come true"
+            await self.advance(step)
+
+
+async def turns(number: int = 20) -> None:
+    """Let the other tasks run."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+Answer = Response | ClientError | Callable[[Request], Response | ClientError]
+
+
+class ScriptedTransport:
+    """Answers by `rules`: the first whose method and start of the path fit. Keeps what was sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[Request] = []
+        self.rules: list[tuple[str, str, Answer]] = []
+        self.streams: dict[str, list[bytes]] = {}
+        self.hold = asyncio.Event()
+        self.hold.set()
+        self.under_way = 0
+        self.most_under_way = 0
+
+    def on(self, method: str, path: str, answer: Answer) -> "ScriptedTransport":
+        """Answer such requests with `answer`; a later rule goes before an earlier one."""
+        self.rules.insert(0, (method, path, answer))
+        return self
+
+    def made(self, method: str, path: str = "") -> list[Request]:
+        """The requests of that kind that were sent."""
+        return [r for r in self.sent if r.method == method and path in r.path]
+
+    async def send(self, request: Request) -> Response:
+        self.sent.append(request)
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await asyncio.sleep(0)
+            await self.hold.wait()
+        finally:
+            self.under_way -= 1
+        for method, path, answer in self.rules:
+            if request.method == method and request.path.startswith(path):
+                found = answer(request) if callable(answer) else answer
+                if isinstance(found, ClientError):
+                    raise found
+                return found
+        raise AssertionError(f"unexpected request {request.method} {request.path}")
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        raise StatusError(404, "NotFound", "no streams here")
+        yield b""
+
+    async def close(self) -> None:
+        pass
+
+
+def reply(body: Any = None, status: int = 200, **headers: str) -> Response:
+    """A response with a JSON body."""
+    return Response(status, msgspec.json.encode(body or {}), {k.replace("_", "-"): v for k, v in headers.items()})
+
+
+def refusal(code: int, reason: str = "", message: str = "no") -> Response:
+    """A response with a Status."""
+    return reply({"kind": "Status", "code": code, "reason": reason, "message": message}, code)
+
+
+def quiet_log() -> logging.Log:
+    """A logger whose lines nobody reads."""
+    return logging.setup("json", "debug", StringIO())
+
+
+def env(job: Job, replica: Replica) -> list[EnvVar]:
+    """Where the first worker is."""
+    return [EnvVar("LEADER", job.address(Replica("Worker", 0))), EnvVar("RANK", str(replica.index))]
+
+
+TESTJOB = Framework(
+    kind="TestJob",
+    plural="testjobs",
+    name="test",
+    replica_specs="testReplicaSpecs",
+    replica_types=(ReplicaType("Worker"),),
+    container="test",
+    port_name="test-port",
+    port=2222,
+    env=env,
+)
+
+
+def crd(framework: Framework = TESTJOB) -> dict[str, Any]:
+    """A definition of the kind that takes anything."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{framework.plural}.{framework.group}"},
+        "spec": {
+            "group": framework.group,
+            "scope": "Namespaced",
+            "names": {
+                "plural": framework.plural,
+                "singular": framework.singular,
+                "kind": framework.kind,
+                "listKind": f"{framework.kind}List",
+            },
+            "versions": [
+                {
+                    "name": version.name,
+                    "served": True,
+                    "storage": version.storage,
+                    "schema": {"openAPIV3Schema": schema},
+                    "subresources": {"status": {}},
+                }
+                for version in framework.versions
+            ],
+        },
+    }
+
+
+def a_job(name: str = "train", workers: int = 2, *, restart: str = "Never", **run_policy: Any) -> dict[str, Any]:
+    """A manifest of a TestJob."""
+    template = {"spec": {"containers": [{"name": "test", "image": "test"}]}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TestJob",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "runPolicy": run_policy,
+            "testReplicaSpecs": {"Worker": {"replicas": workers, "restartPolicy": restart, "template": template}},
+        },
+    }
