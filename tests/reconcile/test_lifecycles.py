@@ -1,0 +1,395 @@
+"""Whole lives of jobs, pass by pass in a small world (life cycles L1–L13). The world checks the invariants at every pass."""
+
+import pytest
+
+from testutil.frameworks import TEST_JOB
+from testutil.world import World
+
+
+def started(replicas: dict[str, int], policy: str = "ExitCode", **run_policy: object) -> World:
+    world = World.of(TEST_JOB, replicas, policy=policy, run_policy=run_policy)
+    world.settle()
+    world.run()
+    world.settle()
+    assert world.current == "Running"
+    return world
+
+
+def counts(world: World, kind: str = "Worker") -> dict[str, object]:
+    return {key: value for key, value in world.status["replicaStatuses"][kind].items() if key != "selector"}
+
+
+def restart(world: World, name: str, code: int = 137) -> None:
+    """The pod fails, and its replacement comes up in due time."""
+    uid = world.pods[name].view.uid
+    world.exit(name, code)
+    world.settle()
+    world.tick(60)
+    world.settle()
+    if world.current not in ("Failed", "Succeeded"):
+        assert world.pods[name].view.uid != uid
+        world.run()
+        world.settle()
+
+
+def test_l1_success() -> None:
+    world = started({"Master": 1, "Worker": 2})
+    world.exit("demo-worker-0", 0)
+    world.settle()
+    assert (world.current, counts(world)) == ("Running", {"active": 1, "succeeded": 1, "succeededIndexes": "0"})
+    world.exit("demo-master-0", 0)
+    world.settle()
+    assert (world.current, world.reason) == ("Succeeded", "TestJobSucceeded")
+    assert set(world.pods) == {"demo-worker-0", "demo-worker-1", "demo-master-0"}
+    world.stop_terminating()
+    world.settle()
+    assert set(world.pods) == {"demo-worker-0", "demo-master-0"}
+    assert not world.others
+    assert world.runs == {"demo-master-0": 1, "demo-worker-0": 1, "demo-worker-1": 1}
+
+
+def test_l2_retryable_exit_then_success() -> None:
+    world = started({"Worker": 2})
+    restart(world, "demo-worker-1")
+    assert world.current == "Running"
+    assert (world.status["restarts"], counts(world)["restarts"]) == (1, 1)
+    assert [failure["reason"] for failure in world.status["failures"]] == ["SIGKILL"]
+    world.exit("demo-worker-0", 0)
+    world.exit("demo-worker-1", 0)
+    world.settle()
+    assert world.current == "Succeeded"
+    assert world.runs == {"demo-worker-0": 1, "demo-worker-1": 2}
+
+
+def test_l3_permanent_exit() -> None:
+    world = started({"Worker": 2})
+    world.exit("demo-worker-1", 3, message="no such file")
+    world.settle()
+    assert (world.current, world.reason) == ("Failed", "TestJobFailed")
+    assert "Worker-1: exited with code 3 (Error) on node node-1: no such file" in world.job.status.conditions[-1].message
+    world.stop_terminating()
+    world.settle()
+    assert set(world.pods) == {"demo-worker-1"}, "the failed pod stays, so that its log can be read"
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_l4_backoff_limit_by_recreation(limit: int) -> None:
+    world = started({"Worker": 1}, backoffLimit=limit)
+    for _ in range(limit + 1):
+        assert world.current == "Running"
+        restart(world, "demo-worker-0")
+    assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
+    assert world.runs == {"demo-worker-0": limit + 1}
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_l4_backoff_limit_in_place(limit: int) -> None:
+    world = started({"Worker": 1}, "OnFailure", backoffLimit=limit)
+    for number in range(limit + 1):
+        assert world.current == "Running"
+        if number:
+            world.restart("demo-worker-0")
+            world.settle()
+        world.exit("demo-worker-0", 1)
+        world.settle()
+    assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
+    assert world.runs == {"demo-worker-0": limit + 1}
+
+
+def test_l4_backoff_limit_mixed() -> None:
+    """In place, then as a whole (node shutdown would be a disruption; here the pod simply ends Failed), then in place."""
+    world = started({"Worker": 2}, "OnFailure", backoffLimit=3)
+    world.exit("demo-worker-0", 1)
+    world.settle()
+    world.restart("demo-worker-0")
+    world.settle()
+    world._put(world.pods["demo-worker-0"].failed(1, at=world.now))
+    world.settle()
+    assert world.status["restarts"] == 2
+    world.tick(60)
+    world.settle()
+    world.run()
+    world.settle()
+    world.exit("demo-worker-1", 1)
+    world.settle()
+    assert world.current == "Running"
+    world.exit("demo-worker-0", 1)
+    world.settle()
+    assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
+    assert world.job.status.conditions[-1].message.partition(": ")[2].startswith("4 failed runs, 3 restarts allowed")
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_l4_the_operator_dies_at_every_write(writes: int) -> None:
+    """It loses all it had in memory after so many writes of every second pass; the outcome is the same."""
+    world = started({"Worker": 2}, backoffLimit=2)
+    for _ in range(3):
+        world.exit("demo-worker-0", 137)
+        for _ in range(8):
+            world.step(writes=writes)
+            world.step()
+            world.tick(10)
+        world.run()
+        world.settle()
+    assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
+    assert world.runs == {"demo-worker-0": 3, "demo-worker-1": 1}
+    assert world.status["restarts"] == 3
+
+
+def test_l5_deadline() -> None:
+    world = started({"Worker": 1}, activeDeadlineSeconds=60, cleanPodPolicy="None")
+    world.tick(59)
+    assert world.settle()[-1].wake_at == world.now + 1
+    world.tick(1)
+    world.settle()
+    assert (world.current, world.reason) == ("Failed", "DeadlineExceeded")
+    world.stop_terminating()
+    world.settle()
+    assert not world.pods
+
+
+@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize("ttl", [0, 3])
+def test_l6_ttl(code: int, ttl: int) -> None:
+    world = started({"Worker": 1}, ttlSecondsAfterFinished=ttl, cleanPodPolicy="None")
+    world.exit("demo-worker-0", code)
+    world.step()
+    assert world.current == ("Failed" if code else "Succeeded"), "the end is written first"
+    world.step()
+    assert world.exists == (ttl > 0)
+    world.tick(ttl)
+    world.settle()
+    assert not world.exists
+    assert not world.pods
+
+
+@pytest.mark.parametrize("policy", ["All", "Running", "None"])
+@pytest.mark.parametrize("end", ["success", "failure", "backoff", "deadline", "invalid"])
+def test_l7_clean_pod_policy_on_every_way_to_the_end(policy: str, end: str) -> None:
+    world = started({"Master": 1, "Worker": 2}, cleanPodPolicy=policy, backoffLimit=0, activeDeadlineSeconds=60)
+    world.exit("demo-worker-0", 0)
+    world.settle()
+    if end == "deadline":
+        world.tick(60)
+    elif end == "invalid":
+        world.manifest["spec"]["testReplicaSpecs"]["Worker"]["restartPolicy"] = "Sometimes"
+    else:
+        world.exit("demo-master-0", {"success": 0, "failure": 1, "backoff": 137}[end])
+    world.settle()
+    world.stop_terminating()
+    world.settle()
+    assert world.current == ("Succeeded" if end == "success" else "Failed")
+    ended = {"demo-worker-0"} | ({"demo-master-0"} if end in ("success", "failure", "backoff") else set())
+    everything = {"demo-master-0", "demo-worker-0", "demo-worker-1"}
+    kept_running = policy == "None" and end in ("success", "failure")
+    assert set(world.pods) == (set() if policy == "All" else everything if kept_running else ended)
+    assert bool(world.others) == (policy == "None" and end in ("success", "failure"))
+    for name in sorted(world.pods):
+        if world.pods[name].raw["status"]["phase"] == "Running":
+            world.exit(name, 0)
+    world.settle()
+    assert all("training.kubeflow.org/job-tracking" not in pod.view.finalizers for pod in world.pods.values())
+
+
+def test_l8_suspend_and_resume() -> None:
+    world = started({"Master": 1, "Worker": 2}, backoffLimit=0)
+    world.exit("demo-worker-1", 0)
+    world.settle()
+    before = world.status["startTime"]
+    world.tick(5)
+    world.edit(suspend=True)
+    world.settle()
+    world.stop_terminating()
+    world.settle()
+    assert (world.current, world.pods, world.others) == ("Suspended", {}, {})
+    world.tick(5)
+    world.edit(suspend=False)
+    world.settle()
+    assert world.current == "Created"
+    world.run()
+    world.settle()
+    assert world.current == "Running"
+    assert world.status["startTime"] != before
+    assert set(world.pods) == {"demo-master-0", "demo-worker-0"}, "what has succeeded is not run again"
+    assert not {"restarts", "disruptions"} & set(world.status)
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure", "ExitCode", "Always"])
+@pytest.mark.parametrize("code", [0, 1, 143])
+def test_l8_quick_resume(policy: str, code: int) -> None:
+    world = started({"Worker": 2}, policy, backoffLimit=0)
+    world.tick(5)
+    world.edit(suspend=True)
+    world.settle()
+    world.tick(1)
+    world.edit(suspend=False)
+    world.settle()
+    assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}, "the old pods are waited for"
+    world.tick(3)
+    world.stop_terminating(code)
+    world.settle()
+    world.run()
+    world.settle()
+    assert world.current == "Running"
+    assert not {"restarts", "disruptions", "failures"} & set(world.status)
+    assert world.runs == {"demo-worker-0": 2, "demo-worker-1": 2}
+
+
+def test_l9_scale() -> None:
+    world = started({"Worker": 4})
+    world.exit("demo-worker-3", 0)
+    world.settle()
+    world.scale("Worker", 2)
+    world.settle()
+    world.stop_terminating()
+    world.settle()
+    assert (world.current, counts(world)) == ("Running", {"active": 2})
+    assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}
+    world.scale("Worker", 3)
+    world.settle()
+    world.run()
+    world.settle()
+    assert counts(world) == {"active": 3}
+    world.scale("Worker", 0)
+    world.settle()
+    world.stop_terminating()
+    assert not world.settle()[-1].actions, "67: no pods, and no loop"
+    assert not world.pods
+
+
+def test_l10_deletion_while_running() -> None:
+    world = started({"Worker": 2})
+    world.delete_job()
+    world.settle()
+    assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}, "they terminate in their own time"
+    world.stop_terminating()
+    world.settle()
+    assert not world.pods
+
+
+def test_l11_recreation_under_the_same_name() -> None:
+    world = started({"Worker": 2})
+    world.delete_job()
+    world.recreate_job("uid-second")
+    first = world.step()
+    assert [str(a) for a in first.actions if "pods" in str(a)] == ["create pods/demo-worker-0", "create pods/demo-worker-1"]
+    assert all(pod.view.owner is not None and pod.view.owner.uid == "uid-demo" for pod in world.pods.values())
+    world.pods.clear()  # the orphans are released and the old pods end; see tests/test_controller.py
+    world.settle()
+    world.run()
+    world.settle()
+    assert world.current == "Running"
+    assert not {"restarts", "disruptions", "countedPods"} & set(world.status)
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "ExitCode", "Always"])
+@pytest.mark.parametrize("event", ["evict", "lose_node_of"])
+def test_l12_disruptions_are_not_charged(policy: str, event: str) -> None:
+    world = started({"Worker": 2}, policy, backoffLimit=0)
+    for number in range(3):
+        world.tick(100)
+        getattr(world, event)("demo-worker-0")
+        world.settle()
+        assert world.current == "Restarting"
+        world.run()
+        world.settle()
+        assert (world.current, world.status["disruptions"]) == ("Running", number + 1)
+    assert "restarts" not in world.status
+    assert world.status["failures"][0]["reason"] == {"evict": "Evicted", "lose_node_of": "DeletionByPodGC"}[event]
+
+
+@pytest.mark.parametrize("event", ["evict", "lose_node_of"])
+def test_l12_disruption_under_never(event: str) -> None:
+    world = started({"Worker": 2}, "Never")
+    world.tick(5)
+    getattr(world, event)("demo-worker-0")
+    world.settle()
+    assert (world.current, world.reason) == ("Failed", "TestJobFailed")
+
+
+def test_87_a_pod_on_a_silent_node_is_not_replaced_until_it_is_gone() -> None:
+    world = started({"Worker": 2})
+    world.delete_pod("demo-worker-0")
+    world.settle()
+    world.tick(3600)
+    world.settle()
+    assert world.runs["demo-worker-0"] == 1
+    assert counts(world) == {"active": 1}
+    world.lose_node_of("demo-worker-0")
+    world.settle()
+    world.run()
+    world.settle()
+    assert counts(world) == {"active": 2}
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure", "ExitCode", "Always"])
+@pytest.mark.parametrize("code", [0, 1, 143])
+def test_l13_the_user_deletes_a_pod(policy: str, code: int) -> None:
+    world = started({"Master": 1, "Worker": 2}, policy, backoffLimit=0)
+    world.tick(5)
+    world.delete_pod("demo-worker-0")
+    world.settle()
+    world.tick(5)
+    world.stop_terminating(code)
+    world.settle()
+    world.run()
+    world.settle()
+    assert (world.current, world.status.get("restarts"), world.status["disruptions"]) == ("Running", None, 1)
+    assert world.runs["demo-worker-0"] == 2
+    assert "failures" not in world.status
+
+
+def test_l13_the_user_deletes_a_pod_that_has_succeeded() -> None:
+    world = started({"Worker": 2})
+    world.exit("demo-worker-0", 0)
+    world.tick(5)
+    world.delete_pod("demo-worker-0")
+    assert "demo-worker-0" in world.pods, "16: our finalizer keeps it until it is on record"
+    world.settle()
+    assert "demo-worker-0" not in world.pods
+    assert (world.current, counts(world)) == ("Running", {"active": 1, "succeeded": 1, "succeededIndexes": "0"})
+    world.exit("demo-worker-1", 0)
+    world.settle()
+    assert world.current == "Succeeded"
+    assert world.runs == {"demo-worker-0": 1, "demo-worker-1": 1}
+
+
+def test_l13_the_user_deletes_the_service() -> None:
+    world = started({"Worker": 2})
+    world.delete_service("demo")
+    (first, _) = world.settle()
+    assert [str(action) for action in first.actions] == ["create services/demo"]
+
+
+def test_36_restarting_ends_when_every_replica_is_back() -> None:
+    world = started({"Master": 1, "Worker": 2}, "OnFailure")
+    world.tick(5)
+    world.evict("demo-worker-0")
+    world.evict("demo-worker-1")
+    world.settle()
+    world.run("demo-worker-0")
+    world.settle()
+    assert world.current == "Restarting"
+    world.run("demo-worker-1")
+    world.settle()
+    assert [c["type"] for c in world.status["conditions"]] == ["Created", "Running"]
+
+
+def test_39_the_status_stays_small() -> None:
+    world = started({"Worker": 3})
+    for _ in range(30):
+        restart(world, "demo-worker-1")
+    assert world.status["restarts"] == 30
+    assert len(world.status["failures"]) == 10
+    assert len(world.status.get("countedPods", ())) <= 3
+
+
+def test_events_are_told_once() -> None:
+    world = started({"Worker": 2})
+    restart(world, "demo-worker-1")
+    world.exit("demo-worker-0", 0)
+    world.exit("demo-worker-1", 0)
+    world.settle()
+    assert [event.reason for event in world.events] == [
+        "ExitedWithCode", "TestJobRestarting", "ExitedWithCode", "ExitedWithCode", "TestJobSucceeded",
+    ]  # fmt: skip

@@ -1,0 +1,84 @@
+"""What must hold after every pass over a job, whatever happened in the world. Each function raises AssertionError."""
+
+from jobcommon.api.replica import Replica
+from jobcommon.api.status import ConditionType, JobStatus
+from jobcommon.framework import Framework, Job, Observed
+from jobcommon.reconcile import plan
+from jobcommon.reconcile.ending import Verdict, ending_of, is_over
+from jobcommon.reconcile.ledger import recorded_success
+from jobcommon.reconcile.plan import Create, Delete, Plan, Release
+from jobcommon.reconcile.slots import arrange
+
+ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
+
+
+def deterministic(framework: Framework, job: Job, observed: Observed, now: float, decided: Plan) -> None:
+    """The same input gives an equal plan, in whatever order the children are listed."""
+    reversed_ = Observed(observed.pods[::-1], observed.services[::-1], observed.companions, observed.rejections)
+    assert plan(framework, job, observed, now) == decided
+    assert plan(framework, job, reversed_, now) == decided
+
+
+def sound_status(before: JobStatus, after: JobStatus) -> None:
+    """Terminal is for ever, exclusive and timed; the current condition is the last one and holds; counters only grow."""
+    types = [condition.type for condition in after.conditions]
+    assert len(types) == len(set(types)), types
+    assert after.conditions[-1].is_true, types
+    ends = [kind for kind in ENDS if after.has(kind)]
+    assert len(ends) <= 1, ends
+    if ends:
+        assert after.completion_time, ends
+        assert after.conditions[-1].type == ends[0]
+        assert not after.has(ConditionType.RUNNING)
+        assert not after.has(ConditionType.RESTARTING)
+    if before.finished:
+        assert after.conditions == before.conditions, "an end is never revised"
+        assert before.completion_time in (None, after.completion_time)
+    assert (after.restarts or 0) >= (before.restarts or 0)
+    assert (after.disruptions or 0) >= (before.disruptions or 0)
+    assert after.failures[: len(before.failures)] == before.failures
+
+
+def recorded_before_destroyed(framework: Framework, job: Job, observed: Observed, decided: Plan) -> None:
+    """No pod whose end is not on record is released or deleted, unless its job has ended or no longer has that slot."""
+    if job.status.finished or job.deleting:
+        return
+    done, counted = recorded_success(job), set(job.status.counted_pods)
+    slot_of = {pod.uid: replica for replica, pod in arrange(job, observed.pods).pods.items()}
+    by_uid = {pod.uid: pod for pod in observed.pods}
+    for action in decided.actions:
+        if (
+            isinstance(action, Release | Delete)
+            and (replica := slot_of.get(action.uid)) is not None
+            and is_over(by_uid[action.uid])
+        ):
+            policy = job.replica_specs[replica.type].restart_policy
+            assert policy is not None
+            ending = ending_of(by_uid[action.uid], framework.container, policy)
+            assert ending is not None
+            recorded = replica.index in done[replica.type] or (action.uid in counted and ending.verdict != Verdict.SUCCEEDED)
+            assert recorded, f"{action} before its end was on record"
+
+
+def no_slot_twice(job: Job, observed: Observed, decided: Plan) -> None:
+    """No pod is created for a slot that has succeeded or still has a pod, and none for a job that is not to run."""
+    done = recorded_success(job)
+    taken = {pod.name for pod in observed.pods}
+    slots = {job.pod_name(replica): replica for replica in job.replicas}
+    for action in decided.actions:
+        if isinstance(action, Create) and action.plural == "pods":
+            replica: Replica = slots[action.name]
+            assert replica.index not in done[replica.type], f"{action}: that replica has succeeded"
+            assert action.name not in taken, f"{action}: its predecessor is still there"
+            idle = job.suspended or job.deleting or job.errors or job.status.finished
+            assert not idle, action
+
+
+def check_plan(framework: Framework, job: Job, observed: Observed, now: float, decided: Plan) -> None:
+    """All of them, for one decision."""
+    deterministic(framework, job, observed, now, decided)
+    recorded_before_destroyed(framework, job, observed, decided)
+    no_slot_twice(job, observed, decided)
+    if decided.status is not None:
+        sound_status(job.status, decided.status)
+        assert decided.status.to_json() != job.raw_status, "nothing is written when nothing has changed"

@@ -1,0 +1,251 @@
+"""A tiny world in memory: one job, its pods and Services, an API server and kubelets as simple as can be.
+
+The world applies plans the way a real cluster would and checks the invariants (`testutil.invariants`) before every one.
+Tests play the kubelet, the user and the operator's bad luck::
+
+    world = World.of(TEST_JOB, {"Worker": 2}, policy="ExitCode")
+    world.settle()                      # until there is nothing left to do
+    world.run()                         # the kubelet starts what is pending
+    world.exit("demo-worker-0", 137)
+    world.settle()
+    assert world.current == "Restarting"
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from jobcommon.api.view import ObjectView, object_view
+from jobcommon.framework import FINALIZER, Framework, Job, Observed
+from jobcommon.reconcile import plan, plan_for_orphans, read_job
+from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, Release, Update
+from testutil.builders import START, Manifest, Pod, job_manifest
+from testutil.invariants import check_plan
+
+ENOUGH = 30
+"""More passes than any situation needs until it is at rest."""
+
+
+@dataclass
+class World:
+    """One job and what belongs to it. `runs` counts the starts of the main container by pod name."""
+
+    framework: Framework
+    manifest: Manifest
+    now: float = START
+    pods: dict[str, Pod] = field(default_factory=dict)
+    others: dict[tuple[str, str], Manifest] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
+    runs: dict[str, int] = field(default_factory=dict)
+    exists: bool = True
+    _objects: int = 0
+
+    @classmethod
+    def of(cls, framework: Framework, replicas: Mapping[str, Any], **job: Any) -> "World":
+        """A world with a new job, as `job_manifest` builds it."""
+        return cls(framework, job_manifest(framework, replicas, **job))
+
+    # -- what is to be seen -----------------------------------------------------------------------------------------
+
+    @property
+    def job(self) -> Job:
+        """The job as the operator reads it."""
+        return read_job(self.framework, self.manifest)
+
+    @property
+    def status(self) -> Manifest:
+        """The status on record."""
+        return dict(self.manifest.get("status") or {})
+
+    @property
+    def current(self) -> str:
+        """The type of the current condition."""
+        conditions = self.job.status.conditions
+        return conditions[-1].type if conditions else ""
+
+    @property
+    def reason(self) -> str:
+        """The reason of the current condition."""
+        return self.job.status.conditions[-1].reason
+
+    @property
+    def observed(self) -> Observed:
+        """The children whose controller is the job's UID, as its operator sees them."""
+        uid = self.manifest["metadata"]["uid"]
+        views = {key: self._view(manifest) for key, manifest in self.others.items()}
+        owned = {key: view for key, view in views.items() if view.owner is not None and view.owner.uid == uid}
+        return Observed(
+            pods=tuple(pod.view for pod in self.pods.values() if (owner := pod.view.owner) is not None and owner.uid == uid),
+            services=tuple(view for (kind, _), view in owned.items() if kind == "Service"),
+            companions={key: view for key, view in owned.items() if key[0] != "Service"},
+        )
+
+    # -- the operator -----------------------------------------------------------------------------------------------
+
+    def step(self, *, writes: int | None = None) -> Plan:
+        """One pass of the operator. With `writes` it dies after so many, the status write being the last of them."""
+        if not self.exists:
+            uid = self.manifest["metadata"]["uid"]
+            orphans = [pod.view for pod in self.pods.values() if (owner := pod.view.owner) is not None and owner.uid == uid]
+            decided = plan_for_orphans(orphans)
+        else:
+            job, observed = self.job, self.observed
+            decided = plan(self.framework, job, observed, self.now)
+            check_plan(self.framework, job, observed, self.now, decided)
+        self.plans.append(decided)
+        limit = len(decided.actions) + 1 if writes is None else writes
+        for action in decided.actions[:limit]:
+            self._apply(action)
+        if limit > len(decided.actions) and decided.status is not None and self.exists:
+            self.manifest["status"] = decided.status.to_json()
+            self._touch(self.manifest)
+            self.events += decided.events
+        return decided
+
+    def settle(self) -> list[Plan]:
+        """Pass after pass until there is nothing left to do; then that stays so."""
+        passes = []
+        for _ in range(ENOUGH):
+            decided = self.step()
+            passes.append(decided)
+            if not decided.actions and decided.status is None:
+                return passes
+        raise AssertionError(f"not at rest after {ENOUGH} passes; the last one:\n{passes[-1].describe()}")
+
+    # -- the kubelet ------------------------------------------------------------------------------------------------
+
+    def run(self, *names: str) -> None:
+        """Start the pods named, or all that wait for their first start."""
+        for name in names or sorted(self.pods):
+            pod = self.pods[name]
+            if pod.raw["status"]["phase"] == "Pending" and "deletionTimestamp" not in pod.raw["metadata"]:
+                self._put(pod.running(at=self.now))
+                self.runs[name] = self.runs.get(name, 0) + 1
+
+    def exit(self, name: str, code: int, **cause: Any) -> None:
+        """The main container ends with `code`. Where the pod's restartPolicy says so, it will be started again."""
+        pod = self.pods[name]
+        policy = pod.raw["spec"]["restartPolicy"]
+        deleting = "deletionTimestamp" in pod.raw["metadata"]
+        if not deleting and (policy == "Always" or (policy == "OnFailure" and code != 0)):
+            self._put(pod.between_runs(code, at=self.now))
+        else:
+            self._put(pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now, **cause))
+
+    def restart(self, name: str) -> None:
+        """The kubelet starts the main container of a pod again."""
+        pod = self.pods[name]
+        self._put(pod.running(at=self.now, restarts=pod.restarts + 1))
+        self.runs[name] += 1
+
+    def stop_terminating(self, code: int = 143) -> None:
+        """Every pod whose deletion was asked for comes to its end."""
+        for name, pod in list(self.pods.items()):
+            if "deletionTimestamp" in pod.raw["metadata"] and pod.raw["status"]["phase"] not in ("Succeeded", "Failed"):
+                self._put(pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now))
+                self._reap(name)
+
+    # -- the user and the platform ----------------------------------------------------------------------------------
+
+    def tick(self, seconds: float) -> None:
+        """Time goes by."""
+        self.now += seconds
+
+    def edit(self, **run_policy: Any) -> None:
+        """Change the run policy."""
+        self.manifest["spec"]["runPolicy"].update(run_policy)
+        self._touch(self.manifest)
+
+    def scale(self, kind: str, replicas: int) -> None:
+        """Change the number of replicas."""
+        self.manifest["spec"][self.framework.replica_specs][kind]["replicas"] = replicas
+        self._touch(self.manifest)
+
+    def delete_pod(self, name: str, *, grace: int = 30) -> None:
+        """Ask for a pod's deletion."""
+        pod = self.pods[name]
+        over = pod.raw["status"]["phase"] in ("Succeeded", "Failed")
+        self._put(pod.deleting(at=self.now, grace=0 if over or not pod.view.scheduled else grace))
+        self._reap(name)
+
+    def evict(self, name: str) -> None:
+        """The kubelet evicts the pod under memory pressure."""
+        self._put(self.pods[name].evicted())
+
+    def lose_node_of(self, name: str) -> None:
+        """The pod's node is gone, and the pod garbage collector has seen to the pod."""
+        self._put(self.pods[name].disrupted("DeletionByPodGC")._with(status={"phase": "Failed"}).deleting(at=self.now, grace=0))
+        self._reap(name)
+
+    def delete_service(self, name: str) -> None:
+        """Somebody deletes a Service."""
+        del self.others["Service", name]
+
+    def delete_job(self) -> None:
+        """The job is deleted in the background: gone at once, its children left to the garbage collector."""
+        self.exists = False
+        for name in list(self.pods):
+            self.delete_pod(name)
+        self.others.clear()
+
+    def recreate_job(self, uid: str) -> None:
+        """A new job of the same name and spec."""
+        metadata = {**self.manifest["metadata"], "uid": uid}
+        self.manifest = {**self.manifest, "metadata": metadata}
+        self.manifest.pop("status", None)
+        self.exists = True
+
+    # -- the API server ---------------------------------------------------------------------------------------------
+
+    def _apply(self, action: Action) -> None:
+        match action:
+            case Create(plural="pods"):
+                if action.name not in self.pods:  # else 409: the old one is still terminating
+                    self._objects += 1
+                    uid = f"{action.name}#{self._objects}"
+                    self.pods[action.name] = Pod.created(self.framework, action.manifest, uid=uid, at=self.now)
+            case Create():
+                self._objects += 1
+                metadata = {**action.manifest["metadata"], "uid": f"{action.name}#{self._objects}", "resourceVersion": "1"}
+                self.others[action.manifest["kind"], action.name] = {**action.manifest, "metadata": metadata}
+            case Update():
+                self.others[action.manifest["kind"], action.name] = dict(action.manifest)
+            case Release():
+                pod = self.pods.get(action.name)
+                if pod is not None and pod.view.uid == action.uid:
+                    self._put(pod.without_finalizer())
+                    self._reap(action.name)
+            case Delete(plural="pods"):
+                pod = self.pods.get(action.name)
+                version = action.resource_version
+                if pod is not None and pod.view.uid == action.uid and version in (None, pod.view.resource_version):
+                    self.delete_pod(action.name)
+            case Delete() if action.plural == self.framework.plural:
+                if action.uid == self.manifest["metadata"]["uid"]:
+                    self.delete_job()
+            case Delete():
+                gone = [key for key, manifest in self.others.items() if manifest["metadata"]["uid"] == action.uid]
+                for key in gone:
+                    del self.others[key]
+
+    def _reap(self, name: str) -> None:
+        """Remove a pod whose deletion is complete: nothing runs any more and nobody holds it by a finalizer."""
+        raw = self.pods[name].raw
+        over = raw["status"]["phase"] in ("Succeeded", "Failed") or raw["metadata"].get("deletionGracePeriodSeconds") == 0
+        if over and "deletionTimestamp" in raw["metadata"] and FINALIZER not in raw["metadata"].get("finalizers", ()):
+            del self.pods[name]
+
+    def _put(self, pod: Pod) -> None:
+        version = str(int(pod.raw["metadata"]["resourceVersion"]) + 1)
+        self.pods[pod.name] = pod._with(metadata={"resourceVersion": version})
+
+    @staticmethod
+    def _touch(manifest: Manifest) -> None:
+        manifest["metadata"]["resourceVersion"] = str(int(manifest["metadata"]["resourceVersion"]) + 1)
+
+    @staticmethod
+    def _view(manifest: Manifest) -> ObjectView:
+        return object_view(msgspec.json.encode(manifest))
