@@ -1,0 +1,243 @@
+"""The transport to a real API server: one aiohttp session of ours.
+
+`trust_env` stays off, because it costs two thread hops per request; a proxy is given once, at the start. Retried is only
+what the server says it did not process (429; 503 with Retry-After for what may be sent twice), what only reads, and once
+what it refused for old credentials. A write that got no answer is never repeated: its outcome is unknown (rule R12).
+"""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiohttp
+from yarl import URL
+
+from jobcommon.client.errors import TransportError
+from jobcommon.client.lines import LineSplitter
+from jobcommon.client.request import Request, Response
+from jobcommon.client.status import response_error, retry_after
+
+READS = ("GET", "HEAD")
+IDEMPOTENT = ("GET", "HEAD", "PUT", "DELETE")
+RETRIES = 5
+# A 429 without Retry-After comes from something that is not an API server; it still wants a pause.
+DEFAULT_PAUSE = 1.0
+RECONNECT_PAUSE = 0.1
+_CHUNK = 1 << 18
+# A watch is not to share the pool with requests: each holds a connection for minutes.
+_UNLIMITED = 0
+
+
+class Endpoint(Protocol):
+    """Where the API server is, and the credentials for it."""
+
+    @property
+    def base_url(self) -> str:
+        """Scheme, host and port, and the path prefix if there is one; without a slash at the end."""
+        ...
+
+    @property
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """For https."""
+        ...
+
+    @property
+    def server_name(self) -> str | None:
+        """The name in the server's certificate, if it is not the one in the URL."""
+        ...
+
+    @property
+    def proxy(self) -> str | None:
+        """The URL of the proxy to use."""
+        ...
+
+    async def headers(self) -> Mapping[str, str]:
+        """The headers that say who we are, fresh."""
+        ...
+
+    async def reload(self) -> None:
+        """Get new credentials, since the server refused the present ones."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """In seconds. `read` and `write` bound a whole `send`, pauses and retries included.
+
+    With leader election `write` must not exceed lease duration - renew deadline - 1 s, so that nothing begun under the
+    lease lands after it (rule R8). Streams have only `connect`: who reads them watches over their silence.
+    """
+
+    connect: float = 10.0
+    read: float = 60.0
+    write: float = 30.0
+
+
+LEADER_TIMEOUTS = Timeouts(connect=3.0, write=4.0)
+
+
+@dataclass(frozen=True, slots=True)
+class StaticEndpoint:
+    """An API server that wants a fixed token or none."""
+
+    base_url: str
+    token: str | None = None
+    ssl_context: ssl.SSLContext | None = None
+    server_name: str | None = None
+    proxy: str | None = None
+
+    async def headers(self) -> Mapping[str, str]:
+        """See `Endpoint.headers`."""
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+    async def reload(self) -> None:
+        """There is nothing newer."""
+
+
+class HttpTransport:
+    """A `jobcommon.client.request.Transport` over HTTP.
+
+    `concurrency` is the number of connections for requests; streams have their own. `sleep` and `now` (wall clock) are
+    for tests.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        timeouts: Timeouts = Timeouts(),
+        concurrency: int = 64,
+        user_agent: str = "jobcommon",
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._endpoint = endpoint
+        self._timeouts = timeouts
+        self._concurrency = concurrency
+        self._user_agent = user_agent
+        self._sleep = sleep
+        self._now = now
+        self._sessions: dict[str, aiohttp.ClientSession] = {}
+
+    async def send(self, request: Request) -> Response:
+        """See `Transport.send`."""
+        budget = self._timeouts.read if request.method in READS else self._timeouts.write
+        try:
+            async with asyncio.timeout(budget):
+                return await self._send(request, asyncio.get_running_loop().time() + budget)
+        except TimeoutError:
+            raise TransportError(f"{request.method} {request.path}: no answer within {budget:g} s") from None
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """See `Transport.stream`. Lines may be of any length."""
+        splitter = LineSplitter()
+        try:
+            async with asyncio.timeout(self._timeouts.read):
+                opened = await self._open(request)
+                if opened.status == 401:
+                    opened.release()
+                    await self._endpoint.reload()
+                    opened = await self._open(request)
+            async with opened:
+                if opened.status >= 400:
+                    raise response_error(await _whole(opened), self._now())
+                async for chunk in opened.content.iter_any():
+                    for line in splitter.feed(chunk):
+                        yield line
+                if rest := splitter.rest():
+                    yield rest
+        except TimeoutError:
+            raise TransportError(f"{request.method} {request.path}: the stream did not open in time") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise _no_answer(request, error) from error
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
+            await session.close()
+
+    async def _send(self, request: Request, deadline: float) -> Response:
+        reloaded = False
+        for attempt in range(RETRIES + 1):
+            try:
+                response = await self._once(request)
+            except TransportError:
+                if request.method not in READS or attempt == RETRIES:
+                    raise
+                await self._sleep(RECONNECT_PAUSE * 2**attempt)
+                continue
+            if response.status == 401 and not reloaded:
+                reloaded = True
+                await self._endpoint.reload()
+                continue
+            pause = self._pause(request, response)
+            if pause is None or attempt == RETRIES or asyncio.get_running_loop().time() + pause >= deadline:
+                return response
+            await self._sleep(pause)
+        return response
+
+    def _pause(self, request: Request, response: Response) -> float | None:
+        """How long to wait before sending it again; None: not at all."""
+        asked = retry_after(response.headers.get("retry-after"), self._now())
+        if response.status == 429:
+            return DEFAULT_PAUSE if asked is None else asked
+        if response.status == 503 and request.method in IDEMPOTENT:
+            return asked
+        return None
+
+    async def _once(self, request: Request) -> Response:
+        try:
+            async with await self._request(self._session("send"), request) as response:
+                return await _whole(response)
+        except (aiohttp.ClientError, OSError) as error:
+            raise _no_answer(request, error) from error
+
+    async def _open(self, request: Request) -> aiohttp.ClientResponse:
+        # Compression would hold events back and costs more than it saves on a stream.
+        return await self._request(self._session("stream"), request, {"Accept-Encoding": "identity"})
+
+    async def _request(
+        self, session: aiohttp.ClientSession, request: Request, more: Mapping[str, str] | None = None
+    ) -> aiohttp.ClientResponse:
+        headers = {"Accept": "application/json", **(more or {}), **request.headers, **await self._endpoint.headers()}
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        # The path is encoded already, and encoding it again would change it.
+        url = URL(self._endpoint.base_url + request.target, encoded=True)
+        return await session.request(
+            request.method,
+            url,
+            data=request.body,
+            headers=headers,
+            ssl=self._endpoint.ssl_context or True,
+            server_hostname=self._endpoint.server_name,
+            proxy=self._endpoint.proxy,
+            allow_redirects=False,
+        )
+
+    def _session(self, kind: str) -> aiohttp.ClientSession:
+        """Made at first use: aiohttp wants a running loop."""
+        session = self._sessions.get(kind)
+        if session is None:
+            limit = _UNLIMITED if kind == "stream" else self._concurrency
+            session = self._sessions[kind] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=60),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect),
+                headers={"User-Agent": self._user_agent},
+                read_bufsize=_CHUNK,
+                trust_env=False,
+            )
+        return session
+
+
+async def _whole(response: aiohttp.ClientResponse) -> Response:
+    body = await response.read()
+    return Response(response.status, body, {name.lower(): value for name, value in response.headers.items()})
+
+
+def _no_answer(request: Request, error: Exception) -> TransportError:
+    return TransportError(f"{request.method} {request.path}: {type(error).__name__}: {error}")

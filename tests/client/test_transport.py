@@ -1,0 +1,195 @@
+"""The HTTP transport against a server that misbehaves on purpose."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from email.utils import formatdate
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.request import Request, Response
+from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
+
+NOW = 1_760_000_000.0
+Handler = Callable[[web.Request], "web.StreamResponse"]
+
+
+class Server:
+    """Answers each request with the next of `answers`, the last one for ever, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: list[object] = []
+        self.seen: list[tuple[str, str, bytes, str | None]] = []
+        self.slept: list[float] = []
+        self.url = ""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.seen.append((request.method, request.path_qs, await request.read(), request.headers.get("Authorization")))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer == "reset":
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
+        if answer == "silence":
+            await asyncio.Event().wait()
+        if callable(answer):
+            return await answer(request)
+        assert isinstance(answer, tuple)
+        status, headers = answer
+        return web.json_response({"kind": "Status", "reason": "Because"}, status=status, headers=headers)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+@asynccontextmanager
+async def serving(*answers: object, timeouts: Timeouts = Timeouts()) -> AsyncIterator[tuple[Server, HttpTransport]]:
+    server = Server()
+    server.answers = list(answers)
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.handle)
+    running = TestServer(app)
+    await running.start_server()
+    server.url = str(running.make_url("")).rstrip("/")
+    transport = HttpTransport(StaticEndpoint(server.url, "t0ken"), timeouts=timeouts, sleep=server.sleep, now=lambda: NOW)
+    try:
+        yield server, transport
+    finally:
+        await transport.close()
+        await running.close()
+
+
+def request(method: str, body: bytes | None = None) -> Request:
+    return Request(method, "/api/v1/pods", body=body)
+
+
+RETRIED: dict[str, tuple[str, tuple[int, dict[str, str]], list[float]]] = {
+    "429 with seconds": ("POST", (429, {"Retry-After": "3"}), [3.0]),
+    "429 with zero": ("POST", (429, {"Retry-After": "0"}), [0.0]),
+    "429 with a date": ("POST", (429, {"Retry-After": formatdate(NOW + 5, usegmt=True)}), [5.0]),
+    "429 with a date that is past": ("POST", (429, {"Retry-After": formatdate(NOW - 5, usegmt=True)}), [0.0]),
+    "429 with garbage": ("POST", (429, {"Retry-After": "soon"}), [1.0]),
+    "429 with an absurd number": ("POST", (429, {"Retry-After": "9" * 5000}), []),
+    "429 without": ("POST", (429, {}), [1.0]),
+    "503 on a read": ("GET", (503, {"Retry-After": "2"}), [2.0]),
+    "503 on a delete": ("DELETE", (503, {"Retry-After": "2"}), [2.0]),
+    "503 on a create": ("POST", (503, {"Retry-After": "2"}), []),
+    "503 without": ("GET", (503, {}), []),
+    "500": ("GET", (500, {"Retry-After": "1"}), []),
+    "404": ("GET", (404, {}), []),
+}
+
+
+@pytest.mark.parametrize("case", RETRIED)
+async def test_what_is_sent_again_and_after_how_long(case: str) -> None:
+    method, (status, headers), pauses = RETRIED[case]
+    async with serving((status, headers), (200, {})) as (server, transport):
+        response = await transport.send(request(method))
+    assert server.slept == pauses
+    assert response.status == (200 if pauses else status)
+    assert len(server.seen) == 1 + len(pauses)
+
+
+async def test_patience_has_an_end() -> None:
+    async with serving((429, {"Retry-After": "1"})) as (server, transport):
+        assert (await transport.send(request("GET"))).status == 429
+    assert len(server.seen) == 6
+
+
+async def test_a_pause_longer_than_the_time_for_a_write_is_left_to_the_caller() -> None:
+    async with serving((429, {"Retry-After": "5"}), (200, {}), timeouts=Timeouts(write=4)) as (server, transport):
+        assert (await transport.send(request("POST"))).status == 429
+    assert server.slept == []
+
+
+async def test_a_read_survives_a_reset_and_a_write_reports_it() -> None:
+    async with serving("reset", "reset", (200, {})) as (server, transport):
+        assert (await transport.send(request("GET"))).status == 200
+    async with serving("reset", (201, {})) as (server, transport):
+        with pytest.raises(TransportError, match="POST /api/v1/pods"):
+            await transport.send(request("POST", b"{}"))
+    assert len(server.seen) == 1
+
+
+async def test_nobody_there() -> None:
+    async with serving((200, {})) as (server, _):
+        gone = HttpTransport(StaticEndpoint(server.url))
+    with pytest.raises(TransportError):
+        await gone.send(request("POST"))
+    await gone.close()
+
+
+async def test_an_answer_that_does_not_come_is_given_up() -> None:
+    async with serving("silence", timeouts=Timeouts(write=0.05)) as (_, transport):
+        with pytest.raises(TransportError, match=r"no answer within 0\.05 s"):
+            await transport.send(request("PUT", b"{}"))
+
+
+async def test_credentials_are_reloaded_once() -> None:
+    class Expired(StaticEndpoint):
+        reloads = 0
+        value = "old"
+
+        async def headers(self) -> dict[str, str]:
+            return {"Authorization": f"Bearer {type(self).value}"}
+
+        async def reload(self) -> None:
+            type(self).reloads += 1
+            type(self).value = "new"
+
+    async with serving((401, {}), (200, {})) as (server, transport):
+        renewed = HttpTransport(Expired(server.url))
+        assert (await renewed.send(request("POST", b"{}"))).status == 200
+        await renewed.close()
+        assert [seen[3] for seen in server.seen] == ["Bearer old", "Bearer new"]
+    async with serving((401, {})) as (server, transport):
+        assert (await transport.send(request("GET"))).status == 401
+        assert len(server.seen) == 2
+
+
+async def test_the_request_arrives_as_it_is() -> None:
+    async with serving((200, {})) as (server, transport):
+        sent = Request(
+            "PATCH", "/api/v1/namespaces/a/pods/b%2Fc", (("labelSelector", "a=b,c in (d)"),), b"[]", "x/y", {"x-a": "b"}
+        )
+        response: Response = await transport.send(sent)
+    assert server.seen == [
+        ("PATCH", "/api/v1/namespaces/a/pods/b%2Fc?labelSelector=a%3Db%2Cc+in+%28d%29", b"[]", "Bearer t0ken")
+    ]
+    assert response.headers["content-type"].startswith("application/json")
+
+
+async def test_lines_of_a_stream_of_any_length() -> None:
+    lines = [b"a" * 10, b"b" * (1 << 20), b"", b"c", b"d" * 70_000]
+
+    async def write(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        data = b"\n".join(lines)
+        for start in range(0, len(data), 50_000):
+            await response.write(data[start : start + 50_000])
+        return response
+
+    async with serving(write) as (_, transport):
+        assert [line async for line in transport.stream(request("GET"))] == [line for line in lines if line]
+
+
+async def test_a_stream_that_breaks_or_is_refused() -> None:
+    async def broken(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"one\ntwo")
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    async with serving(broken) as (_, transport):
+        with pytest.raises(TransportError):
+            _ = [line async for line in transport.stream(request("GET"))]
+    async with serving((410, {"Retry-After": "7"})) as (_, transport):
+        with pytest.raises(StatusError) as refused:
+            _ = [line async for line in transport.stream(request("GET"))]
+        assert (refused.value.code, refused.value.reason, refused.value.retry_after) == (410, "Because", 7.0)
