@@ -259,7 +259,7 @@ class JobController:
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
 
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
-        refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.TAKEN)]
+        refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.TAKEN, Effect.SKIPPED)]
         memory = self._memory.setdefault(work.uid, _Memory()) if work.job is not None else _Memory()
         for outcome in refused:
             code = getattr(outcome.error, "code", 0)
