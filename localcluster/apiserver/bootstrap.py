@@ -36,7 +36,11 @@ def _workloads(verbs: list[str]) -> list[Obj]:
 _EDIT = [
     *_workloads(_READ + _WRITE),
     {"apiGroups": [""], "resources": ["secrets"], "verbs": _READ + _WRITE},
-    {"apiGroups": [""], "resources": ["pods/attach", "pods/exec", "pods/portforward", "pods/eviction"], "verbs": ["create", "get"]},
+    {
+        "apiGroups": [""],
+        "resources": ["pods/attach", "pods/exec", "pods/portforward", "pods/eviction"],
+        "verbs": ["create", "get"],
+    },
     {"apiGroups": [""], "resources": ["namespaces", "resourcequotas", "limitranges"], "verbs": _READ},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": _READ + _WRITE},
 ]
@@ -44,7 +48,10 @@ _CLUSTER_ROLES: dict[str, list[Obj]] = {
     "cluster-admin": _EVERYTHING,
     "admin": [*_EDIT, {"apiGroups": [_RBAC], "resources": ["roles", "rolebindings"], "verbs": _READ + _WRITE}],
     "edit": _EDIT,
-    "view": [*_workloads(_READ), {"apiGroups": [""], "resources": ["namespaces", "resourcequotas", "limitranges"], "verbs": _READ}],
+    "view": [
+        *_workloads(_READ),
+        {"apiGroups": [""], "resources": ["namespaces", "resourcequotas", "limitranges"], "verbs": _READ},
+    ],
 }
 
 

@@ -1,12 +1,13 @@
 """Everything that is not an object: discovery, health, version, OpenAPI."""
 
+import hashlib
 from typing import Any
 
 import msgspec
 
 from jobcommon.client.request import Request, Response
-from localcluster.apiserver import discovery
-from localcluster.apiserver.errors import path_not_found
+from localcluster.apiserver import discovery, openapi
+from localcluster.apiserver.errors import ApiError, path_not_found
 from localcluster.apiserver.registry import Registry
 
 Obj = dict[str, Any]
@@ -29,7 +30,7 @@ class Documents:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._cache: dict[str, Response] = {}
+        self._cache: dict[str, bytes] = {}
         self._version = registry.version
 
     def answer(self, request: Request) -> Response:
@@ -63,13 +64,38 @@ class Documents:
                 return discovery.resource_list(resources(), "", name)
             case ["apis", name]:
                 versions = discovery.groups_of(resources()).get(name)
-                return versions and {"kind": "APIGroup", "apiVersion": "v1", **discovery.group(name, versions)}
+                return {"kind": "APIGroup", "apiVersion": "v1", **discovery.group(name, versions)} if versions else None
             case ["apis", name, served]:
                 return discovery.resource_list(resources(), name, served)
         return None
 
     def _openapi(self, request: Request, path: str) -> Response:
-        raise path_not_found()
+        if self._version != self._registry.version:
+            self._version = self._registry.version
+            self._cache.clear()
+        body = self._cache.get(path)
+        if body is None:
+            made = self._openapi_document(path)
+            if made is None:
+                raise path_not_found()
+            body = self._cache[path] = made
+        tag = f'"{hashlib.sha256(body).hexdigest()[:32].upper()}"'
+        headers = {"Content-Type": "application/json", "Etag": tag, "Vary": "Accept"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(304, b"", headers)
+        accept = request.headers.get("accept", "")
+        if accept and "json" not in accept and "*/*" not in accept:
+            # Only the v2 document has a protobuf form elsewhere; clients that can do with v3 do not get here.
+            raise ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json")
+        return Response(200, body, headers)
+
+    def _openapi_document(self, path: str) -> bytes | None:
+        resources = list(self._registry.all())
+        if path == "/openapi/v2":
+            return openapi.v2_document(resources)
+        if path == "/openapi/v3":
+            return msgspec.json.encode(openapi.v3_index(resources))
+        return openapi.v3_document(resources, path.removeprefix("/openapi/v3/"))
 
 
 def _wants_aggregated(request: Request) -> bool:

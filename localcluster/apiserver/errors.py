@@ -146,9 +146,7 @@ def invalid_object(kind: str, group: str, name: str, causes: Sequence[Cause]) ->
     text = listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"
     rows = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
     qualified_kind = qualified(kind, group)
-    return ApiError(
-        422, "Invalid", f'{qualified_kind} "{name}" is invalid: {text}', _details(name, group, kind, causes=rows)
-    )
+    return ApiError(422, "Invalid", f'{qualified_kind} "{name}" is invalid: {text}', _details(name, group, kind, causes=rows))
 
 
 def bad_request(message: str) -> ApiError:
@@ -168,7 +166,9 @@ def forbidden_error(resource: str, group: str, name: str, why: str, causes: Sequ
 def method_not_supported(resource: str, group: str, action: str) -> ApiError:
     """405: the resource is served, but not with this verb."""
     return ApiError(
-        405, "MethodNotAllowed", f'{action} is not supported on resources of kind "{qualified(resource, group)}"',
+        405,
+        "MethodNotAllowed",
+        f'{action} is not supported on resources of kind "{qualified(resource, group)}"',
         _details("", group, resource),
     )
 

@@ -99,14 +99,19 @@ def _too_large() -> ApiError:
 
 
 def _request_factory(
-    message: RawRequestMessage, payload: StreamReader, protocol: "web.RequestHandler[web.BaseRequest]",
+    message: RawRequestMessage, payload: StreamReader, protocol: web.RequestHandler,
     writer: AbstractStreamWriter, task: "asyncio.Task[None]",
 ) -> web.BaseRequest:  # fmt: skip
     loop = asyncio.get_running_loop()
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)
 
 
-_HEADERS = (("accept", "Accept"), ("authorization", "Authorization"), ("user-agent", "User-Agent"), ("if-none-match", "If-None-Match"))
+_HEADERS = (
+    ("accept", "Accept"),
+    ("authorization", "Authorization"),
+    ("user-agent", "User-Agent"),
+    ("if-none-match", "If-None-Match"),
+)
 
 
 async def _either(awake: asyncio.Event, seconds: float) -> None:

@@ -6,32 +6,38 @@ from collections.abc import AsyncIterator
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request, Response
 from localcluster.apiserver.errors import ApiError
+from localcluster.apiserver.pods import PodBackend, PodBackendError
 from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.sessions import open_logs
 from localcluster.apiserver.users import ADMIN, User
 
 
 class InProcessTransport:
     """A `jobcommon.client.request.Transport` to a server in the same process and event loop.
 
-    `user` is whom every request is from. `pods/log` needs the HTTP server, where the kubelet is connected.
+    `user` is whom every request is from; `pods` answers ``pods/log``. A watch sees an event as soon as it is written.
     """
 
-    def __init__(self, server: ApiServer, user: User = ADMIN) -> None:
+    def __init__(self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None) -> None:
         self._server = server
         self._user = user
+        self._pods = pods
 
     async def send(self, request: Request) -> Response:
         """Answer the request; gives the event loop one turn, as a network would."""
         await asyncio.sleep(0)
         return self._server.handle(request, self._user)
 
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield the lines of a watch. Raises StatusError when it is refused."""
+    def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """Yield the lines of a watch or a log. Raises StatusError when it is refused."""
+        return self._events(request) if self._server.is_watch(request) else self._log(request)
+
+    async def _events(self, request: Request) -> AsyncIterator[bytes]:
         awake = asyncio.Event()
         try:
             watch = self._server.watch(request, awake.set, self._user)
         except ApiError as error:
-            raise StatusError(error.code, error.reason, error.message, _retry_after(error)) from None
+            raise _refused(error) from None
         try:
             while True:
                 awake.clear()
@@ -45,6 +51,22 @@ class InProcessTransport:
         finally:
             watch.close()
 
+    async def _log(self, request: Request) -> AsyncIterator[bytes]:
+        try:
+            backend, pod, options = open_logs(self._server, self._pods, request, self._user)
+        except ApiError as error:
+            raise _refused(error) from None
+        rest = b""
+        try:
+            async for chunk in backend.logs(pod, options):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield line
+        except PodBackendError as error:
+            raise StatusError(error.code, "", error.message) from None
+        if rest:
+            yield rest
+
     async def close(self) -> None:
         """Nothing to release."""
 
@@ -57,6 +79,6 @@ async def _wait(awake: asyncio.Event, seconds: float) -> None:
         return
 
 
-def _retry_after(error: ApiError) -> float | None:
-    value = error.headers.get("Retry-After")
-    return None if value is None else float(value)
+def _refused(error: ApiError) -> StatusError:
+    retry = error.headers.get("Retry-After")
+    return StatusError(error.code, error.reason, error.message, None if retry is None else float(retry))

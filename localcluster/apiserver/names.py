@@ -31,23 +31,38 @@ def _at_most(length: int) -> str:
 
 _LABEL_TEXT = _regex_error(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character", _DNS1123_LABEL, "my-name", "123-abc",
+    "an alphanumeric character",
+    _DNS1123_LABEL,
+    "my-name",
+    "123-abc",
 )
 _SUBDOMAIN_TEXT = _regex_error(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character", _DNS1123_SUBDOMAIN, "example.com",
+    "end with an alphanumeric character",
+    _DNS1123_SUBDOMAIN,
+    "example.com",
 )
 _DNS1035_TEXT = _regex_error(
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character", _DNS1035_LABEL, "my-name", "abc-123",
+    "and end with an alphanumeric character",
+    _DNS1035_LABEL,
+    "my-name",
+    "abc-123",
 )
 _QUALIFIED_TEXT = _regex_error(
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-    "character", _QUALIFIED, "MyName", "my.name", "123-abc",
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    _QUALIFIED,
+    "MyName",
+    "my.name",
+    "123-abc",
 )
 _LABEL_VALUE_TEXT = _regex_error(
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character", _LABEL_VALUE, "MyValue", "my_value", "12345",
+    "end with an alphanumeric character",
+    _LABEL_VALUE,
+    "MyValue",
+    "my_value",
+    "12345",
 )
 
 
@@ -114,7 +129,11 @@ def env_name(value: str) -> Sequence[str]:
     return [
         _regex_error(
             "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must "
-            "not start with a digit", _ENV_NAME, "my.env-name", "MY_ENV.NAME", "MyEnvName1",
+            "not start with a digit",
+            _ENV_NAME,
+            "my.env-name",
+            "MY_ENV.NAME",
+            "MyEnvName1",
         )
     ]
 
@@ -127,8 +146,11 @@ def config_key(value: str) -> Sequence[str]:
     if not _CONFIG_KEY.fullmatch(value):
         problems.append(
             _regex_error(
-                "a valid config key must consist of alphanumeric characters, '-', '_' or '.'", _CONFIG_KEY,
-                "key.name", "KEY_NAME", "key-name",
+                "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+                _CONFIG_KEY,
+                "key.name",
+                "KEY_NAME",
+                "key-name",
             )
         )
     elif value in (".", "..") or value.startswith("../"):

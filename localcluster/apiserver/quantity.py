@@ -9,9 +9,7 @@ _BINARY = {unit: Decimal(1024) ** power for power, unit in enumerate(("Ki", "Mi"
 _DECIMAL = {unit: Decimal(10) ** power for unit, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)}
 _LONGEST = 64
 
-FORM = (
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-)
+FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
 def parse_quantity(text: Any) -> Decimal:

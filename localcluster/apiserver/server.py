@@ -73,8 +73,7 @@ class ApiServer:
             self.authorizer.check(user, _attributes(info))
             if not info.is_resource:
                 return self.documents.answer(request)
-            call = self.call(request, info, user)
-            response = self._dispatch(call)
+            response = self._dispatch(self._call(request, info, user))
         except ApiError as error:
             return error.response()
         self.storage.sync()
@@ -82,12 +81,9 @@ class ApiServer:
 
     def watch(self, request: Request, wake: Callable[[], None], user: User | None = None) -> WatchStream:
         """Open a watch; `wake` is called whenever the stream may have something to drain. Raises ApiError."""
-        user = user or self.authenticator.identify(request.headers)
-        info = parse(request)
-        self.authorizer.check(user, _attributes(info))
-        if info.verb != "watch":
+        call = self.admit(request, user)
+        if call.info.verb != "watch":
             raise bad_request("not a watch request: it needs the query watch=true")
-        call = self.call(request, info, user)
         if "watch" not in call.resource.verbs:
             raise method_not_supported(call.resource.plural, call.resource.group, "watch")
         return read.watch(call, wake)
@@ -96,8 +92,14 @@ class ApiServer:
         """Whether the request is for `watch` rather than `handle`."""
         return parse(request).verb == "watch"
 
-    def call(self, request: Request, info: RequestInfo, user: User) -> Call:
-        """The request with its resource. Raises a 404 ApiError when nothing serves it."""
+    def admit(self, request: Request, user: User | None) -> Call:
+        """Authenticate and authorise a request for objects. Raises 401, 403 and 404 ApiErrors."""
+        user = user or self.authenticator.identify(request.headers)
+        info = parse(request)
+        self.authorizer.check(user, _attributes(info))
+        return self._call(request, info, user)
+
+    def _call(self, request: Request, info: RequestInfo, user: User) -> Call:
         resource = self.registry.find(info.group, info.version, info.resource)
         if resource is None or (info.namespace and not resource.namespaced and resource.plural != "namespaces"):
             raise path_not_found()
@@ -131,7 +133,7 @@ class ApiServer:
         """Objects as a Table or as metadata only."""
         if form == "table":
             version = resource.crd_version or {}
-            kept = {key: meta[key] for key in ("resourceVersion", "continue", "remainingItemCount") if key in meta}
+            kept: Obj = {key: meta[key] for key in ("resourceVersion", "continue", "remainingItemCount") if key in meta}
             return to_table(
                 resource.group, resource.kind, objects, now=self.env.now(), custom=resource.custom, list_meta=kept,
                 columns=version.get("additionalPrinterColumns"),

@@ -16,15 +16,15 @@ Obj = dict[str, Any]
 Decoder = Callable[[Any, str, list[str]], Any]
 
 
-class _WrongType(Exception):
+class _WrongTypeError(Exception):
     """A value that does not fit its field."""
 
 
 _NAMES = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object", type(None): "null"}
 
 
-def _wrong(value: Any, path: str, expected: str) -> _WrongType:
-    return _WrongType(f"cannot unmarshal {_NAMES[type(value)]} into Go struct field {path} of type {expected}")
+def _wrong(value: Any, path: str, expected: str) -> _WrongTypeError:
+    return _WrongTypeError(f"cannot unmarshal {_NAMES[type(value)]} into Go struct field {path} of type {expected}")
 
 
 def decode(group: str, version: str, kind: str, obj: Obj) -> tuple[Obj, list[str]]:
@@ -49,7 +49,7 @@ def decode_metadata(kind: str, meta: Obj) -> Obj:
 def _run(kind: str, version: str, decoder: Decoder, value: Any, unknown: list[str]) -> Any:
     try:
         return decoder(value, "", unknown)
-    except _WrongType as error:
+    except _WrongTypeError as error:
         where = f'{kind} in version "{version}"' if version else kind
         raise bad_request(f"{where} cannot be handled as a {kind}: json: {error}") from None
 
@@ -120,7 +120,7 @@ def _integer(name: str) -> Decoder:
         if type(value) is not int:
             raise _wrong(value, path, name)
         if not -(1 << bits) <= value < 1 << bits:
-            raise _WrongType(f"cannot unmarshal number {value} into Go struct field {path} of type {name}")
+            raise _WrongTypeError(f"cannot unmarshal number {value} into Go struct field {path} of type {name}")
         return value
 
     return integer

@@ -1,7 +1,7 @@
 """How controllers reach the API server: reads from its store, writes through its front door.
 
-Reads see stored objects (without apiVersion and kind, never to be mutated). Writes go through `ApiServer.handle`, so they pass the
-same checks, and are journalled and watched like anybody's.
+Reads see stored objects (without apiVersion and kind, never to be mutated). Writes go through `ApiServer.handle`, so they
+pass the same checks, and are journalled and watched like anybody's.
 """
 
 from collections.abc import Iterator

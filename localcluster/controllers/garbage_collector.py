@@ -1,7 +1,7 @@
 """Deletes what nobody owns any more: owner references by uid, in the background, in the foreground, or orphaning.
 
-Source of the rules: Kubernetes' "Garbage Collection" documentation. An object goes when it has owners and all of them are gone; it
-loses the references to gone owners when some are left. An object with the ``foregroundDeletion`` finalizer waits for its
+Source of the rules: Kubernetes' "Garbage Collection" documentation. An object goes when it has owners and all of them are gone;
+it loses the references to gone owners when some are left. An object with the ``foregroundDeletion`` finalizer waits for its
 dependents that block it; one with ``orphan`` first takes itself out of its dependents.
 """
 

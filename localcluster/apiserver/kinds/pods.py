@@ -139,9 +139,7 @@ def _validate_volumes(volumes: Sequence[Obj], path: str) -> list[Cause]:
 
 def _validate_source(volume: Obj, path: str) -> list[Cause]:
     needed = (("secret", "secretName"), ("configMap", "name"), ("hostPath", "path"), ("persistentVolumeClaim", "claimName"))
-    return [
-        required(f"{path}.{source}.{name}") for source, name in needed if source in volume and not volume[source].get(name)
-    ]
+    return [required(f"{path}.{source}.{name}") for source, name in needed if source in volume and not volume[source].get(name)]
 
 
 def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:

@@ -60,9 +60,7 @@ def place(call: Call, obj: Obj) -> Obj:
         return obj
     given = meta.get("namespace")
     if given and given != call.info.namespace:
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     meta["namespace"] = call.info.namespace
     return obj
 
@@ -95,7 +93,7 @@ def check_metadata(resource: Resource, meta: Obj) -> list[Cause]:
     for finalizer in meta.get("finalizers") or ():
         causes += check(qualified_name, "metadata.finalizers", finalizer)
         if "/" not in finalizer and finalizer not in _PLAIN_FINALIZERS and not resource.group:
-            detail = 'name is neither a standard finalizer name nor is it fully qualified'
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
             causes.append(invalid("metadata.finalizers[0]", finalizer, detail))
     return causes + _check_owners(meta.get("ownerReferences") or ())
 
@@ -106,7 +104,9 @@ def _check_owners(owners: Sequence[Obj]) -> list[Cause]:
     for index, owner in enumerate(owners):
         path = f"metadata.ownerReferences[{index}]"
         causes += [
-            required(f"{path}.{name}", "must not be empty") for name in ("apiVersion", "kind", "name", "uid") if not owner.get(name)
+            required(f"{path}.{name}", "must not be empty")
+            for name in ("apiVersion", "kind", "name", "uid")
+            if not owner.get(name)
         ]
         if owner.get("controller"):
             controllers.append(f"{owner.get('kind')}/{owner.get('name')}")

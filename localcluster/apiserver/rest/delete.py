@@ -96,7 +96,7 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
     grace = _grace(resource.plural, live.obj, options) if resource.group == "" else None
     _mark(call, meta, grace, bool(finalizers))
     if resource.plural == "namespaces":
-        _terminate_namespace(call, new)
+        _terminate_namespace(new)
     held = bool(finalizers) or (resource.plural == "namespaces" and bool(new["spec"].get("finalizers")))
     if dry_run:
         return resource.typed(new), not held and not grace
@@ -164,7 +164,7 @@ def _mark(call: Call, meta: Obj, grace: int | None, held: bool) -> None:
         meta["deletionGracePeriodSeconds"] = seconds
 
 
-def _terminate_namespace(call: Call, new: Obj) -> None:
+def _terminate_namespace(new: Obj) -> None:
     if new["metadata"]["name"] in ("default", "kube-system", "kube-public"):
         name = new["metadata"]["name"]
         raise ApiError(403, "Forbidden", f'namespaces "{name}" is forbidden: this namespace may not be deleted')

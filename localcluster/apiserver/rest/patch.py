@@ -55,7 +55,8 @@ def apply_patch(call: Call, media: str, obj: Obj) -> Obj:
         return _json_patch(body, obj)
     document = decode(body, "application/json")
     if media == MERGE_PATCH:
-        return merge(obj, document)
+        merged: Obj = merge(obj, document)
+        return merged
     try:
         return strategic_merge(schema_node(call.resource), obj, document)
     except StrategicPatchError as error:

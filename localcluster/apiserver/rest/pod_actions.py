@@ -32,7 +32,9 @@ def bind(call: Call) -> Response:
         why = f'pod {call.info.name} is already assigned to node "{assigned}"'
         raise conflict("pods/binding", "", call.info.name, why)
     if "deletionTimestamp" in live.obj["metadata"]:
-        raise conflict("pods/binding", "", call.info.name, f"pod {call.info.name} is being deleted, cannot be assigned to a host")
+        raise conflict(
+            "pods/binding", "", call.info.name, f"pod {call.info.name} is being deleted, cannot be assigned to a host"
+        )
     uid = (body.get("metadata") or {}).get("uid")
     if uid and uid != live.uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live.uid}"
@@ -69,7 +71,10 @@ def _check_budgets(call: Call, pod: Item) -> None:
         if selector is None or not selector.matches(labels):
             continue
         if (budget.obj.get("status") or {}).get("disruptionsAllowed", 0) < 1:
-            cause = {"reason": "DisruptionBudget", "message": f"The disruption budget {budget.name} does not allow a disruption now."}
+            cause = {
+                "reason": "DisruptionBudget",
+                "message": f"The disruption budget {budget.name} does not allow a disruption now.",
+            }
             message = "Cannot evict pod as it would violate the pod's disruption budget."
             raise ApiError(429, "TooManyRequests", message, {"causes": [cause]})
 
@@ -101,7 +106,12 @@ def finalize(call: Call) -> Response:
     live = call.live()
     version = (body.get("metadata") or {}).get("resourceVersion")
     if version and version != str(live.rv):
-        raise conflict("namespaces", "", live.name, "the object has been modified; please apply your changes to the latest version and try again")
+        raise conflict(
+            "namespaces",
+            "",
+            live.name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
     finalizers = (body.get("spec") or {}).get("finalizers") or []
     spec = {**live.obj.get("spec", {}), "finalizers": finalizers}
     if not finalizers:

@@ -101,7 +101,7 @@ def _list_version(call: Call, limit: int, token: str) -> tuple[int | None, str]:
     text = call.query.get("resourceVersion", "")
     match = call.query.get("resourceVersionMatch", "")
     version = _version(text)
-    _check_match(call, match, text, token)
+    _check_match(match, text, token)
     if token:
         if text not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
@@ -115,13 +115,15 @@ def _list_version(call: Call, limit: int, token: str) -> tuple[int | None, str]:
     return (version if exact else None), ""
 
 
-def _check_match(call: Call, match: str, version: str, token: str) -> None:
+def _check_match(match: str, version: str, token: str) -> None:
     if not match:
         return
     causes = []
     path = "resourceVersionMatch"
     if token:
-        causes.append(Cause("FieldValueForbidden", path, "Forbidden: resourceVersionMatch is forbidden when continue is provided"))
+        causes.append(
+            Cause("FieldValueForbidden", path, "Forbidden: resourceVersionMatch is forbidden when continue is provided")
+        )
     elif not version:
         message = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
         causes.append(Cause("FieldValueForbidden", path, message))

@@ -13,11 +13,12 @@ Obj = dict[str, Any]
 
 
 def _attributes(spec: Obj) -> Attributes:
-    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if (resource is None) == (path is None):
-        raise bad_request("spec: exactly one of resourceAttributes and nonResourceAttributes must be given")
-    if path is not None:
+    resource: Obj | None = spec.get("resourceAttributes")
+    path: Obj | None = spec.get("nonResourceAttributes")
+    if path is not None and resource is None:
         return Attributes(path.get("verb", ""), path=path.get("path", ""))
+    if resource is None or path is not None:
+        raise bad_request("spec: exactly one of resourceAttributes and nonResourceAttributes must be given")
     return Attributes(
         resource.get("verb", ""), resource.get("group", ""), resource.get("resource", ""), resource.get("subresource", ""),
         resource.get("namespace", ""), resource.get("name", ""),

@@ -6,8 +6,7 @@ from typing import Any
 
 from jobcommon.client.request import Response
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import Cause, bad_request, conflict, invalid, invalid_object, not_found_cause
-from localcluster.apiserver.errors import STALE
+from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, invalid, invalid_object, not_found_cause
 from localcluster.apiserver.resource import Scale
 from localcluster.apiserver.rest.patch import apply_patch, media_of
 from localcluster.apiserver.rest.update import replace

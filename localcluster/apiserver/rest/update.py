@@ -131,9 +131,7 @@ def _settle_metadata(meta: Obj, old: Obj, custom: bool) -> list[Cause]:
     added = set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ())
     if "deletionTimestamp" in old and added:
         listed = ", ".join(f'"{name}"' for name in sorted(added))
-        detail = (
-            "no new finalizers can be added if the object is being deleted, found new finalizers []string{" + listed + "}"
-        )
+        detail = "no new finalizers can be added if the object is being deleted, found new finalizers []string{" + listed + "}"
         causes.append(forbidden("metadata.finalizers", detail))
     for name in ("labels", "annotations", "finalizers", "ownerReferences"):
         # Empty and absent are one state, so that a no-op stays one.
