@@ -119,23 +119,22 @@ class Driver:
     async def _dispatch(self) -> None:
         while not self._stopping:
             self._wake.clear()
-            while len(self._running) < self._workers and (work := self._begin()) is not None:
-                self._start(work)
+            while self._free and (work := self.controller.begin(self._clock.moment())) is not None:
+                self._reconciles += 1
+                name = f"reconcile {work.namespace}/{work.name}"
+                task = asyncio.create_task(self._reconcile(work, self._reconciles), name=name)
+                self._running.add(task)
+                task.add_done_callback(self._done)
                 # Planning is the longest thing done in one go; let the others have a turn in between.
                 await asyncio.sleep(0)
             self._close_unwanted_streams()
             # With no worker free, or caches that are not complete, a timer that is due could not be served anyway.
-            serving = len(self._running) < self._workers and self.controller.synced
+            serving = self._free and self.controller.synced
             await self._clock.wait(self._wake, self.controller.queue.next_wakeup() if serving else None)
 
-    def _begin(self) -> Work | None:
-        return None if self._stopping else self.controller.begin(self._clock.moment())
-
-    def _start(self, work: Work) -> None:
-        self._reconciles += 1
-        task = asyncio.create_task(self._reconcile(work, self._reconciles), name=f"reconcile {work.namespace}/{work.name}")
-        self._running.add(task)
-        task.add_done_callback(self._done)
+    @property
+    def _free(self) -> bool:
+        return len(self._running) < self._workers and not self._stopping
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -147,7 +146,13 @@ class Driver:
         with bound(job=f"{work.namespace}/{work.name}", reconcile_id=number):
             try:
                 self._log.debug("reconcile", reason=work.plan.reason, actions=[str(action) for action in work.plan.actions])
-                result = await self._execute(work, key)
+                try:
+                    result = await self._executor.execute(work)
+                except Exception:
+                    # It left the plan half done, so the key is looked at anew.
+                    self._log.exception("could not carry out the plan")
+                    self._observer.failed(key)
+                    result = Result(stale=True)
                 report = self.controller.finish(work, result, self._clock.moment())
                 self._tell(work, result)
                 self._observer.finished(work, report, self._clock.monotonic() - started)
@@ -156,15 +161,6 @@ class Driver:
                 self._observer.failed(key)
                 self.controller.queue.done(key)
                 self.controller.queue.add_rate_limited(key, self._clock.monotonic())
-
-    async def _execute(self, work: Work, key: tuple[str, str]) -> Result:
-        """The result of the plan; an executor that raises has left it half done, and the key is looked at anew."""
-        try:
-            return await self._executor.execute(work)
-        except Exception:
-            self._log.exception("could not carry out the plan")
-            self._observer.failed(key)
-            return Result(stale=True)
 
     def _tell(self, work: Work, result: Result) -> None:
         if work.plan.reason == reasons.INTERNAL_ERROR:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from jobcommon.api import labels
-from jobcommon.client import actions as requests
+from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.status import response_error
@@ -22,8 +22,8 @@ from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, Release, Update
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
 
-PODS = "pods"
 SLOW_START_CAP = 64
 
 
@@ -125,12 +125,12 @@ class Executor:
             return None, None
         status = work.plan.status.to_json()
         try:
-            response = await self._write(work, requests.put_status(work.raw, self.framework.plural, status))
+            response = await self._write(work, status_write(work.raw, self.framework.plural, status))
         except TransportError as error:
             return await self._find_status(work, status, error)
         except ClientError as error:
             return None, error
-        return requests.written(response.body).resource_version, None
+        return objects.written(response.body).resource_version, None
 
     async def _find_status(
         self, work: Work, status: Mapping[str, Any], error: TransportError
@@ -157,25 +157,25 @@ class Executor:
                 case Create():
                     return await self._create_one(work, action)
                 case Delete():
-                    return await self._change(work, action, requests.delete(action, work.namespace), gone=(404, 409))
+                    return await self._change(work, action, gone=(404, 409))
                 case Release():
                     # 422 is a test that failed: another incarnation, or somebody changed the finalizers since.
-                    return await self._change(work, action, requests.release(action, work.namespace), gone=(404, 422))
+                    return await self._change(work, action, gone=(404, 422))
                 case Update():
-                    return await self._change(work, action, requests.update(action, work.namespace), gone=(404,))
+                    return await self._change(work, action, gone=(404,))
         except FencedError as error:
             return Outcome(action, Effect.SKIPPED, error=error)
 
     async def _create_one(self, work: Work, action: Create) -> Outcome:
         try:
-            response = await self._write(work, requests.create(action, work.namespace))
+            response = await self._write(work, request_for(action, work.namespace))
         except StatusError as error:
             if error.code == 409 and error.reason in ("AlreadyExists", ""):
                 return await self._look_up(work, action, error)
             return Outcome(action, Effect.REFUSED, error=error)
         except TransportError as error:
             return await self._look_up(work, action, error)
-        return Outcome(action, Effect.APPLIED, requests.written(response.body).resource_version)
+        return Outcome(action, Effect.APPLIED, objects.written(response.body).resource_version)
 
     async def _look_up(self, work: Work, action: Create, error: ClientError) -> Outcome:
         """What is there under the name of an object whose create failed or got no answer (rule R12).
@@ -183,8 +183,7 @@ class Executor:
         A terminating object is a predecessor to be waited for, whoever owns it.
         """
         try:
-            request = requests.get(action.api_version, action.plural, work.namespace, action.name)
-            found = requests.written((await self._read(work, request)).body)
+            found = objects.written((await self._read(work, objects.get(path_of(action, work.namespace)))).body)
         except ClientError:
             return Outcome(action, Effect.REFUSED, error=error)
         if found.deletion_timestamp is not None:
@@ -194,31 +193,32 @@ class Executor:
             return Outcome(action, Effect.EXISTED, found.resource_version)
         return Outcome(action, Effect.TAKEN, error=error)
 
-    async def _change(self, work: Work, action: Action, request: Request, gone: tuple[int, ...]) -> Outcome:
+    async def _change(self, work: Work, action: Action, gone: tuple[int, ...]) -> Outcome:
         """A write on an object that exists. With `gone` the object the decision was about is no more, or has changed;
         the watch tells what is there instead, and the key comes back with it.
         """
         try:
-            response = await self._write(work, request)
+            response = await self._write(work, request_for(action, work.namespace))
         except FencedError:
             raise
         except ClientError as error:
             absent = isinstance(error, StatusError) and error.code in gone
             return Outcome(action, Effect.ABSENT if absent else Effect.REFUSED, error=error)
-        found = requests.written(response.body)
+        found = objects.written(response.body)
         # The version that takes the last finalizer off a terminating object is not the one at which it goes.
         return Outcome(action, Effect.APPLIED, "" if found.deletion_timestamp else found.resource_version)
 
     # -- live reads --------------------------------------------------------------------------------------------------
 
     def _job_request(self, work: Work) -> Request:
-        return requests.get(self.framework.api_version, self.framework.plural, work.namespace, work.name)
+        path = objects.object_path(self.framework.api_version, self.framework.plural, work.namespace, work.name)
+        return objects.get(path)
 
     async def _unchanged(self, work: Work) -> bool:
         """Whether the job is still the very object the plan was made for (rule R7)."""
         version = work.job.resource_version if work.job is not None else ""
         try:
-            found = requests.written((await self._read(work, self._job_request(work))).body)
+            found = objects.written((await self._read(work, self._job_request(work))).body)
         except ClientError:
             return False
         return found.uid == work.uid and found.resource_version == version
@@ -226,7 +226,7 @@ class Executor:
     async def _orphaned(self, work: Work) -> bool:
         """Whether no job of that UID exists."""
         try:
-            found = requests.written((await self._read(work, self._job_request(work))).body)
+            found = objects.written((await self._read(work, self._job_request(work))).body)
         except StatusError as error:
             return error.code == 404
         except ClientError:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from jobcommon.client import actions as requests
+from jobcommon.client import objects
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
 from jobcommon.runtime.clock import Clock
@@ -131,8 +131,7 @@ class LeaderElector:
             self._renewed_at = None
 
     async def _look(self) -> dict[str, Any] | None:
-        settings = self._settings
-        response = await self._transport.send(requests.get(API_VERSION, "leases", settings.namespace, settings.name))
+        response = await self._transport.send(objects.get(self._path()))
         if response.status == 404:
             return None
         if response.status >= 400:
@@ -162,8 +161,8 @@ class LeaderElector:
                 "metadata": {"name": settings.name, "namespace": settings.namespace},
                 "spec": spec,
             }
-            path = requests.collection_path(API_VERSION, "leases", settings.namespace)
-            await self._write(Request("POST", path, body=requests.encode(manifest)))
+            path = objects.collection_path(API_VERSION, "leases", settings.namespace)
+            await self._write(objects.create(path, manifest))
             return True
         spec = lease.get("spec") or {}
         holder = spec.get("holderIdentity") or ""
@@ -181,8 +180,10 @@ class LeaderElector:
         return True
 
     async def _put(self, lease: dict[str, Any]) -> None:
-        path = requests.object_path(API_VERSION, "leases", self._settings.namespace, self._settings.name)
-        await self._write(Request("PUT", path, body=requests.encode(lease)))
+        await self._write(objects.replace(self._path(), lease))
+
+    def _path(self) -> str:
+        return objects.object_path(API_VERSION, "leases", self._settings.namespace, self._settings.name)
 
     async def _write(self, request: Request) -> None:
         response = await self._transport.send(request)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.timestamp import format_time
-from jobcommon.client import actions as requests
+from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError
-from jobcommon.client.request import MERGE_PATCH, Request, Transport
+from jobcommon.client.request import Transport
 from jobcommon.client.status import response_error
 from jobcommon.reconcile.plan import Event
 from jobcommon.runtime.clock import Clock
@@ -162,14 +162,14 @@ class Recorder:
         namespace = key[2].namespace
         if entry.stored:
             patch = {"count": entry.count, "lastTimestamp": format_time(entry.last)}
-            path = requests.object_path("v1", "events", namespace, entry.name)
-            response = await self._transport.send(Request("PATCH", path, body=requests.encode(patch), content_type=MERGE_PATCH))
+            path = objects.object_path("v1", "events", namespace, entry.name)
+            response = await self._transport.send(objects.merge(path, patch))
             if response.status != 404:
                 if response.status >= 400:
                     raise response_error(response)
                 return
-        path = requests.collection_path("v1", "events", namespace)
-        response = await self._transport.send(Request("POST", path, body=requests.encode(_manifest(key, entry))))
+        path = objects.collection_path("v1", "events", namespace)
+        response = await self._transport.send(objects.create(path, _manifest(key, entry)))
         # A conflict is our own earlier try whose answer got lost: the name is unique.
         if response.status >= 400 and response.status != 409:
             raise response_error(response)

@@ -1,0 +1,93 @@
+"""Requests on Kubernetes objects, as values, and what matters of the answers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, Request
+
+encode = msgspec.json.Encoder().encode
+
+
+class WrittenMetadata(msgspec.Struct, rename="camel"):
+    """What matters of the metadata of an object in a response."""
+
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    owner_references: list[dict[str, Any]] | None = None
+
+    @property
+    def controller_uid(self) -> str:
+        """The UID of the controller owner, "" without one."""
+        return next((str(o.get("uid", "")) for o in self.owner_references or () if o.get("controller")), "")
+
+
+class _Written(msgspec.Struct):
+    metadata: WrittenMetadata = msgspec.field(default_factory=WrittenMetadata)
+
+
+_written = msgspec.json.Decoder(_Written).decode
+
+
+def written(body: bytes) -> WrittenMetadata:
+    """The metadata of the object in a response; empty if there is none, as in the Status that answers some deletions."""
+    try:
+        return _written(body).metadata
+    except msgspec.DecodeError:
+        return WrittenMetadata()
+
+
+def collection_path(api_version: str, plural: str, namespace: str) -> str:
+    """The path of all objects of a kind in a namespace."""
+    root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
+    return f"{root}/namespaces/{quote(namespace, safe='')}/{plural}"
+
+
+def object_path(api_version: str, plural: str, namespace: str, name: str) -> str:
+    """The path of one object."""
+    return f"{collection_path(api_version, plural, namespace)}/{quote(name, safe='')}"
+
+
+def get(path: str) -> Request:
+    """A live read: without a resourceVersion the API server answers from a quorum."""
+    return Request("GET", path)
+
+
+def create(path: str, manifest: Mapping[str, Any]) -> Request:
+    """The POST of a new object to the collection's path."""
+    return Request("POST", path, body=encode(manifest))
+
+
+def replace(path: str, manifest: Mapping[str, Any]) -> Request:
+    """The PUT of an object, whose manifest carries uid and resourceVersion."""
+    return Request("PUT", path, body=encode(manifest))
+
+
+def merge(path: str, patch: Mapping[str, Any]) -> Request:
+    """A PATCH by JSON Merge Patch (RFC 7396)."""
+    return Request("PATCH", path, body=encode(patch), content_type=MERGE_PATCH)
+
+
+def modify(path: str, operations: Sequence[Mapping[str, Any]]) -> Request:
+    """A PATCH by JSON Patch (RFC 6902)."""
+    return Request("PATCH", path, body=encode(operations), content_type=JSON_PATCH)
+
+
+def delete(path: str, uid: str, resource_version: str | None = None) -> Request:
+    """The DELETE of one incarnation (rule R1), with `resource_version` only if unchanged.
+
+    What it owns is left to the garbage collector.
+    """
+    preconditions = {"uid": uid}
+    if resource_version is not None:
+        preconditions["resourceVersion"] = resource_version
+    options = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": preconditions,
+        "propagationPolicy": "Background",
+    }
+    return Request("DELETE", path, body=encode(options))

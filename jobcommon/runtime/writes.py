@@ -1,0 +1,53 @@
+"""The requests that carry a plan out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jobcommon.client import objects
+from jobcommon.client.objects import collection_path, object_path
+from jobcommon.client.request import Request
+from jobcommon.framework import FINALIZER
+from jobcommon.reconcile.plan import Action, Create, Delete, Release, Update
+
+PODS = "pods"
+
+
+def path_of(action: Action, namespace: str) -> str:
+    """The path of the object that the action is about."""
+    if isinstance(action, Release):
+        return object_path("v1", PODS, namespace, action.name)
+    return object_path(action.api_version, action.plural, namespace, action.name)
+
+
+def request_for(action: Action, namespace: str) -> Request:
+    """The one write of an action."""
+    path = path_of(action, namespace)
+    match action:
+        case Create():
+            return objects.create(collection_path(action.api_version, action.plural, namespace), action.manifest)
+        case Update():
+            return objects.replace(path, action.manifest)
+        case Delete():
+            return objects.delete(path, action.uid, action.resource_version)
+        case Release():
+            return objects.modify(path, _release(action))
+
+
+def _release(action: Release) -> list[dict[str, Any]]:
+    """Take our finalizer off.
+
+    A JSON patch with tests instead of a resourceVersion: the kubelet writes the pod's status all the time, and those
+    writes are no reason to fail. The list is replaced as a whole because an index could have shifted.
+    """
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": action.uid},
+        {"op": "test", "path": "/metadata/finalizers", "value": list(action.finalizers)},
+        {"op": "replace", "path": "/metadata/finalizers", "value": [f for f in action.finalizers if f != FINALIZER]},
+    ]
+
+
+def status_write(raw: Mapping[str, Any], plural: str, status: Mapping[str, Any]) -> Request:
+    """The PUT of a status, on the very object the decision was made on: its uid and resourceVersion go along (rule R2)."""
+    metadata = raw["metadata"]
+    path = object_path(raw["apiVersion"], plural, metadata["namespace"], metadata["name"])
+    return objects.replace(f"{path}/status", {**raw, "status": status})
