@@ -24,7 +24,7 @@ from jobcommon.cache.lister import Lister, owned_indexes
 from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.expectations import Expectations
-from jobcommon.framework import Framework, Observed, Rejection
+from jobcommon.framework import FINALIZER, Framework, Observed, Rejection
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import plan_for_orphans, read_job
 from jobcommon.reconcile.plan import WARNING, Create, Delete, Event, Plan, Release
@@ -164,23 +164,29 @@ class JobController:
     def _work(self, key: JobKey, moment: Moment) -> Work | None:
         namespace, name = key
         cached = self._jobs.get(namespace, name)
-        orphans = [
-            pod
-            for pod in self._pods.indexed(BY_OWNER_NAME, (namespace, name))
-            if pod.owner is not None and (cached is None or pod.owner.uid != cached.uid)
-        ]
-        if orphans and orphans[0].owner is not None:
-            releases = plan_for_orphans(pod for pod in orphans if pod.owner == orphans[0].owner)
-            if releases.actions:
-                if cached is not None:
-                    self.queue.add(key)
-                return Work(namespace, name, orphans[0].owner.uid, releases, orphans_of=orphans[0].owner.uid)
+        orphans = self._orphans(key, cached)
+        if orphans is not None:
+            return orphans
         if cached is None:
             self.queue.forget(key)
             return None
         if self._must_wait(key, cached.uid, moment):
             return None
         return self._plan(cached, moment)
+
+    def _orphans(self, key: JobKey, cached: ObjectView | None) -> Work | None:
+        """Work on the pods of a predecessor that still carry our finalizer. The key comes back with their next event."""
+        left = self._left_behind(key, cached.uid if cached is not None else "")
+        held = [(pod.owner.uid, pod) for pod in left if pod.owner is not None and FINALIZER in pod.finalizers]
+        if not held:
+            return None
+        uid = held[0][0]
+        return Work(*key, uid, plan_for_orphans(pod for owner, pod in held if owner == uid), orphans_of=uid)
+
+    def _left_behind(self, key: JobKey, uid: str) -> list[PodView]:
+        """The pods of jobs of this kind and name, but of another UID."""
+        pods = self._pods.indexed(BY_OWNER_NAME, key)
+        return [pod for pod in pods if pod.owner and pod.owner.kind == self.framework.kind and pod.owner.uid != uid]
 
     def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
         """Whether our own writes are not in the caches yet. Asked before anything is read from them (rule R5)."""
@@ -204,7 +210,7 @@ class JobController:
             job = read_job(self.framework, raw)
             if job.generation != memory.generation:
                 memory.generation, memory.rejections, memory.refusals = job.generation, {}, 0
-            plan = decide(self.framework, job, self._observe(cached.uid, memory), moment.wall)
+            plan = decide(self.framework, job, self._observe(cached, memory), moment.wall)
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
             event = Event(WARNING, reasons.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1024], lasting=True)
             return Work(cached.namespace, cached.name, cached.uid, Plan(events=(event,), reason=reasons.INTERNAL_ERROR))
@@ -215,7 +221,8 @@ class JobController:
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
         return Work(cached.namespace, cached.name, cached.uid, plan, job, raw)
 
-    def _observe(self, uid: str, memory: _Memory) -> Observed:
+    def _observe(self, cached: ObjectView, memory: _Memory) -> Observed:
+        uid = cached.uid
         companions = {
             (kind, view.name): view
             for api_version, kind, plural in self.framework.companion_kinds
@@ -227,6 +234,7 @@ class JobController:
             services=tuple(self._others[SERVICES].indexed("owner", uid)),
             companions=companions,
             rejections=dict(memory.rejections),
+            predecessors=frozenset(pod.name for pod in self._left_behind((cached.namespace, cached.name), uid)),
         )
 
     # -- what became of it ---------------------------------------------------------------------------------------------------
@@ -237,7 +245,8 @@ class JobController:
         self._settle(work, result, moment)
         self._requeue(key, work, result, moment)
         self.queue.done(key)
-        if work.job is not None and self._jobs.get(*key) is None:
+        current = self._jobs.get(*key)
+        if current is None or current.uid != work.uid:
             self._forget(work.uid)
         said = self._memory[work.uid].said if work.uid in self._memory else set()
         return report(self.framework, work, result, said)
@@ -261,6 +270,7 @@ class JobController:
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
         refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.TAKEN, Effect.SKIPPED)]
         memory = self._memory.setdefault(work.uid, _Memory()) if work.job is not None else _Memory()
+        rejected = False
         for outcome in refused:
             code = getattr(outcome.error, "code", 0)
             too_large = "too large" in str(outcome.error)
@@ -271,7 +281,8 @@ class JobController:
                     message=getattr(outcome.error, "message", ""),
                     required=outcome.action.required,
                 )
-        if any(isinstance(o.action, Create) and getattr(o.error, "code", 0) in (403, 409) for o in refused):
+                rejected = rejected or outcome.action.required
+        if not rejected and any(isinstance(o.action, Create) and getattr(o.error, "code", 0) in (403, 409) for o in refused):
             delay = min(REFUSAL_DELAY * 2.0 ** min(memory.refusals, 10), MAX_REFUSAL_DELAY)
             memory.refusals += 1
             self.queue.add_after(key, delay, moment.monotonic)

@@ -371,10 +371,11 @@ class Observed:
     """What the controller has seen of a job's children: only objects whose controller is this job's UID.
 
     `companions` is keyed by (kind, name). `rejections` holds, by plural and name, creates of the current spec that
-    the API server refused.
+    the API server refused. `predecessors` are the names of pods that an earlier job of this name has left behind.
     """
 
     pods: tuple[PodView, ...] = ()
     services: tuple[ObjectView, ...] = ()
     companions: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
     rejections: Mapping[tuple[str, str], Rejection] = field(default_factory=lambda: MappingProxyType({}))
+    predecessors: frozenset[str] = frozenset()

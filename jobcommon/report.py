@@ -40,7 +40,8 @@ def report(framework: Framework, work: Work, result: Result, said: set[tuple[str
     """The report on `result`. `said` remembers the lasting events already emitted for this job; it is extended."""
     planned = () if result.stale or (work.plan.status is not None and result.status_version is None) else work.plan.events
     fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in said)]
-    writes = [event for event in _write_events(framework, result.outcomes) if (event.reason, event.message) not in said]
+    written = dict.fromkeys(_write_events(framework, result.outcomes))
+    writes = [event for event in written if (event.reason, event.message) not in said]
     said.update((event.reason, event.message) for event in (*fresh, *writes) if event.lasting)
     return Report((*writes, *fresh), _counts(framework, work, result))
 

@@ -1,5 +1,7 @@
 """What must hold after every pass over a job, whatever happened in the world. Each function raises AssertionError."""
 
+from dataclasses import replace
+
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.framework import Framework, Job, Observed
@@ -14,7 +16,7 @@ ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
 
 def deterministic(framework: Framework, job: Job, observed: Observed, now: float, decided: Plan) -> None:
     """The same input gives an equal plan, in whatever order the children are listed."""
-    reversed_ = Observed(observed.pods[::-1], observed.services[::-1], observed.companions, observed.rejections)
+    reversed_ = replace(observed, pods=observed.pods[::-1], services=observed.services[::-1])
     assert plan(framework, job, observed, now) == decided
     assert plan(framework, job, reversed_, now) == decided
 

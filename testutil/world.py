@@ -77,8 +77,10 @@ class World:
         uid = self.manifest["metadata"]["uid"]
         views = {key: self._view(manifest) for key, manifest in self.others.items()}
         owned = {key: view for key, view in views.items() if view.owner is not None and view.owner.uid == uid}
+        owners = {name: owner.uid for name, pod in self.pods.items() if (owner := pod.view.owner) is not None}
         return Observed(
-            pods=tuple(pod.view for pod in self.pods.values() if (owner := pod.view.owner) is not None and owner.uid == uid),
+            predecessors=frozenset(name for name, owner in owners.items() if owner != uid),
+            pods=tuple(pod.view for name, pod in self.pods.items() if owners.get(name) == uid),
             services=tuple(view for (kind, _), view in owned.items() if kind == "Service"),
             companions={key: view for key, view in owned.items() if key[0] != "Service"},
         )

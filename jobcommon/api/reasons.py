@@ -25,6 +25,7 @@ FAILED_DELETE_JOB = "FailedDeleteJob"
 EXITED_WITH_CODE = "ExitedWithCode"
 NAME_CONFLICT = "NameConflict"
 UNKNOWN_POD = "UnknownPod"
+WAITING = "Waiting"
 INTERNAL_ERROR = "InternalError"
 
 

@@ -255,7 +255,8 @@ class _Pass:
         return [
             Create(CORE, "pods", self.job.pod_name(replica), pod_manifest(self.framework, self.job, replica))
             for replica in vacant
-            if self.framework.may_create(self.job, replica, self.tallies)
+            if self.job.pod_name(replica) not in self.observed.predecessors
+            and self.framework.may_create(self.job, replica, self.tallies)
         ]
 
     def _given_up(self, replica: Replica, pod: PodView) -> bool:
@@ -302,6 +303,8 @@ class _Pass:
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
             for p in self.slots.strangers
         ]
+        if self.observed.predecessors:
+            events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
         return events
 
     # -- the status -------------------------------------------------------------------------------------------------

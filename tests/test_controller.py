@@ -1,0 +1,458 @@
+"""The JobController, driven by hand: watch lines in, plans out, results back."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.controller import JobController, Moment
+from jobcommon.expectations import TIMEOUT
+from jobcommon.framework import Framework, Observed
+from jobcommon.reconcile import plan as decide
+from jobcommon.reconcile import read_job
+from jobcommon.reconcile.plan import Action, Create, Delete, Plan, Release
+from jobcommon.report import Report
+from jobcommon.result import Effect, Outcome, Result, Work
+from testutil.builders import START, Manifest, Pod, finished_status, job_manifest
+from testutil.frameworks import TEST_JOB
+
+Refuse = Callable[[Action], StatusError | None]
+
+
+class Bench:
+    """A controller on a bench: the clock, the API server's version counter and its watch streams are in the test's hand."""
+
+    def __init__(self, framework: Framework = TEST_JOB) -> None:
+        self.controller = JobController(framework, random=lambda: 1.0)
+        self.now = 0.0
+        self.version = 10
+
+    @property
+    def moment(self) -> Moment:
+        return Moment(self.now, START + self.now)
+
+    def sync(self) -> None:
+        """Every cache gets its first, empty list."""
+        for name, informer in self.controller.informers.items():
+            informer.next(self.now)
+            metadata = {"resourceVersion": str(self.version), "annotations": {"k8s.io/initial-events-end": "true"}}
+            self._line(name, "BOOKMARK", {"metadata": metadata})
+            informer.next(self.now)
+
+    def say(self, resource: str, kind: str, manifest: Manifest, *, version: int | None = None) -> None:
+        """A watch event, at the next version or at that of a write."""
+        self.version = max(self.version + 1, version or 0) if version is None else self.version
+        metadata = {**manifest["metadata"], "resourceVersion": str(version or self.version)}
+        self._line(resource, kind, {**manifest, "metadata": metadata})
+
+    def bookmark(self, resource: str) -> None:
+        self._line(resource, "BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
+
+    def _line(self, resource: str, kind: str, document: Manifest) -> None:
+        data = msgspec.json.encode({"type": kind, "object": document})
+        self.controller.take(resource, self.controller.informers[resource].line(data, self.now))
+
+    def begin(self) -> Work | None:
+        return self.controller.begin(self.moment)
+
+    def work(self) -> Work:
+        work = self.begin()
+        assert work is not None
+        return work
+
+    def finish(self, work: Work, *, refuse: Refuse = lambda _: None, absent: bool = False, **result: Any) -> Report:
+        """Carry out the plan: every write is applied and gets the next version, unless it is refused."""
+        outcomes = []
+        for action in () if result.get("stale") else work.plan.actions:
+            error = refuse(action)
+            if error is not None:
+                outcomes.append(Outcome(action, Effect.REFUSED, error=error))
+            elif absent:
+                outcomes.append(Outcome(action, Effect.ABSENT))
+            else:
+                self.version += 1
+                outcomes.append(Outcome(action, Effect.APPLIED, str(self.version)))
+        if work.plan.status is not None and not result:
+            self.version += 1
+            result.setdefault("status_version", str(self.version))
+        return self.controller.finish(work, Result(tuple(outcomes), **result), self.moment)
+
+    def echo(self, work: Work, report_version: int) -> None:
+        """The watches show what `finish` has written; the first write got `report_version`."""
+        for number, action in enumerate(work.plan.actions):
+            if isinstance(action, Create):
+                self.say(action.plural, "ADDED", created(action), version=report_version + number)
+        if work.plan.status is not None and work.raw is not None:
+            raw = {**work.raw, "status": work.plan.status.to_json()}
+            self.say("testjobs", "MODIFIED", raw, version=report_version + len(work.plan.actions))
+
+
+def created(action: Create) -> Manifest:
+    manifest = deepcopy(dict(action.manifest))
+    manifest["metadata"]["uid"] = f"uid-{action.name}"
+    return manifest
+
+
+def pods_of(work: Work) -> list[str]:
+    return [str(action) for action in work.plan.actions if isinstance(action, Create | Delete | Release)]
+
+
+CREATES = ["create services/demo", "create pods/demo-worker-0", "create pods/demo-worker-1"]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    bench = Bench()
+    bench.sync()
+    return bench
+
+
+@pytest.fixture
+def manifest() -> Manifest:
+    return job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode")
+
+
+def running_pod(bench: Bench, manifest: Manifest, index: int = 0, **metadata: Any) -> Manifest:
+    pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", index).running()
+    return pod._with(metadata=metadata).raw
+
+
+def start(bench: Bench, manifest: Manifest) -> Work:
+    """A new job, its first plan carried out and seen."""
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    first = bench.version + 1
+    bench.finish(work)
+    bench.echo(work, first)
+    return work
+
+
+def test_nothing_is_decided_before_every_cache_is_full(manifest: Manifest) -> None:
+    bench = Bench()
+    bench.controller.queue.add(("default", "demo"))
+    assert bench.begin() is None
+    assert not bench.controller.synced
+    bench.sync()
+    bench.say("testjobs", "ADDED", manifest)
+    assert pods_of(bench.work()) == CREATES
+
+
+def test_15_a_cache_that_lags_after_a_create(bench: Bench, manifest: Manifest) -> None:
+    """The barrier: no second plan before the caches have seen the first one's writes."""
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    first = bench.version + 1
+    bench.finish(work)
+    bench.say(
+        "testjobs", "MODIFIED", {**manifest, "metadata": {**manifest["metadata"], "labels": {"a": "b"}}}, version=first - 1
+    )
+    bench.controller.queue.add(("default", "demo"))
+    bench.now += 1
+    assert bench.begin() is None, "the job is seen, its pods are not"
+    bench.echo(work, first)
+    bench.now += 60
+    assert pods_of(bench.work()) == []
+
+
+def test_a_bookmark_lifts_the_barrier(bench: Bench, manifest: Manifest) -> None:
+    bench.say("testjobs", "ADDED", manifest)
+    bench.finish(bench.work())
+    bench.controller.queue.add(("default", "demo"))
+    assert bench.begin() is None
+    for resource in bench.controller.informers:
+        bench.bookmark(resource)
+    bench.now += 60
+    assert bench.work().plan.confirm is False
+
+
+def test_a_key_is_never_in_two_hands(bench: Bench, manifest: Manifest) -> None:
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    bench.say("testjobs", "MODIFIED", manifest)
+    assert bench.begin() is None
+    bench.finish(work, stale=True)
+    bench.now += 60
+    assert bench.begin() is not None
+
+
+def test_a_deletion_is_awaited(bench: Bench, manifest: Manifest) -> None:
+    start(bench, manifest)
+    status = bench.controller._jobs.get("default", "demo")
+    assert status is not None
+    suspended = {**status.raw, "spec": {**manifest["spec"], "runPolicy": {"suspend": True}}}
+    pods = [running_pod(bench, manifest, index) for index in range(2)]
+    for pod in pods:
+        bench.say("pods", "MODIFIED", pod)
+    bench.say("testjobs", "MODIFIED", suspended)
+    work = bench.work()
+    assert len([action for action in work.plan.actions if isinstance(action, Delete)]) == 3
+    version = bench.version + 1
+    bench.finish(work)
+    bench.say(
+        "testjobs",
+        "MODIFIED",
+        {**suspended, "status": work.plan.status.to_json() if work.plan.status else {}},
+        version=version + 3,
+    )
+    assert bench.begin() is None, "three deletions are not seen yet"
+    for pod in pods:
+        bench.say("pods", "MODIFIED", {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    assert bench.begin() is None
+    bench.say("services", "DELETED", created(next(a for a in first_plan(manifest).actions if isinstance(a, Create))))
+    assert bench.work().plan.actions == ()
+
+
+def first_plan(manifest: Manifest) -> Plan:
+    """What is decided when the job is new."""
+    return decide(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
+
+
+def test_19_a_deletion_that_found_nothing_is_not_awaited(bench: Bench, manifest: Manifest) -> None:
+    manifest["status"] = finished_status()
+    bench.say("pods", "ADDED", running_pod(bench, manifest))
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    assert len(work.plan.actions) == 1
+    bench.finish(work, absent=True)
+    assert len(bench.controller.expectations) == 0
+
+
+def test_20_an_expectation_that_is_never_met_lapses_by_its_own_timer(bench: Bench, manifest: Manifest) -> None:
+    manifest["status"] = finished_status()
+    bench.say("pods", "ADDED", running_pod(bench, manifest))
+    bench.say("testjobs", "ADDED", manifest)
+    bench.finish(bench.work())
+    bench.controller.queue.add(("default", "demo"))
+    assert bench.begin() is None
+    assert bench.controller.queue.next_wakeup() == TIMEOUT
+    bench.now = TIMEOUT
+    assert len(bench.work().plan.actions) == 1
+
+
+def test_111_a_framework_that_raises_holds_up_its_own_job_only(manifest: Manifest) -> None:
+    def env(job: Any, _replica: Any) -> Any:
+        if job.name == "bad":
+            raise RuntimeError("boom")
+        return ()
+
+    bench = Bench(replace(TEST_JOB, env=env))
+    bench.sync()
+    bench.say("testjobs", "ADDED", job_manifest(TEST_JOB, {"Worker": 1}, name="bad", uid="uid-bad"))
+    bench.say("testjobs", "ADDED", manifest)
+    bad, good = bench.work(), bench.work()
+    assert pods_of(good) == CREATES
+    report = bench.finish(bad)
+    assert [(event.type, event.reason, event.message) for event in report.events] == [
+        ("Warning", "InternalError", "RuntimeError: boom")
+    ]
+    bench.finish(good)
+    assert bench.controller.queue.requeues(("default", "bad")) == 1
+    bench.now += 60
+    again = bench.work()
+    assert again.name == "bad"
+    assert bench.finish(again).events == (), "said once"
+    assert bench.controller.queue.requeues(("default", "bad")) == 2
+
+
+def test_1_recreation_under_the_same_name(bench: Bench, manifest: Manifest) -> None:
+    """The predecessor's pods are let go, never counted or deleted, and the new job starts when their names are free."""
+    start(bench, manifest)
+    old = [running_pod(bench, manifest, index) for index in range(2)]
+    for pod in old:
+        bench.say("pods", "MODIFIED", pod)
+    second = job_manifest(TEST_JOB, {"Worker": 2}, uid="uid-second")
+    bench.say("testjobs", "ADDED", second)
+    work = bench.work()
+    assert (work.orphans_of, work.uid, work.job) == ("uid-demo", "uid-demo", None)
+    assert pods_of(work) == ["release pods/demo-worker-0", "release pods/demo-worker-1"]
+    bench.finish(work)
+    assert bench.begin() is None, "what was just released is not released again before it is seen"
+    for pod in old:
+        terminating = {"finalizers": [], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        bench.say("pods", "MODIFIED", {**pod, "metadata": {**pod["metadata"], **terminating}})
+    work = bench.work()
+    assert (work.uid, work.orphans_of, pods_of(work)) == ("uid-second", None, CREATES[:1])
+    assert "Waiting" in [event.reason for event in work.plan.events]
+    bench.finish(work)
+    for pod in old:
+        bench.say("pods", "DELETED", pod)
+    for resource in bench.controller.informers:
+        bench.bookmark(resource)
+    again = bench.work()
+    assert [name for name in pods_of(again) if "pods" in name] == CREATES[1:], "at once, not after a back-off"
+    assert len(bench.controller.barrier) <= 1
+    assert set(bench.controller._memory) == {"uid-second"}
+
+
+def test_2_recreation_coalesced_into_one_event(bench: Bench, manifest: Manifest) -> None:
+    work = start(bench, manifest)
+    assert work.uid == "uid-demo"
+    bench.say("testjobs", "MODIFIED", job_manifest(TEST_JOB, {"Worker": 2}, uid="uid-second"))
+    orphans = bench.work()
+    assert orphans.orphans_of == "uid-demo"
+    assert "uid-demo" not in bench.controller._memory
+    bench.finish(orphans)
+    assert "uid-demo" not in bench.controller._memory
+
+
+def test_69_orphans_of_a_deleted_job(bench: Bench, manifest: Manifest) -> None:
+    start(bench, manifest)
+    bench.say("testjobs", "DELETED", manifest)
+    work = bench.work()
+    assert (work.orphans_of, len(work.plan.actions)) == ("uid-demo", 2)
+    bench.finish(work)
+    assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller._memory) == 0
+    assert bench.begin() is None
+
+
+def test_a_job_that_vanishes_while_it_is_worked_on_leaves_nothing_behind(bench: Bench, manifest: Manifest) -> None:
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    bench.say("testjobs", "DELETED", manifest)
+    bench.finish(work)
+    assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller._memory) == 0
+
+
+def test_6_pods_of_another_kind_are_nobodys_orphans(bench: Bench, manifest: Manifest) -> None:
+    pod = running_pod(bench, manifest)
+    pod["metadata"]["ownerReferences"][0] |= {"kind": "OtherJob", "uid": "uid-other"}
+    bench.say("pods", "ADDED", pod)
+    bench.controller.queue.add(("default", "demo"))
+    assert bench.begin() is None
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    assert work.orphans_of is None
+    assert "UnknownPod" not in [event.reason for event in work.plan.events]
+
+
+def test_k_ownership_is_by_uid_and_nothing_is_adopted(bench: Bench, manifest: Manifest) -> None:
+    """Section K under rule R6: labels select candidates, the controller's UID decides, nothing is adopted or released."""
+    orphan, foreign, owned = (running_pod(bench, manifest, index) for index in (0, 1, 1))
+    orphan["metadata"].pop("ownerReferences")
+    foreign["metadata"]["ownerReferences"][0]["uid"] = "AAAAA"
+    foreign["metadata"]["ownerReferences"][0]["kind"] = "OtherJob"
+    bench.say("pods", "ADDED", orphan)
+    bench.say("pods", "ADDED", foreign)
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    assert work.plan.status is not None
+    assert work.plan.status.replica_statuses["Worker"].active is None
+    assert not [action for action in work.plan.actions if isinstance(action, Delete | Release)]
+    bench.finish(work, stale=True)
+    owned["metadata"]["labels"]["group-name"] = "changed"
+    bench.say("pods", "MODIFIED", owned)
+    bench.now += 60
+    again = bench.work()
+    assert again.plan.status is not None
+    assert again.plan.status.replica_statuses["Worker"].active == 1
+
+
+def test_78_a_pod_the_server_calls_invalid_fails_the_job(bench: Bench, manifest: Manifest) -> None:
+    bench.say("testjobs", "ADDED", manifest)
+    invalid = StatusError(422, "Invalid", 'Pod "demo-worker-0" is invalid: spec.containers[0].ports[0].containerPort')
+    report = bench.finish(bench.work(), refuse=lambda a: invalid if a.name == "demo-worker-0" else None)
+    assert [event.reason for event in report.events if event.type == "Warning"] == ["FailedCreatePod"]
+    for resource in bench.controller.informers:
+        bench.bookmark(resource)
+    bench.now += 60
+    work = bench.work()
+    assert work.plan.status is not None
+    last = work.plan.status.conditions[-1]
+    assert (last.type, last.reason) == ("Failed", "InvalidSpec")
+    assert "containerPort" in last.message
+
+
+def test_79_too_large(bench: Bench, manifest: Manifest) -> None:
+    bench.say("testjobs", "ADDED", manifest)
+    huge = StatusError(500, "", "etcdserver: request is too large")
+    bench.finish(bench.work(), refuse=lambda a: huge if isinstance(a, Create) else None)
+    for resource in bench.controller.informers:
+        bench.bookmark(resource)
+    bench.now += 60
+    work = bench.work()
+    assert work.plan.status is not None
+    assert work.plan.status.conditions[-1].reason == "InvalidSpec"
+
+
+def test_a_new_spec_is_given_a_new_chance(bench: Bench, manifest: Manifest) -> None:
+    """What was refused belongs to the generation that was refused."""
+    bench.say("testjobs", "ADDED", manifest)
+    bench.finish(bench.work(), refuse=lambda a: StatusError(422, "Invalid", "no"), status_error=TransportError("lost"))
+    edited = {**manifest, "metadata": {**manifest["metadata"], "generation": 2}}
+    bench.say("testjobs", "MODIFIED", edited)
+    assert pods_of(bench.work()) == CREATES
+
+
+@pytest.mark.parametrize("code", [403, 409])
+def test_73_the_platform_says_no(bench: Bench, manifest: Manifest, code: int) -> None:
+    """Asked again after 10 s, 20 s, 40 s …; never a failed job, one event for each kind of object."""
+    manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
+    bench.say("testjobs", "ADDED", manifest)
+    no = StatusError(code, "Forbidden", "exceeded quota")
+    said = []
+    for delay in (10, 20, 40, 80, 160, 320, 600, 600):
+        work = bench.work()
+        assert work.plan.status is None
+        report = bench.finish(work, refuse=lambda _: no)
+        said += [event.reason for event in report.events]
+        assert bench.controller.queue.next_wakeup() == bench.now + delay
+        bench.now += delay
+    assert said == ["FailedCreateService", "FailedCreatePod"]
+
+
+def test_42_a_job_at_rest_costs_nothing(bench: Bench, manifest: Manifest) -> None:
+    start(bench, manifest)
+    work = bench.work()
+    assert (work.plan.actions, work.plan.status, work.plan.wake_at) == ((), None, None)
+    bench.finish(work)
+    assert bench.begin() is None
+    assert bench.controller.queue.next_wakeup() is None
+    assert bench.controller.queue.failing == 0
+
+
+def test_a_wake_up_in_the_plan_brings_the_key_back(bench: Bench, manifest: Manifest) -> None:
+    manifest["spec"]["runPolicy"]["activeDeadlineSeconds"] = 30
+    start(bench, manifest)
+    bench.finish(bench.work())
+    assert bench.begin() is None
+    bench.now = 30.1
+    work = bench.work()
+    assert work.plan.status is not None
+    assert work.plan.status.conditions[-1].reason == "DeadlineExceeded"
+
+
+def test_37_a_conflict_on_the_status_announces_nothing(bench: Bench, manifest: Manifest) -> None:
+    manifest["spec"]["testReplicaSpecs"] = {}
+    bench.say("testjobs", "ADDED", manifest)
+    report = bench.finish(bench.work(), status_error=StatusError(409, "Conflict", "changed"))
+    assert (report.events, report.counts) == ((), {})
+    bench.now += 60
+    report = bench.finish(bench.work())
+    assert [event.reason for event in report.events] == ["TestJobFailed"]
+    assert report.counts == {"jobs_created": 1, "jobs_failed": 1}
+
+
+def test_23_a_restart_of_the_operator_announces_nothing(manifest: Manifest) -> None:
+    manifest["status"] = finished_status()
+    bench = Bench()
+    bench.say("testjobs", "ADDED", manifest)
+    bench.sync()
+    bench.controller.queue.add(("default", "demo"))
+    work = bench.begin()
+    if work is not None:
+        report = bench.finish(work)
+        assert (work.plan.actions, work.plan.status, report.events, report.counts) == ((), None, (), {})
+
+
+def test_7_jobs_of_one_name_in_two_namespaces(bench: Bench, manifest: Manifest) -> None:
+    other = job_manifest(TEST_JOB, {"Worker": 2}, uid="uid-other")
+    other["metadata"]["namespace"] = "elsewhere"
+    bench.say("testjobs", "ADDED", manifest)
+    bench.say("testjobs", "ADDED", other)
+    works = [bench.work(), bench.work()]
+    assert [(work.namespace, work.uid) for work in works] == [("default", "uid-demo"), ("elsewhere", "uid-other")]
+    assert {a.manifest["metadata"]["namespace"] for a in works[1].plan.actions if isinstance(a, Create)} == {"elsewhere"}
