@@ -1,0 +1,1 @@
+"""The process kubelet: runs the pods of the embedded cluster as local processes."""

@@ -1,0 +1,68 @@
+"""How a kubelet is set up, and what its parts share."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localcluster.kubelet.api import Api
+from localcluster.kubelet.events import EventRecorder
+from localcluster.kubelet.hosts import Names
+from localcluster.kubelet.lifecycle import Settings
+from localcluster.kubelet.node import machine_capacity
+from localcluster.kubelet.process import Isolation
+
+
+def host_environment() -> dict[str, str]:
+    """What every container inherits: this process's environment, with this interpreter first on PATH.
+
+    `python` in a manifest is then the interpreter that runs the cluster. Output is unbuffered unless the user chose otherwise, so
+    that logs can be followed.
+    """
+    path = os.environ.get("PATH") or os.defpath
+    ours = os.path.dirname(sys.executable)
+    return {"PYTHONUNBUFFERED": "1", **os.environ, "PATH": f"{ours}{os.pathsep}{path}"}
+
+
+@dataclass(frozen=True)
+class KubeletOptions:
+    """Settings of one kubelet.
+
+    `data_dir` holds logs and volumes and must exist. `restart` is the restart back-off. `isolation` None: found out by trying.
+    `enforce_resources` makes pods wait Pending while the node's `capacity` is used up. `stop_grace` bounds, in seconds, how long
+    pods may take to end when the cluster stops. `log_bytes` is when a container's log file is rotated.
+    """
+
+    data_dir: Path
+    node_name: str = "local"
+    host_address: str = "127.0.0.1"
+    restart: Settings = field(default_factory=Settings)
+    isolation: Isolation | None = None
+    enforce_resources: bool = False
+    capacity: Mapping[str, str] = field(default_factory=machine_capacity)
+    environment: Mapping[str, str] = field(default_factory=host_environment)
+    working_dir: Path = field(default_factory=Path.cwd)
+    stop_grace: float = 5.0
+    log_bytes: int = 64 << 20
+    cluster: int = field(default_factory=lambda: os.getpid() % 200)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the parts of one kubelet have in common."""
+
+    options: KubeletOptions
+    isolation: Isolation
+    api: Api
+    names: Names
+    recorder: EventRecorder
+    now: Callable[[], float]
+
+    def pod_dir(self, uid: str) -> Path:
+        """Where everything of one pod lives."""
+        return self.options.data_dir / "pods" / uid
+
+    def log_path(self, uid: str, container: str, attempt: int) -> Path:
+        """The log file of one run."""
+        return self.pod_dir(uid) / "logs" / container / f"{attempt}.log"

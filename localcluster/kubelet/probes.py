@@ -1,0 +1,166 @@
+"""Startup, liveness and readiness probes of one container run."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from localcluster.apiserver.pods import PodBackendError
+from localcluster.kubelet.lifecycle import Container
+from localcluster.kubelet.session import run_quietly
+
+if TYPE_CHECKING:
+    from localcluster.kubelet.worker import PodWorker
+
+Probe = Mapping[str, Any]
+
+
+@dataclass
+class Threshold:
+    """Turns single results into a verdict: `success` results in a row make it good, `failure` in a row make it bad."""
+
+    success: int
+    failure: int
+    _streak: int = 0
+    _last: bool | None = None
+
+    @classmethod
+    def of(cls, probe: Probe) -> "Threshold":
+        """The thresholds of a probe, with the API's defaults."""
+        return cls(probe.get("successThreshold") or 1, probe.get("failureThreshold") or 3)
+
+    def add(self, good: bool) -> bool | None:
+        """The verdict after one more result; None while there is none."""
+        self._streak = self._streak + 1 if good is self._last else 1
+        self._last = good
+        reached = self._streak >= (self.success if good else self.failure)
+        return good if reached else None
+
+
+def port_number(port: int | str, container: Container) -> int:
+    """A port given by number or by the name of one of the container's ports. Raises ValueError."""
+    for entry in container.get("ports") or []:
+        if entry.get("name") == port:
+            return int(entry["containerPort"])
+    try:
+        return int(port)
+    except ValueError:
+        raise ValueError(f"container {container['name']!r} has no port named {port!r}") from None
+
+
+async def check_http(target: Mapping[str, Any], container: Container, address: str, seconds: float) -> str:
+    """GET as an httpGet probe does; "" when the status is 200 to 399, else what went wrong."""
+    scheme = (target.get("scheme") or "HTTP").lower()
+    headers = {header["name"]: header["value"] for header in target.get("httpHeaders") or []}
+    try:
+        host, port = target.get("host") or address, port_number(target["port"], container)
+        url = f"{scheme}://{host}:{port}/{(target.get('path') or '/').lstrip('/')}"
+        timeout = aiohttp.ClientTimeout(total=seconds)
+        async with (
+            aiohttp.ClientSession(timeout=timeout, trust_env=False) as session,
+            # The real kubelet does not verify a probed certificate either.
+            session.get(url, headers=headers, ssl=False) as response,
+        ):
+            return "" if 200 <= response.status < 400 else f"HTTP probe failed with statuscode: {response.status}"
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        return f'Get "{target.get("path") or "/"}": {error or type(error).__name__}'
+
+
+async def check_tcp(target: Mapping[str, Any], container: Container, address: str, seconds: float) -> str:
+    """Open a connection as a tcpSocket probe does; "" when that works, else what went wrong."""
+    try:
+        port = port_number(target["port"], container)
+        opening = asyncio.open_connection(target.get("host") or address, port)
+        _, writer = await asyncio.wait_for(opening, seconds)
+        writer.close()
+        return ""
+    except (TimeoutError, OSError, ValueError) as error:
+        return f"dial tcp {address}:{target['port']}: {error or type(error).__name__}"
+
+
+class Prober:
+    """Runs the probes of one run of a container and tells its pod worker."""
+
+    KINDS = ("startup", "liveness", "readiness")
+
+    def __init__(self, worker: "PodWorker", name: str, attempt: int) -> None:
+        self.attempt = attempt
+        self._worker = worker
+        self._name = name
+        self._task = asyncio.create_task(self._run(), name=f"probes of {name}")
+
+    def stop(self) -> None:
+        """End probing."""
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        spec = self._worker.spec_of(self._name)
+        if startup := spec.get("startupProbe"):
+            if not await self._until(startup, "Startup"):
+                return
+            self._worker.probe_result(self._name, started=True, ready="readinessProbe" not in spec)
+        async with asyncio.TaskGroup() as group:
+            if liveness := spec.get("livenessProbe"):
+                group.create_task(self._until(liveness, "Liveness", good_is_enough=False))
+            if readiness := spec.get("readinessProbe"):
+                group.create_task(self._watch(readiness))
+
+    async def _until(self, probe: Probe, kind: str, *, good_is_enough: bool = True) -> bool:
+        """Probe until good (true), or until bad: then the container is killed (false)."""
+        await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
+        threshold = Threshold.of(probe)
+        while True:
+            problem = await self._check(probe)
+            self._report(kind, problem)
+            verdict = threshold.add(not problem)
+            if verdict is False:
+                self._kill(probe, kind)
+                return False
+            if verdict and good_is_enough:
+                return True
+            await asyncio.sleep(probe.get("periodSeconds") or 10)
+
+    async def _watch(self, probe: Probe) -> None:
+        await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
+        threshold, ready = Threshold.of(probe), False
+        while True:
+            problem = await self._check(probe)
+            self._report("Readiness", problem)
+            verdict = threshold.add(not problem)
+            if verdict is not None and verdict is not ready:
+                ready = verdict
+                self._worker.probe_result(self._name, ready=ready)
+            await asyncio.sleep(probe.get("periodSeconds") or 10)
+
+    def _report(self, kind: str, problem: str) -> None:
+        if problem:
+            self._worker.event("Warning", "Unhealthy", f"{kind} probe failed: {problem}", self._name)
+
+    def _kill(self, probe: Probe, kind: str) -> None:
+        grace = probe.get("terminationGracePeriodSeconds")
+        if grace is None:
+            grace = self._worker.pod["spec"].get("terminationGracePeriodSeconds")
+        text = f"Container {self._name} failed {kind.lower()} probe, will be restarted"
+        self._worker.event("Normal", "Killing", text, self._name)
+        self._worker.probe_kill(self._name, 30.0 if grace is None else float(grace))
+
+    async def _check(self, probe: Probe) -> str:
+        """One probe: "" when good, else the problem."""
+        seconds = float(probe.get("timeoutSeconds") or 1)
+        container, address = self._worker.spec_of(self._name), self._worker.address
+        if "httpGet" in probe:
+            return await check_http(probe["httpGet"], container, address, seconds)
+        if "tcpSocket" in probe:
+            return await check_tcp(probe["tcpSocket"], container, address, seconds)
+        if "grpc" in probe:
+            # Speaking gRPC would need its library; an open port is the part of the answer that can be had.
+            return await check_tcp(probe["grpc"], container, address, seconds)
+        try:
+            code = await run_quietly(self._worker.containers[self._name], probe["exec"]["command"], seconds)
+        except TimeoutError:
+            return f"command timed out after {seconds:g}s"
+        except PodBackendError as error:
+            return str(error)
+        return "" if code == 0 else f"command exited with {code}"

@@ -1,0 +1,218 @@
+"""The surroundings of one pod's containers: directories, volumes, names, environment."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from localcluster.kubelet import fallback, volumes
+from localcluster.kubelet.api import object_path
+from localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
+from localcluster.kubelet.hosts import hostname
+from localcluster.kubelet.lifecycle import Container, Pod
+from localcluster.kubelet.options import Shared
+from localcluster.kubelet.process import Launch
+
+_PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets", "PersistentVolumeClaim": "persistentvolumeclaims"}
+_RESOLVER_FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/hostname")
+
+Fetched = dict[tuple[str, str], dict[str, Any] | None]
+
+
+class NoCommandError(ConfigError):
+    """The container relies on its image for what to run."""
+
+
+class VolumeError(ConfigError):
+    """A volume of the pod cannot be set up yet."""
+
+
+class Sandbox:
+    """Prepares what the containers of one pod run in."""
+
+    def __init__(self, shared: Shared, pod: Pod) -> None:
+        self._shared = shared
+        self._uid: str = pod["metadata"]["uid"]
+        self._dir = shared.pod_dir(self._uid)
+        self._roots: dict[str, Path] | None = None
+        self._projected: dict[str, volumes.Volume] = {}
+
+    async def setup(self, pod: Pod) -> None:
+        """Make the pod's volumes and name files; done once. Raises VolumeError while something is missing."""
+        if self._roots is not None:
+            return
+        etc = self._dir / "etc"
+        etc.mkdir(parents=True, exist_ok=True)
+        (self._dir / "volumes").mkdir(mode=0o700, exist_ok=True)
+        try:
+            roots = {volume["name"]: await self._root(pod, volume) for volume in pod["spec"].get("volumes") or []}
+        except VolumeError:
+            raise
+        except (ConfigError, OSError) as error:
+            raise VolumeError(f"MountVolume.SetUp failed: {error}") from None
+        (etc / "hostname").write_text(f"{hostname(pod)}\n")
+        (etc / "resolv.conf").write_text(resolver_config(pod))
+        self._shared.names.open(self._uid, etc / "hosts")
+        self._roots = roots
+
+    async def _root(self, pod: Pod, volume: volumes.Volume) -> Path:
+        place = self._dir / "volumes" / str(volume["name"])
+        wanted = volumes.volume_references(volume)
+        if volumes.is_projected(volume):
+            place.mkdir(exist_ok=True)
+            await self._project(pod, volume, place)
+            self._projected[volume["name"]] = volume
+            return place
+        for (kind, name), item in (await self._fetch(pod, wanted)).items():
+            if item is None:
+                raise VolumeError(f'{kind.lower()} "{name}" not found')
+        return volumes.plain_directory(volume, pod, place, self._shared.options.data_dir / "claims")
+
+    async def _project(self, pod: Pod, volume: volumes.Volume, place: Path) -> None:
+        objects = await self._fetch(pod, volumes.volume_references(volume))
+        group = (pod["spec"].get("securityContext") or {}).get("fsGroup") if os.geteuid() == 0 else None
+        files = volumes.projected_files(pod, volume, objects, await self._tokens(pod, volume))
+        volumes.write_files(place, files, group)
+
+    async def _tokens(self, pod: Pod, volume: volumes.Volume) -> dict[str, str]:
+        tokens: dict[str, str] = {}
+        for source in (volume.get("projected") or {}).get("sources") or []:
+            if "serviceAccountToken" in source:
+                audience = source["serviceAccountToken"].get("audience") or ""
+                account = pod["spec"].get("serviceAccountName") or "default"
+                path = object_path("serviceaccounts", pod["metadata"]["namespace"], account, "token")
+                spec = {
+                    "audiences": [audience] if audience else [],
+                    "expirationSeconds": source["serviceAccountToken"].get("expirationSeconds") or 3600,
+                    "boundObjectRef": {
+                        "apiVersion": "v1",
+                        "kind": "Pod",
+                        "name": pod["metadata"]["name"],
+                        "uid": self._uid,
+                    },
+                }
+                body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+                answer = await self._shared.api.call("POST", path, body)
+                tokens[audience] = answer["status"]["token"]
+        return tokens
+
+    async def refresh(self, pod: Pod, changed: tuple[str, str] | None) -> None:
+        """Bring mounted config maps, secrets and labels up to date after a change of `changed` (None: of the pod itself)."""
+        for name, volume in self._projected.items():
+            wanted = volumes.volume_references(volume)
+            follows_pod = "downwardAPI" in volume or any(
+                "downwardAPI" in source for source in (volume.get("projected") or {}).get("sources") or []
+            )
+            if changed in wanted or (changed is None and follows_pod):
+                # What has gone missing stays as it was last seen, as on a real node.
+                with contextlib.suppress(ConfigError):
+                    await self._project(pod, volume, self._dir / "volumes" / name)
+
+    async def launch(self, pod: Pod, container: Container, attempt: int) -> Launch:
+        """All that is needed to start a container. Raises ConfigError, VolumeError or NoCommandError."""
+        await self.setup(pod)
+        options, isolation = self._shared.options, self._shared.isolation
+        objects = await self._fetch(pod, references(container))
+        own = container_environment(pod, container, objects, options.capacity)
+        argv = command_line(container, own)
+        if not argv:
+            raise NoCommandError(
+                f'image "{container.get("image") or ""}" is not pulled: the embedded cluster runs commands of this machine. '
+                f"Give container {container['name']!r} a command."
+            )
+        mounts = self._mounts(pod, container, own)
+        log = self._shared.log_path(self._uid, container["name"], attempt)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        env = {**options.environment, "HOSTNAME": hostname(pod), **own}
+        cwd = container.get("workingDir") or str(options.working_dir)
+        message = self.message_file(container, attempt)
+        message.parent.mkdir(exist_ok=True)
+        message.touch()
+        message.chmod(0o666)
+        mounts.append((str(message), container.get("terminationMessagePath") or "/dev/termination-log", False))
+        if not isolation.namespaces:
+            argv, env, cwd = fallback.rewrite(argv, env, cwd, mounts, hostname(pod))
+        uid, gid, groups = identity(pod, container) if os.geteuid() == 0 else (None, None, ())
+        return Launch(
+            argv=argv,
+            env=env,
+            isolation=isolation,
+            cwd=cwd,
+            uid=uid,
+            gid=gid,
+            groups=groups,
+            hostname=hostname(pod),
+            mounts=(*self._name_mounts(), *mounts),
+            log=log,
+            log_bytes=options.log_bytes,
+        )
+
+    def message_file(self, container: Container, attempt: int) -> Path:
+        """Where a run leaves its termination message."""
+        return self._dir / "messages" / f"{container['name']}-{attempt}"
+
+    def _name_mounts(self) -> list[tuple[str, str, bool]]:
+        # A machine without one of these files has no use for ours either: nothing reads it.
+        return [(str(self._dir / path[1:]), path, False) for path in _RESOLVER_FILES if os.path.exists(path)]
+
+    def _mounts(self, pod: Pod, container: Container, env: dict[str, str]) -> list[tuple[str, str, bool]]:
+        mounts = []
+        for mount in container.get("volumeMounts") or []:
+            root = (self._roots or {}).get(mount["name"])
+            if root is None:
+                raise ConfigError(f"volumeMount {mount['name']!r}: the pod has no volume of that name")
+            target = os.path.normpath(os.path.join("/", mount["mountPath"]))
+            if target == "/":
+                raise ConfigError(f"volumeMount {mount['name']!r}: mountPath must not be /")
+            read_only = bool(mount.get("readOnly")) or mount["name"] in self._projected
+            mounts.append((str(volumes.mount_source(root, mount, env, expand)), target, read_only))
+        return mounts
+
+    async def _fetch(self, pod: Pod, wanted: Iterable[tuple[str, str]]) -> Fetched:
+        """The referred objects as they are now: a mirror of them could lag behind the pod that needs them."""
+        namespace = pod["metadata"]["namespace"]
+        return {
+            (kind, name): await self._shared.api.get(object_path(_PLURALS[kind], namespace, name))
+            for kind, name in sorted(wanted)
+        }
+
+    def remove(self) -> None:
+        """Delete everything of the pod, logs included."""
+        self._shared.names.close(self._uid)
+        shutil.rmtree(self._dir, ignore_errors=True)
+
+
+def resolver_config(pod: Pod) -> str:
+    """The pod's resolv.conf: the host's (unless dnsPolicy is None) and the pod's dnsConfig.
+
+    No cluster search domains: every cluster name there is stands in the hosts file in all its forms, and searching would only send
+    names that do not exist yet out to a real DNS server. For the same reason answers are not waited for long.
+    """
+    spec = pod["spec"]
+    lines = []
+    if spec.get("dnsPolicy") != "None":
+        with contextlib.suppress(OSError):
+            lines += Path("/etc/resolv.conf").read_text().splitlines()
+    config = spec.get("dnsConfig") or {}
+    lines += [f"nameserver {address}" for address in config.get("nameservers") or []]
+    if config.get("searches") and spec.get("dnsPolicy") == "None":
+        lines.append(f"search {' '.join(config['searches'])}")
+    chosen = [f"{o['name']}:{o['value']}" if o.get("value") else o["name"] for o in config.get("options") or []]
+    lines.append(f"options {' '.join(chosen or ['timeout:1', 'attempts:1'])}")
+    return "\n".join(lines) + "\n"
+
+
+def identity(pod: Pod, container: Container) -> tuple[int | None, int | None, tuple[int, ...]]:
+    """User, group and supplementary groups by the security contexts; the container's own come first."""
+    outer, inner = pod["spec"].get("securityContext") or {}, container.get("securityContext") or {}
+    uid = inner.get("runAsUser", outer.get("runAsUser"))
+    gid = inner.get("runAsGroup", outer.get("runAsGroup"))
+    groups = [*(outer.get("supplementalGroups") or []), *([outer["fsGroup"]] if "fsGroup" in outer else [])]
+    if uid is not None and gid is None:
+        gid = 0
+    if gid is None and groups:
+        gid = os.getgid()
+    return uid, gid, tuple(groups)

@@ -1,0 +1,56 @@
+"""The scheduler of a cluster with one node. The decision is pure; binding it is one POST."""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from localcluster.apiserver.quantity import parse_quantity
+from localcluster.kubelet.lifecycle import TERMINAL, Pod
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def is_ours(pod: Pod) -> bool:
+    """Whether the pod waits for this scheduler: others, and closed scheduling gates, are waited for."""
+    spec = pod["spec"]
+    return (
+        not spec.get("nodeName")
+        and (spec.get("schedulerName") or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
+        and not spec.get("schedulingGates")
+        and not pod["metadata"].get("deletionTimestamp")
+        and (pod.get("status") or {}).get("phase") not in TERMINAL
+    )
+
+
+def requests(pod: Pod) -> dict[str, Decimal]:
+    """What the pod asks for: the sum over its containers, or the largest init container where that is more."""
+    total: dict[str, Decimal] = {}
+    for container in pod["spec"]["containers"]:
+        for name, amount in _requests(container).items():
+            total[name] = total.get(name, Decimal(0)) + amount
+    for container in pod["spec"].get("initContainers") or []:
+        for name, amount in _requests(container).items():
+            total[name] = max(total.get(name, Decimal(0)), amount)
+    return total
+
+
+def _requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
+    resources = container.get("resources") or {}
+    amounts = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {name: parse_quantity(text) for name, text in amounts.items()}
+
+
+def unschedulable(pod: Pod, running: Iterable[Pod], labels: Mapping[str, str], capacity: Mapping[str, str] | None) -> str:
+    """Why the pod cannot run on the node, "" when it can. `capacity` None: resources are not enforced."""
+    selector = pod["spec"].get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in selector.items()):
+        return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    if capacity is None:
+        return ""
+    free = {name: parse_quantity(amount) for name, amount in capacity.items()}
+    for other in running:
+        for name, amount in requests(other).items():
+            if name in free:
+                free[name] -= amount
+    short = [name for name, amount in requests(pod).items() if amount > free.get(name, Decimal(0))]
+    return f"0/1 nodes are available: 1 Insufficient {', '.join(sorted(short))}." if short else ""
