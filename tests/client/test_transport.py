@@ -14,6 +14,7 @@ from jobcommon.client.request import Request, Response
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
 
 NOW = 1_760_000_000.0
+PATIENT = Timeouts()
 Handler = Callable[[web.Request], "web.StreamResponse"]
 
 
@@ -46,7 +47,7 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(*answers: object, timeouts: Timeouts = Timeouts()) -> AsyncIterator[tuple[Server, HttpTransport]]:
+async def serving(*answers: object, timeouts: Timeouts = PATIENT) -> AsyncIterator[tuple[Server, HttpTransport]]:
     server = Server()
     server.answers = list(answers)
     app = web.Application()

@@ -1,0 +1,269 @@
+"""Where the API server is and who we are: kubeconfig, exec plugins, token files, service accounts.
+
+All of it is read by kubernetes-asyncio's loaders; this module finds the source, asks again when credentials age, and says in
+its errors which file is wrong and what to do. kubernetes-asyncio takes most of a second to import, so it is imported on use.
+"""
+
+import asyncio
+import os
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # typeshed lacks it
+
+import yaml
+
+from jobcommon.client.errors import TransportError
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+# Files and identity providers are looked at this often; the kubelet rotates tokens well before they expire.
+REFRESH_SECONDS = 60.0
+# An exec plugin is run again this long before its credentials expire.
+EXPIRY_MARGIN = 300.0
+
+
+class ConfigError(TransportError):
+    """The configuration does not say how to reach an API server. The text names the file and what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach the API server, at one moment. `authorization` is the header's value, None without credentials."""
+
+    base_url: str
+    authorization: str | None = field(repr=False)
+    ssl_context: ssl.SSLContext | None
+    server_name: str | None
+    proxy: str | None
+    namespace: str
+    stale_at: float | None
+    """When, on the wall clock, to read it anew; None: when the server refuses it."""
+
+
+class Source(Protocol):
+    """Something that tells how to reach the API server."""
+
+    async def load(self) -> Access:
+        """Read it now. Raises ConfigError."""
+        ...
+
+
+class Cluster:
+    """An API server by configuration: a `jobcommon.client.transport.Endpoint` that keeps its credentials fresh."""
+
+    def __init__(self, source: Source, access: Access, now: Callable[[], float] = time.time) -> None:
+        self._source = source
+        self._access = access
+        self._now = now
+        self._lock = asyncio.Lock()
+        self.refresh_error: ConfigError | None = None
+        """Why credentials could not be read anew the last time; the old ones are used as long as the server takes them."""
+
+    @property
+    def base_url(self) -> str:
+        """See `Endpoint.base_url`."""
+        return self._access.base_url
+
+    @property
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """See `Endpoint.ssl_context`."""
+        return self._access.ssl_context
+
+    @property
+    def server_name(self) -> str | None:
+        """See `Endpoint.server_name`."""
+        return self._access.server_name
+
+    @property
+    def proxy(self) -> str | None:
+        """See `Endpoint.proxy`."""
+        return self._access.proxy
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the context or service account."""
+        return self._access.namespace
+
+    async def headers(self) -> Mapping[str, str]:
+        """See `Endpoint.headers`."""
+        stale_at = self._access.stale_at
+        if stale_at is not None and self._now() >= stale_at:
+            async with self._lock:
+                if self._access.stale_at == stale_at:
+                    await self._refresh()
+        return {"Authorization": self._access.authorization} if self._access.authorization else {}
+
+    async def reload(self) -> None:
+        """See `Endpoint.reload`. Raises ConfigError."""
+        seen = self._access
+        async with self._lock:
+            # Many requests are refused at once; the first of them has already done it.
+            if self._access is seen:
+                self._access = await self._source.load()
+
+    async def _refresh(self) -> None:
+        try:
+            self._access = await self._source.load()
+            self.refresh_error = None
+        except ConfigError as error:
+            self.refresh_error = error
+
+
+async def find_cluster(
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+    now: Callable[[], float] = time.time,
+) -> Cluster:
+    """The API server that is configured: `kubeconfig`, else $KUBECONFIG, else the pod's service account, else
+    ``~/.kube/config``. Raises ConfigError.
+    """
+    source = _source(kubeconfig, context, environ, service_account, now)
+    return Cluster(source, await source.load(), now)
+
+
+def _source(
+    kubeconfig: str | None, context: str | None, environ: Mapping[str, str], account: Path, now: Callable[[], float]
+) -> Source:
+    named = kubeconfig or environ.get("KUBECONFIG")
+    if named:
+        origin = "--kubeconfig" if kubeconfig else "$KUBECONFIG"
+        if not any(Path(path).expanduser().exists() for path in named.split(os.pathsep) if path):
+            raise ConfigError(f"{named}: no such file; {origin} must name a kubeconfig")
+        return Kubeconfig(named, context, environ, now)
+    if environ.get("KUBERNETES_SERVICE_HOST") and context is None:
+        return ServiceAccount(environ, account, now)
+    default = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
+    if not default.exists():
+        raise ConfigError(
+            f"no API server is configured: {default} does not exist, $KUBECONFIG is not set and this is no pod; name a "
+            "kubeconfig with --kubeconfig FILE (jobcommon up writes one to .jobcommon/kubeconfig)"
+        )
+    return Kubeconfig(str(default), context, environ, now)
+
+
+@dataclass(frozen=True)
+class Kubeconfig:
+    """One or more kubeconfig files, separated as in $PATH, and a context of theirs (None: the current one)."""
+
+    files: str
+    context: str | None
+    environ: Mapping[str, str]
+    now: Callable[[], float]
+
+    async def load(self) -> Access:
+        """See `Source.load`. Runs the exec plugin if there is one."""
+        from kubernetes_asyncio.client import Configuration
+        from kubernetes_asyncio.config import ConfigException, load_kube_config
+
+        configuration = Configuration()
+        try:
+            loader = await load_kube_config(self.files, self.context, configuration)
+            current = (loader.current_context or {})["context"]
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{self.files}: not YAML: {error}") from error
+        except ConfigException as error:
+            raise ConfigError(f"{self.files}: {error}; {self._advice(str(error))}") from error
+        except OSError as error:
+            raise ConfigError(f"{self.files}: {error}") from error
+        except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+            text = str(error) or type(error).__name__
+            raise ConfigError(f"{self.files}: not a kubeconfig ({text}); compare it with: kubectl config view") from error
+        if not str(configuration.host).startswith(("http://", "https://")):
+            raise ConfigError(f"{self.files}: the cluster's server must begin with https://, not {configuration.host!r}")
+        namespace = str(current.get("namespace") or "default")
+        return _access(configuration, self.files, self.environ, namespace, self._stale_at(loader))
+
+    def _advice(self, problem: str) -> str:
+        if problem.startswith("exec"):
+            return "run the plugin of this user by hand to see what is wrong"
+        if "contexts" in problem or "current-context" in problem:
+            return "choose one with --context NAME; kubectl config get-contexts lists them"
+        return "see kubectl config view"
+
+    def _stale_at(self, loader: Any) -> float | None:
+        """A plugin tells when; a file or provider does not, so it is looked at now and then."""
+        expiry = getattr(loader, "exec_plugin_expiry", None)
+        if expiry is not None:
+            # Not at once again, should it hand out what expires within the margin.
+            return max(float(expiry.timestamp()) - EXPIRY_MARGIN, self.now() + REFRESH_SECONDS)
+        user = loader._user.value if loader._user is not None else {}
+        return self.now() + REFRESH_SECONDS if loader.provider or "tokenFile" in user else None
+
+
+@dataclass(frozen=True)
+class ServiceAccount:
+    """The service account of the pod this process runs in."""
+
+    environ: Mapping[str, str]
+    directory: Path
+    now: Callable[[], float]
+
+    async def load(self) -> Access:
+        """See `Source.load`."""
+        from kubernetes_asyncio.client import Configuration
+        from kubernetes_asyncio.config import ConfigException
+        from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
+
+        configuration = Configuration()
+        try:
+            loader = InClusterConfigLoader(
+                str(self.directory / "token"),
+                str(self.directory / "ca.crt"),
+                try_refresh_token=False,
+                environ=dict(self.environ),
+            )
+            loader.load_and_set(configuration)
+            namespace_file = self.directory / "namespace"
+            namespace = namespace_file.read_text().strip() if namespace_file.exists() else "default"
+        except (ConfigException, OSError) as error:
+            raise ConfigError(
+                f"{self.directory}: {error} Set automountServiceAccountToken: true on the pod, or use --kubeconfig FILE."
+            ) from error
+        return _access(configuration, str(self.directory), self.environ, namespace, self.now() + REFRESH_SECONDS)
+
+
+def _access(configuration: Any, origin: str, environ: Mapping[str, str], namespace: str, stale_at: float | None) -> Access:
+    authorization = configuration.api_key.get("BearerToken")
+    return Access(
+        base_url=configuration.host.rstrip("/"),
+        authorization=authorization.strip() if authorization else None,
+        ssl_context=_ssl_context(configuration, origin) if configuration.host.startswith("https") else None,
+        server_name=configuration.tls_server_name or None,
+        proxy=configuration.proxy or _proxy(configuration.host, environ),
+        namespace=namespace,
+        stale_at=stale_at,
+    )
+
+
+def _ssl_context(configuration: Any, origin: str) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        if configuration.cert_file:
+            context.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
+    except (ssl.SSLError, OSError) as error:
+        raise ConfigError(
+            f"{origin}: the certificates cannot be used ({error}); "
+            "check certificate-authority, client-certificate and client-key"
+        ) from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _proxy(url: str, environ: Mapping[str, str]) -> str | None:
+    """The proxy that the environment names for `url`, looked up once (aiohttp would do it at each request)."""
+    parts = urlsplit(url)
+    named = ((key.lower(), value) for key, value in environ.items() if value)
+    proxies = {key.removesuffix("_proxy"): value for key, value in named if key.endswith("_proxy")}
+    if not parts.hostname or proxy_bypass_environment(parts.hostname, proxies):
+        return None
+    return proxies.get(parts.scheme)

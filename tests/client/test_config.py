@@ -1,0 +1,220 @@
+"""Finding the API server and keeping credentials fresh; kubernetes-asyncio reads the files."""
+
+import asyncio
+import ssl
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from jobcommon.client.config import ConfigError, find_cluster
+from jobcommon.client.request import Request
+from jobcommon.client.transport import HttpTransport
+
+TOKEN = "t0ken"
+USER: dict[str, Any] = {"token": TOKEN}
+
+
+def kubeconfig(tmp_path: Path, user: dict[str, Any] = USER, name: str = "config", **cluster: Any) -> str:
+    found = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "main",
+        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u", "namespace": "team"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://example.test:6443/", **cluster}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path = tmp_path / name
+    path.write_text(yaml.safe_dump(found))
+    return str(path)
+
+
+async def test_a_kubeconfig_says_where_and_who(tmp_path: Path) -> None:
+    cluster = await find_cluster(kubeconfig(tmp_path), environ={})
+    assert (cluster.base_url, cluster.namespace) == ("https://example.test:6443", "team")
+    assert await cluster.headers() == {"Authorization": "Bearer t0ken"}
+    assert cluster.ssl_context is not None
+    assert cluster.ssl_context.verify_mode is ssl.CERT_REQUIRED
+    assert cluster.proxy is None
+
+
+async def test_a_token_does_not_show_in_the_text_of_objects(tmp_path: Path) -> None:
+    cluster = await find_cluster(kubeconfig(tmp_path), environ={})
+    assert TOKEN not in repr(cluster._access)
+
+
+@pytest.mark.parametrize(
+    ("environ", "proxy"),
+    [
+        ({"HTTPS_PROXY": "http://proxy:1"}, "http://proxy:1"),
+        ({"https_proxy": "http://proxy:2"}, "http://proxy:2"),
+        ({"https_proxy": "http://proxy:2", "no_proxy": "example.test"}, None),
+        ({"https_proxy": "http://proxy:2", "NO_PROXY": ".test"}, None),
+        ({"http_proxy": "http://proxy:3"}, None),
+        ({"https_proxy": ""}, None),
+    ],
+)
+async def test_the_proxy_comes_from_the_environment(tmp_path: Path, environ: dict[str, str], proxy: str | None) -> None:
+    assert (await find_cluster(kubeconfig(tmp_path), environ=environ)).proxy == proxy
+
+
+async def test_the_environment_names_a_kubeconfig(tmp_path: Path) -> None:
+    cluster = await find_cluster(environ={"KUBECONFIG": kubeconfig(tmp_path), "KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+    assert cluster.base_url == "https://example.test:6443"
+
+
+async def test_the_one_in_the_home_directory_comes_last(tmp_path: Path) -> None:
+    (tmp_path / ".kube").mkdir()
+    kubeconfig(tmp_path / ".kube")
+    assert (await find_cluster(environ={"HOME": str(tmp_path)})).namespace == "team"
+
+
+def broken(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "broken"
+    path.write_text(text)
+    return str(path)
+
+
+WRONG: dict[str, tuple[str, str | None, str]] = {
+    "not yaml": ("a: [", None, "not YAML"),
+    "a list": ("[1]", None, "not a kubeconfig"),
+    "empty": ("", None, "not a kubeconfig"),
+    "no clusters": ("{current-context: a, contexts: [{name: a, context: {cluster: b}}]}", None, "kubectl config view"),
+    "no contexts": ("{current-context: a}", None, "--context NAME"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+async def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, case: str) -> None:
+    text, context, hint = WRONG[case]
+    path = broken(tmp_path, text)
+    with pytest.raises(ConfigError) as raised:
+        await find_cluster(path, context, environ={})
+    assert path in str(raised.value)
+    assert hint in str(raised.value)
+
+
+async def test_other_mistakes_are_named_too(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere: no such file; --kubeconfig must name"):
+        await find_cluster(str(tmp_path / "nowhere"), environ={})
+    with pytest.raises(ConfigError, match=r"\$KUBECONFIG must name"):
+        await find_cluster(environ={"KUBECONFIG": str(tmp_path / "nowhere")})
+    with pytest.raises(ConfigError, match=r"no API server is configured.*--kubeconfig FILE"):
+        await find_cluster(environ={"HOME": str(tmp_path)})
+    with pytest.raises(ConfigError, match=r"--context NAME"):
+        await find_cluster(kubeconfig(tmp_path), "other", environ={})
+    with pytest.raises(ConfigError, match=r"must begin with https://"):
+        await find_cluster(kubeconfig(tmp_path, server="example.test"), environ={})
+    junk = broken(tmp_path, "junk")
+    with pytest.raises(ConfigError, match=r"certificate-authority"):
+        await find_cluster(kubeconfig(tmp_path, **{"certificate-authority": junk}), environ={})
+
+
+async def test_a_token_file_is_read_again_now_and_then(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("first\n")
+    time = [0.0]
+    cluster = await find_cluster(kubeconfig(tmp_path, {"tokenFile": str(token)}), environ={}, now=lambda: time[0])
+    token.write_text("second")
+    assert await cluster.headers() == {"Authorization": "Bearer first"}
+    time[0] = 61.0
+    assert await cluster.headers() == {"Authorization": "Bearer second"}
+    token.unlink()
+    time[0] = 200.0
+    assert await cluster.headers() == {"Authorization": "Bearer second"}
+    assert cluster.refresh_error is not None
+    with pytest.raises(ConfigError):
+        await cluster.reload()
+
+
+async def test_many_refusals_at_once_reload_once(tmp_path: Path) -> None:
+    counter = tmp_path / "count"
+    counter.write_text("")
+    user = plugin(tmp_path, f"open({str(counter)!r}, 'a').write('x')", "'token': 'a'")
+    cluster = await find_cluster(kubeconfig(tmp_path, user), environ={})
+    await asyncio.gather(*(cluster.reload() for _ in range(5)))
+    assert counter.read_text() == "xx"
+
+
+def plugin(tmp_path: Path, statement: str, status: str) -> dict[str, Any]:
+    """A user whose credentials come from a program."""
+    script = tmp_path / "plugin.py"
+    version = "client.authentication.k8s.io/v1"
+    script.write_text(
+        f"import json, sys\n{statement}\n"
+        f"json.dump({{'apiVersion': '{version}', 'kind': 'ExecCredential', 'status': {{{status}}}}}, sys.stdout)\n"
+    )
+    return {"exec": {"apiVersion": version, "command": sys.executable, "args": [str(script)]}}
+
+
+async def test_an_exec_plugin_gives_a_token_until_it_expires(tmp_path: Path) -> None:
+    status = "'token': open(sys.argv[0] + '.token').read(), 'expirationTimestamp': '2100-01-01T00:00:00Z'"
+    user = plugin(tmp_path, "pass", status)
+    token = tmp_path / "plugin.py.token"
+    token.write_text("first")
+    time = [0.0]
+    cluster = await find_cluster(kubeconfig(tmp_path, user), environ={}, now=lambda: time[0])
+    token.write_text("second")
+    time[0] = 4_102_444_800.0 - 301
+    assert await cluster.headers() == {"Authorization": "Bearer first"}
+    time[0] += 2
+    assert await cluster.headers() == {"Authorization": "Bearer second"}
+
+
+async def test_an_exec_plugin_that_fails_is_named(tmp_path: Path) -> None:
+    user = plugin(tmp_path, "sys.exit('no credentials today')", "")
+    with pytest.raises(ConfigError, match=r"no credentials today.*run the plugin"):
+        await find_cluster(kubeconfig(tmp_path, user), environ={})
+
+
+async def test_a_service_account(tmp_path: Path) -> None:
+    environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+    with pytest.raises(ConfigError, match=r"automountServiceAccountToken"):
+        await find_cluster(environ=environ, service_account=tmp_path)
+    trustme.CA().cert_pem.write_to_path(tmp_path / "ca.crt")
+    (tmp_path / "token").write_text("first\n")
+    (tmp_path / "namespace").write_text("operators")
+    time = [0.0]
+    cluster = await find_cluster(environ=environ, service_account=tmp_path, now=lambda: time[0])
+    assert (cluster.base_url, cluster.namespace) == ("https://[fd00::1]:443", "operators")
+    assert await cluster.headers() == {"Authorization": "Bearer first"}
+    (tmp_path / "token").write_text("second")
+    time[0] = 61.0
+    assert await cluster.headers() == {"Authorization": "Bearer second"}
+
+
+async def test_client_certificates_over_tls(tmp_path: Path) -> None:
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(tmp_path / "ca.pem")
+    client = ca.issue_cert("client")
+    client.private_key_and_cert_chain_pem.write_to_path(tmp_path / "client.pem")
+    server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server_side.verify_mode = ssl.CERT_REQUIRED
+    ca.configure_trust(server_side)
+    ca.issue_cert("kube.test").configure_cert(server_side)
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_get("/version", answer)
+    server = TestServer(app, scheme="https")
+    await server.start_server(ssl=server_side)
+    certificate = str(tmp_path / "client.pem")
+    config = kubeconfig(
+        tmp_path,
+        {"client-certificate": certificate, "client-key": certificate},
+        server=f"https://127.0.0.1:{server.port}",
+        **{"certificate-authority": str(tmp_path / "ca.pem"), "tls-server-name": "kube.test"},
+    )
+    transport = HttpTransport(await find_cluster(config, environ={}))
+    try:
+        assert (await transport.send(Request("GET", "/version"))).status == 200
+    finally:
+        await transport.close()
+        await server.close()
