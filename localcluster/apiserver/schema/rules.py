@@ -164,7 +164,7 @@ def _own(node: Json, full: Json, value: Any, old: Any, has_old: bool, path: str)
         head = _KINDS.get(reason, f'Invalid value: "{shape}"')
         head = f'{head}: "{shape}"' if reason == "FieldValueDuplicate" else head
         separator = "" if reason == "FieldValueDuplicate" else f": {message}"
-        yield Cause(reason, where.removeprefix("."), head + separator)
+        yield Cause(reason, where.removeprefix(".") or "<nil>", head + separator)
 
 
 def _error_text(message: str) -> str:

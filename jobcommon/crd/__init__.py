@@ -1,0 +1,8 @@
+"""CustomResourceDefinitions, generated from the frameworks and their pydantic models.
+
+The generated files stand in ``charts/crds`` (``make crds`` writes them, a test compares).
+"""
+
+from jobcommon.crd.definition import crd_files, custom_resource_definition, to_file, to_json
+
+__all__ = ["crd_files", "custom_resource_definition", "to_file", "to_json"]

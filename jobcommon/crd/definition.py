@@ -1,0 +1,174 @@
+"""The CustomResourceDefinition of a framework's kind."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from jobcommon.api.job import ReplicaSpec
+from jobcommon.api.status import JobStatus
+from jobcommon.crd.pod_template import QUANTITY, pod_template
+from jobcommon.crd.rules import common_rules
+from jobcommon.crd.structural import bounded, model_schema
+from jobcommon.framework import CelRule, Framework
+
+Json = dict[str, Any]
+
+#: `kubectl apply` keeps the whole manifest in an annotation, and all annotations together may have 262,144 bytes.
+SIZE_LIMIT = 250_000
+_DESCRIPTION_LIMITS = (240, 200, 160, 120, 100, 80, 60, 40, 0)
+_STATE: Json = {
+    "name": "State",
+    "type": "string",
+    "jsonPath": ".status.conditions[-1:].type",
+    "description": "The current condition.",
+}
+_AGE: Json = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+_WIDE: tuple[Json, ...] = (
+    {
+        "name": "Reason",
+        "type": "string",
+        "jsonPath": ".status.conditions[-1:].reason",
+        "description": "Why the current condition holds.",
+        "priority": 1,
+    },
+    {
+        "name": "Restarts",
+        "type": "integer",
+        "jsonPath": ".status.restarts",
+        "description": "Failed runs counted towards backoffLimit.",
+        "priority": 1,
+    },
+)
+
+
+def custom_resource_definition(framework: Framework) -> Json:
+    """The CRD of the framework's kind: every version it serves, small enough for a plain ``kubectl apply``.
+
+    The same framework gives the same bytes. Descriptions of the pod template stand in the stored version only, as long
+    as there is room for. Raises ValueError when the CRD is too large even without them, or a rule's path is not there.
+    """
+    for limit in _DESCRIPTION_LIMITS:
+        found = _definition(framework, limit)
+        if len(to_json(found)) < SIZE_LIMIT:
+            return found
+    raise ValueError(f"the CRD of {framework.kind} has more than {SIZE_LIMIT} bytes; serve fewer versions")
+
+
+def to_json(crd: Json) -> bytes:
+    """The compact, canonical JSON of a CRD."""
+    return json.dumps(crd, separators=(",", ":"), sort_keys=True, ensure_ascii=False).encode()
+
+
+def to_file(crd: Json) -> str:
+    """The text of a committed CRD: JSON, which is YAML too, one field a line.
+
+    Not PyYAML: it writes the text ``n`` unquoted, which kubectl reads as a boolean.
+    """
+    return json.dumps(crd, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def crd_files(frameworks: Iterable[Framework]) -> dict[str, str]:
+    """The committed CRDs: file name -> text, one file a kind, as `to_file` writes it."""
+    return {
+        f"{framework.group}_{framework.plural}.yaml": to_file(custom_resource_definition(framework)) for framework in frameworks
+    }
+
+
+def _definition(framework: Framework, limit: int) -> Json:
+    names = {
+        "kind": framework.kind,
+        "listKind": f"{framework.kind}List",
+        "plural": framework.plural,
+        "singular": framework.singular,
+    }
+    versions = [
+        _version(framework, version.name, version.storage, limit if version.storage else 0) for version in framework.versions
+    ]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{framework.plural}.{framework.group}"},
+        "spec": {"group": framework.group, "names": names, "scope": "Namespaced", "versions": versions},
+    }
+
+
+def _version(framework: Framework, name: str, storage: bool, limit: int) -> Json:
+    own = [
+        {
+            "name": column.name,
+            "type": column.type,
+            "jsonPath": column.json_path,
+            **({"description": column.description} if column.description else {}),
+            "priority": 1,
+        }
+        for column in framework.columns
+    ]
+    subresources: Json = {"status": {}}
+    if framework.scale is not None:
+        subresources["scale"] = {
+            "specReplicasPath": framework.scale.spec,
+            "statusReplicasPath": framework.scale.status,
+            "labelSelectorPath": framework.scale.selector,
+        }
+    return {
+        "name": name,
+        "served": True,
+        "storage": storage,
+        "schema": {"openAPIV3Schema": _schema(framework, limit)},
+        "subresources": subresources,
+        "additionalPrinterColumns": [_STATE, _AGE, *_WIDE, *own],
+    }
+
+
+def _schema(framework: Framework, limit: int) -> Json:
+    spec = bounded(model_schema(framework.spec))
+    policy = spec["properties"]["runPolicy"]["properties"]["schedulingPolicy"]
+    policy["properties"]["minResources"] = {
+        "type": "object",
+        "description": policy["properties"]["minResources"]["description"],
+        "additionalProperties": QUANTITY,
+    }
+    spec["properties"][framework.replica_specs] = _replica_specs(framework, limit)
+    spec["required"] = sorted({*spec.get("required", ()), framework.replica_specs})
+    schema: Json = {
+        "type": "object",
+        "description": f"A {framework.kind}: a training job of the {framework.name} framework.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": model_schema(JobStatus),
+        },
+    }
+    for rule in common_rules(framework):
+        _attach(schema, rule)
+    return schema
+
+
+def _replica_specs(framework: Framework, limit: int) -> Json:
+    replica = model_schema(ReplicaSpec)
+    text = replica["properties"]["template"]["description"]
+    replica["properties"]["template"] = {**pod_template(limit), "description": text}
+    names = [kind.name for kind in framework.replica_types]
+    return {
+        "type": "object",
+        "description": f"The replicas by type: {', '.join(names)}.",
+        "minProperties": 1,
+        "maxProperties": len(names),
+        "additionalProperties": replica,
+    }
+
+
+def _attach(schema: Json, rule: CelRule) -> None:
+    node = schema
+    for name in rule.path:
+        found = node.get("additionalProperties") if name == "*" else node.get("properties", {}).get(name)
+        if not isinstance(found, dict):
+            raise ValueError(f"the rule {rule.rule!r} is for {'.'.join(rule.path)}, which the schema does not have")
+        node = found
+    entry = {"rule": rule.rule, "message": rule.message}
+    if rule.field_path is not None:
+        entry["fieldPath"] = rule.field_path
+    node.setdefault("x-kubernetes-validations", []).append(entry)

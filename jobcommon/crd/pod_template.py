@@ -1,0 +1,61 @@
+"""The schema of a pod template, with descriptions as long as there is room for."""
+
+import gzip
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jobcommon.crd.text import shortened
+
+Json = dict[str, Any]
+
+ARTEFACT = "pod_template.json.gz"
+QUANTITY: Json = {
+    "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|"
+    r"([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+    "x-kubernetes-int-or-string": True,
+}
+_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+# A bare `type: object` would make the API server drop the labels: it keeps only what the schema names.
+_METADATA: Json = {
+    "type": "object",
+    "description": "Labels, annotations and finalizers of the pods.",
+    "properties": {
+        "annotations": _TEXTS,
+        # `kubectl create --dry-run` prints it as null, and manifests made that way are common.
+        "creationTimestamp": {"type": "string", "nullable": True},
+        "finalizers": {"type": "array", "items": {"type": "string"}},
+        "labels": _TEXTS,
+        "name": {"type": "string"},
+        "namespace": {"type": "string"},
+    },
+}
+
+
+@cache
+def _pod_spec() -> Json:
+    packed = resources.files("jobcommon.crd").joinpath(ARTEFACT).read_bytes()
+    found: Json = json.loads(gzip.decompress(packed))["spec"]
+    return found
+
+
+def _limited(node: Json, limit: int) -> Json:
+    result: Json = {}
+    for key, value in node.items():
+        if key == "description":
+            if text := shortened(value, limit):
+                result[key] = text
+        elif key == "properties":
+            result[key] = {name: _limited(child, limit) for name, child in value.items()}
+        elif key in ("items", "additionalProperties"):
+            result[key] = _limited(value, limit)
+        else:
+            result[key] = value
+    return result
+
+
+def pod_template(limit: int) -> Json:
+    """The structural schema of a PodTemplateSpec with descriptions of at most `limit` characters; 0 leaves them out."""
+    spec = {**_limited(_pod_spec(), limit), "description": "The pod: containers, volumes, scheduling."}
+    return {"type": "object", "properties": {"metadata": _METADATA, "spec": spec}}

@@ -1,0 +1,90 @@
+"""The CEL rules that every kind has, with messages a person understands.
+
+They repeat what `jobcommon.reconcile.validation` checks, so that a wrong job is refused when it is applied and not
+accepted and failed. Rules are kept cheap: the API server refuses a CRD whose rules may cost too much.
+"""
+
+from collections.abc import Iterator
+
+from jobcommon.framework import CelRule, Framework, ReplicaType
+from jobcommon.reconcile.validation import MANAGERS, MAX_NAME
+
+_OLD_AND_NEW = "self.?runPolicy.{0}.orValue('') == oldSelf.?runPolicy.{0}.orValue('')"
+
+
+def common_rules(framework: Framework) -> list[CelRule]:
+    """The rules of a kind that follow from its facts, and the framework's own."""
+    return [*_name(framework), *_run_policy(), *_replicas(framework), *framework.rules]
+
+
+def _name(framework: Framework) -> Iterator[CelRule]:
+    yield CelRule(
+        f"size(self.metadata.name) <= {MAX_NAME} && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+        f"metadata.name must have at most {MAX_NAME} lower case letters, digits and '-', a letter first",
+    )
+    count = f"string(self.spec.{framework.replica_specs}[k].?replicas.orValue(1))"
+    yield CelRule(
+        f"self.spec.{framework.replica_specs}.all(k, size(self.metadata.name) + size(k) + size({count}) + 2 <= {MAX_NAME})",
+        f"metadata.name is too long: pods are named <name>-<replica type>-<index> and may have {MAX_NAME} characters",
+    )
+
+
+def _run_policy() -> Iterator[CelRule]:
+    spec = ("spec",)
+    yield CelRule(
+        _OLD_AND_NEW.format("?managedBy"), "managedBy cannot be changed; delete the job and create it anew",
+        spec, ".runPolicy.managedBy",
+    )  # fmt: skip
+    yield CelRule(
+        _OLD_AND_NEW.format("?schedulingPolicy.?queue"), "queue cannot be changed; delete the job and create it anew",
+        spec, ".runPolicy.schedulingPolicy.queue",
+    )  # fmt: skip
+    listed = ", ".join(f"'{name}'" for name in MANAGERS)
+    yield CelRule(
+        f"!has(self.managedBy) || self.managedBy in [{listed}]", f"managedBy must be one of {listed}",
+        ("spec", "runPolicy"), ".managedBy",
+    )  # fmt: skip
+    yield CelRule(
+        "!has(self.minAvailable) || self.minAvailable >= 1", "minAvailable must be at least 1",
+        ("spec", "runPolicy", "schedulingPolicy"), ".minAvailable",
+    )  # fmt: skip
+
+
+def _replicas(framework: Framework) -> Iterator[CelRule]:
+    path = ("spec", framework.replica_specs)
+    names = [kind.name for kind in framework.replica_types]
+    listed = ", ".join(f"'{name.lower()}'" for name in names)
+    # The spelling is free in case, as it is for the operator and was for the reference.
+    yield CelRule(f"self.all(k, k.lowerAscii() in [{listed}])", f"replica types are {', '.join(names)}", path)
+    for kind in framework.replica_types:
+        yield from _type_rules(kind, path)
+    yield CelRule(
+        f"has(self.template.spec) && self.template.spec.containers.exists(c, c.name == '{framework.container}')",
+        f'one container must be named "{framework.container}"',
+        (*path, "*"),
+    )
+
+
+def _type_rules(kind: ReplicaType, path: tuple[str, ...]) -> Iterator[CelRule]:
+    other, replicas = f"k.lowerAscii() != '{kind.name.lower()}'", "self[k].?replicas.orValue(1)"
+    low, high = kind.min_replicas, kind.max_replicas
+    if low == high:
+        yield CelRule(f"self.all(k, {other} || {replicas} == {low})", f"{kind.name} must have exactly {_many(low)}", path)
+    elif low > 0:
+        yield CelRule(f"self.all(k, {other} || {replicas} >= {low})", f"{kind.name} must have at least {_many(low)}", path)
+    if high is not None and low != high:
+        yield CelRule(f"self.all(k, {other} || {replicas} <= {high})", f"{kind.name} must have at most {_many(high)}", path)
+    if kind.required:
+        yield CelRule(f"self.exists(k, !({other}))", f"a {kind.name} is needed", path)
+    allowed = kind.restart_policies
+    if len(allowed) < len(type(kind.restart_policy)):
+        listed = ", ".join(f"'{policy}'" for policy in allowed)
+        yield CelRule(
+            f"self.all(k, {other} || !has(self[k].restartPolicy) || self[k].restartPolicy in [{listed}])",
+            f"the restartPolicy of {kind.name} must be one of {', '.join(allowed)}",
+            path,
+        )
+
+
+def _many(count: int) -> str:
+    return "1 replica" if count == 1 else f"{count} replicas"

@@ -1,0 +1,430 @@
+"""The generated CRDs: what the API server accepts, what fits, what explains itself, and what they refuse."""
+
+import copy
+import gzip
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+
+from cli.frameworks import installed
+from jobcommon.api.job import enum_field
+from jobcommon.api.model import ApiModel
+from jobcommon.crd import crd_files, custom_resource_definition, to_file, to_json
+from jobcommon.crd.generate_pod_template import generate
+from jobcommon.crd.pod_template import ARTEFACT, pod_template
+from jobcommon.crd.structural import bounded, model_schema
+from jobcommon.crd.text import shortened
+from jobcommon.framework import CelRule, Column, Framework, ReplicaType, Version
+from localcluster.apiserver.crd import validate_crd
+from localcluster.apiserver.schema import CompiledSchema, compile_schema
+from operators.mxnet.framework import MXNET
+from operators.pytorch.framework import PYTORCH
+from operators.tf.framework import TF
+
+Json = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+FRAMEWORKS = {framework.kind: framework for framework in (PYTORCH, TF, MXNET, *installed().values())}
+#: What a plain `kubectl apply` may carry in its annotation.
+ANNOTATION_LIMIT = 262_144
+
+
+@pytest.fixture(params=list(FRAMEWORKS))
+def framework(request: pytest.FixtureRequest) -> Framework:
+    return FRAMEWORKS[request.param]
+
+
+def test_a_real_server_would_accept_it(framework: Framework) -> None:
+    assert validate_crd(custom_resource_definition(framework)) == []
+
+
+def test_it_fits_a_plain_apply(framework: Framework) -> None:
+    assert len(to_json(custom_resource_definition(framework))) < ANNOTATION_LIMIT
+
+
+def test_the_same_framework_gives_the_same_bytes(framework: Framework) -> None:
+    assert to_file(custom_resource_definition(framework)) == to_file(custom_resource_definition(framework))
+
+
+def test_committed_files_are_the_generated_ones() -> None:
+    expected = crd_files(installed().values())
+    folder = ROOT / "charts" / "crds"
+    assert {path.name for path in folder.iterdir()} == expected.keys(), "run `make crds`"
+    for name, text in expected.items():
+        assert (folder / name).read_text() == text, f"{name} is not what the code generates: run `make crds`"
+
+
+def test_committed_pod_template_is_the_generated_one() -> None:
+    committed = (ROOT / "jobcommon" / "crd" / ARTEFACT).read_bytes()
+    assert gzip.decompress(committed) == gzip.decompress(generate())
+
+
+def test_plain_get_prints_name_state_age(framework: Framework) -> None:
+    for version in custom_resource_definition(framework)["spec"]["versions"]:
+        columns = [(one["name"], one.get("priority", 0)) for one in version["additionalPrinterColumns"]]
+        assert [name for name, priority in columns if priority == 0] == ["State", "Age"]
+        assert len(columns) > 2
+
+
+def schema_of(framework: Framework) -> Json:
+    versions = custom_resource_definition(framework)["spec"]["versions"]
+    stored: Json = next(one for one in versions if one["storage"])["schema"]["openAPIV3Schema"]
+    return stored
+
+
+def at(schema: Json, path: str) -> Json:
+    """The schema at a path as `kubectl explain` takes it: list items and map values have no name of their own."""
+    for name in path.split("."):
+        while "properties" not in schema:
+            schema = schema["items"] if "items" in schema else schema["additionalProperties"]
+        schema = schema["properties"][name]
+    return schema
+
+
+@pytest.mark.parametrize(
+    "path", ["template.spec", "template.spec.containers", "template.spec.containers.image", "template.spec.volumes"]
+)
+def test_the_pod_template_explains_itself(framework: Framework, path: str) -> None:
+    assert at(schema_of(framework), f"spec.{framework.replica_specs}.{path}").get("description")
+
+
+def fields(node: Json, path: str = "") -> Iterator[tuple[str, Json]]:
+    for name, child in node.get("properties", {}).items():
+        yield f"{path}.{name}", child
+        yield from fields(child, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(node.get(key), dict):
+            yield from fields(node[key], path)
+
+
+def test_every_field_of_our_specs_explains_itself(framework: Framework) -> None:
+    spec = schema_of(framework)["properties"]["spec"]
+    silent = [path for path, child in fields(spec) if ".template." not in path and not child.get("description")]
+    assert silent == []
+
+
+def test_strings_of_our_own_are_bounded(framework: Framework) -> None:
+    """Else the API server cannot bound the cost of a CEL rule over them."""
+    spec = schema_of(framework)["properties"]["spec"]
+    strings = {path: child for path, child in fields(spec) if child.get("type") == "string" and ".template." not in path}
+    assert [path for path, child in strings.items() if not ("maxLength" in child or "enum" in child)] == []
+
+
+JOB: Json = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "mnist"},
+    "spec": {
+        "pytorchReplicaSpecs": {
+            "Master": {
+                "template": {
+                    "metadata": {"labels": {"a": "b"}, "creationTimestamp": None},
+                    "spec": {
+                        "containers": [
+                            {
+                                "name": "pytorch",
+                                "image": "x",
+                                "ports": [{"containerPort": 1}],
+                                "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}],
+                                "resources": {"limits": {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": 1}},
+                            }
+                        ]
+                    },
+                }
+            },
+            "Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "pytorch", "image": "x"}]}}},
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def compiled() -> CompiledSchema:
+    return compile_schema(custom_resource_definition(PYTORCH)["spec"]["versions"][0])
+
+
+def changed(**changes: Any) -> Json:
+    """JOB with values set at paths written as a__b__c."""
+    job = copy.deepcopy(JOB)
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        node = job
+        for name in parents:
+            node = node.setdefault(name, {})
+        node[last] = value
+    return job
+
+
+def test_a_job_is_stored_as_it_was_written(compiled: CompiledSchema) -> None:
+    """Nothing pruned, nothing defaulted: so a second apply finds nothing to change."""
+    job = copy.deepcopy(JOB)
+    assert compiled.prune(job) == []
+    compiled.default(job)
+    assert job == JOB
+    assert compiled.validate(job) == []
+
+
+SPECS = "spec__pytorchReplicaSpecs"
+BOTH = "'kubeflow.org/training-operator', 'kueue.x-k8s.io/multikueue'"
+REFUSED: dict[str, tuple[Json, list[str]]] = {
+    "spelling of types is free in case": (changed(**{SPECS: {"worker": JOB["spec"]["pytorchReplicaSpecs"]["Worker"]}}), []),
+    "name": (
+        changed(metadata__name="1st"),
+        ['<nil>: Invalid value: "object": metadata.name must have at most 63 lower case letters'],
+    ),
+    "name of the longest pod": (
+        changed(metadata__name="m" * 55),
+        [
+            (
+                '<nil>: Invalid value: "object": metadata.name is too long: '
+                "pods are named <name>-<replica type>-<index> and may have 63 characters"
+            ),
+        ],
+    ),
+    "replica type": (
+        changed(**{f"{SPECS}__Worker": {}, f"{SPECS}__Chief": {}}),
+        ["spec.pytorchReplicaSpecs: Too many: 3: must have at most 2 items"]
+        + [f"spec.pytorchReplicaSpecs.{kind}.template: Required value" for kind in ("Chief", "Worker")],
+    ),
+    "unknown type": (
+        changed(**{SPECS: {"Chief": JOB["spec"]["pytorchReplicaSpecs"]["Worker"]}}),
+        ['spec.pytorchReplicaSpecs: Invalid value: "object": replica types are Master, Worker'],
+    ),
+    "no types": (
+        changed(**{SPECS: {}}),
+        ["spec.pytorchReplicaSpecs: Invalid value: {}: spec.pytorchReplicaSpecs in body should have at least 1 properties"],
+    ),
+    "no replica specs": ({**JOB, "spec": {}}, ["spec.pytorchReplicaSpecs: Required value"]),
+    "two masters": (
+        changed(**{f"{SPECS}__Master__replicas": 2}),
+        ['spec.pytorchReplicaSpecs: Invalid value: "object": Master must have exactly 1 replica'],
+    ),
+    "no worker at all": (
+        changed(**{f"{SPECS}__Worker__replicas": 0}),
+        ['spec.pytorchReplicaSpecs: Invalid value: "object": Worker must have at least 1 replica'],
+    ),
+    "negative": (
+        changed(**{f"{SPECS}__Worker__replicas": -1}),
+        [
+            (
+                "spec.pytorchReplicaSpecs.Worker.replicas: Invalid value: -1: "
+                "spec.pytorchReplicaSpecs.Worker.replicas in body should be greater than or equal to 0"
+            ),
+        ],
+    ),
+    "restart policy": (
+        changed(**{f"{SPECS}__Worker__restartPolicy": "Sometimes"}),
+        [
+            (
+                'spec.pytorchReplicaSpecs.Worker.restartPolicy: Unsupported value: "Sometimes": '
+                'supported values: "Always", "OnFailure", "Never", "ExitCode"'
+            ),
+        ],
+    ),
+    "container name": (
+        changed(**{f"{SPECS}__Worker__template__spec__containers": [{"name": "main"}]}),
+        ['spec.pytorchReplicaSpecs[Worker]: Invalid value: "object": one container must be named "pytorch"'],
+    ),
+    "quantity": (
+        changed(**{f"{SPECS}__Worker__template__spec__overhead": {"cpu": "lots"}}),
+        ["spec.pytorchReplicaSpecs.Worker.template.spec.overhead.cpu"],
+    ),
+    "managed by": (
+        changed(spec__runPolicy={"managedBy": "me"}),
+        [f'spec.runPolicy.managedBy: Invalid value: "object": managedBy must be one of {BOTH}'],
+    ),
+    "managed by Kueue": (changed(spec__runPolicy={"managedBy": "kueue.x-k8s.io/multikueue"}), []),
+    "clean pod policy may be empty": (changed(spec__runPolicy={"cleanPodPolicy": ""}), []),
+    "min available": (
+        changed(spec__runPolicy={"schedulingPolicy": {"minAvailable": 0}}),
+        ['spec.runPolicy.schedulingPolicy.minAvailable: Invalid value: "object": minAvailable must be at least 1'],
+    ),
+    "deadline": (
+        changed(spec__runPolicy={"activeDeadlineSeconds": 0}),
+        [
+            (
+                "spec.runPolicy.activeDeadlineSeconds: Invalid value: 0: "
+                "spec.runPolicy.activeDeadlineSeconds in body should be greater than or equal to 1"
+            ),
+        ],
+    ),
+    "the framework's own rule": (
+        changed(spec__nprocPerNode="many"),
+        ['spec.nprocPerNode: Invalid value: "object": nprocPerNode must be "auto", "cpu", "gpu" or a number'],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, compiled: CompiledSchema) -> None:
+    job, expected = REFUSED[name]
+    found = [str(cause) for cause in compiled.validate(job)]
+    assert len(found) == len(expected), found
+    for text in expected:
+        assert any(one.startswith(text) for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ({}, {"managedBy": "kueue.x-k8s.io/multikueue"}, "spec.runPolicy.managedBy"),
+        ({"managedBy": "kueue.x-k8s.io/multikueue"}, {}, "spec.runPolicy.managedBy"),
+        ({"schedulingPolicy": {"queue": "a"}}, {"schedulingPolicy": {"queue": "b"}}, "spec.runPolicy.schedulingPolicy.queue"),
+        ({"schedulingPolicy": {"queue": "a"}}, {"schedulingPolicy": {"queue": "a"}, "suspend": True}, None),
+    ],
+)
+def test_immutable(old: Json, new: Json, field: str | None, compiled: CompiledSchema) -> None:
+    found = compiled.validate(changed(spec__runPolicy=new), changed(spec__runPolicy=old))
+    assert [cause.field for cause in found] == ([field] if field else [])
+
+
+def test_what_the_schema_does_not_know_is_named(compiled: CompiledSchema) -> None:
+    job = changed(spec__runPolicy={"backofLimit": 3})
+    assert compiled.prune(job) == ["spec.runPolicy.backofLimit"]
+
+
+def test_status_and_scale_subresources() -> None:
+    (version,) = custom_resource_definition(PYTORCH)["spec"]["versions"]
+    assert version["subresources"]["status"] == {}
+    assert version["subresources"]["scale"]["specReplicasPath"] == ".spec.pytorchReplicaSpecs.Worker.replicas"
+
+
+SMALL = Framework(
+    kind="TestJob",
+    plural="testjobs",
+    name="test",
+    replica_specs="testReplicaSpecs",
+    replica_types=(ReplicaType("Leader", required=True, max_replicas=3), ReplicaType("Worker")),
+    container="main",
+    port_name="p",
+    port=1,
+    versions=(Version("v1", storage=True), Version("v1beta1")),
+    columns=(Column("Workers", "integer", ".status.replicaStatuses.Worker.active"),),
+)
+
+
+def test_every_version_is_served_and_only_the_stored_one_has_long_texts() -> None:
+    versions = custom_resource_definition(SMALL)["spec"]["versions"]
+    assert [(one["name"], one["served"], one["storage"]) for one in versions] == [("v1", True, True), ("v1beta1", True, False)]
+    path = "spec.testReplicaSpecs.template.spec.containers.image"
+    assert at(versions[0]["schema"]["openAPIV3Schema"], path).get("description")
+    assert not at(versions[1]["schema"]["openAPIV3Schema"], path).get("description")
+    assert versions[0]["additionalPrinterColumns"][-1]["priority"] == 1
+
+
+@pytest.mark.parametrize(
+    ("replicas", "message"),
+    [
+        ({"Worker": {}}, "a Leader is needed"),
+        ({"Leader": {"replicas": 4}}, "Leader must have at most 3 replicas"),
+        ({"leader": {"replicas": 3}, "worker": {}}, None),
+    ],
+)
+def test_rules_follow_from_the_replica_types(replicas: Json, message: str | None) -> None:
+    template = {"template": {"spec": {"containers": [{"name": "main"}]}}}
+    specs = {kind: {**template, **spec} for kind, spec in replicas.items()}
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "TestJob", "metadata": {"name": "t"}, "spec": {"testReplicaSpecs": specs}}
+    found = compile_schema(custom_resource_definition(SMALL)["spec"]["versions"][0]).validate(job)
+    assert [cause.message for cause in found] == ([f'Invalid value: "object": {message}'] if message else [])
+
+
+def test_a_rule_for_a_field_that_is_not_there_is_an_error() -> None:
+    wrong = Framework(**{**vars(SMALL), "rules": (CelRule("true", "m", path=("spec", "nothing")),)})
+    with pytest.raises(ValueError, match=r"is for spec\.nothing, which the schema does not have"):
+        custom_resource_definition(wrong)
+
+
+class Colour(StrEnum):
+    """A colour."""
+
+    RED = "red"
+
+
+class Inner(ApiModel):
+    """Inside."""
+
+    size: Annotated[int, Field(gt=0)] = 1
+
+
+class Outer(ApiModel):
+    """Outside."""
+
+    a_name: str = Field(pattern="^a", max_length=5)
+    maybe: Inner | None = Field(None, description="Perhaps.")
+    many: list[Inner] = Field(default_factory=list, min_length=1)
+    by_name: dict[str, Inner] = Field(default_factory=dict)
+    free: dict[str, Any] = Field(default_factory=dict)
+    anything: Any = None
+    colour: Annotated[Colour, enum_field(Colour)] | None = None
+    ratio: float = 0.5
+
+
+def test_model_schema() -> None:
+    inner = {
+        "type": "object",
+        "description": "Inside.",
+        "properties": {"size": {"type": "integer", "format": "int64", "minimum": 0, "exclusiveMinimum": True}},
+    }
+    free = {"x-kubernetes-preserve-unknown-fields": True}
+    assert model_schema(Outer) == {
+        "type": "object",
+        "description": "Outside.",
+        "required": ["aName"],
+        "properties": {
+            "aName": {"type": "string", "pattern": "^a", "maxLength": 5},
+            "maybe": {**inner, "description": "Perhaps."},
+            "many": {"type": "array", "minItems": 1, "items": inner},
+            "byName": {"type": "object", "additionalProperties": inner},
+            "free": {"type": "object", **free},
+            "anything": free,
+            "colour": {"type": "string", "enum": ["red"], "description": "A colour."},
+            "ratio": {"type": "number"},
+        },
+    }
+
+
+class Tree(ApiModel):
+    """Recursive."""
+
+    below: "list[Tree]" = Field(default_factory=list)
+
+
+def test_a_recursive_model_is_refused() -> None:
+    with pytest.raises(ValueError, match="a recursive model has no structural schema"):
+        model_schema(Tree)
+
+
+def test_bounded_leaves_limits_and_enums() -> None:
+    node = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string"},
+            "b": {"type": "string", "maxLength": 3},
+            "c": {"type": "string", "enum": ["x"]},
+        },
+    }
+    assert [child.get("maxLength") for child in bounded(node)["properties"].values()] == [4096, 3, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "short"),
+    [
+        ("One. Two.", 20, "One. Two."),
+        ("One. Two.", 5, "One."),
+        ("A long sentence without an end", 16, "A long sentence…"),
+        ("Version 1.2 stays. Next one is long.", 20, "Version 1.2 stays."),
+        ("Anything", 0, ""),
+        ("", 10, ""),
+    ],
+)
+def test_shortened(text: str, limit: int, short: str) -> None:
+    assert shortened(text, limit) == short
+    assert len(short) <= max(limit, 0)
+
+
+def test_pod_template_without_texts_is_small() -> None:
+    assert len(json.dumps(pod_template(0), separators=(",", ":"))) < 60_000
