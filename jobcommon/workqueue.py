@@ -28,9 +28,7 @@ class WorkQueue(Generic[K]):
     jitter).
     """
 
-    def __init__(
-        self, random: Callable[[], float], *, base_delay: float = BASE_DELAY, max_delay: float = MAX_DELAY
-    ) -> None:
+    def __init__(self, random: Callable[[], float], *, base_delay: float = BASE_DELAY, max_delay: float = MAX_DELAY) -> None:
         self._random = random
         self._base_delay = base_delay
         self._max_delay = max_delay
@@ -43,6 +41,8 @@ class WorkQueue(Generic[K]):
         self._timer_count = 0
         self._failures: dict[K, int] = {}
         self._shut_down = False
+        self.on_ready: Callable[[K], None] = _nobody
+        """Called with each key that becomes ready. For a driver that sleeps meanwhile, and to measure the wait."""
 
     def __len__(self) -> int:
         """How many keys are ready to be handed out."""
@@ -69,7 +69,7 @@ class WorkQueue(Generic[K]):
             return
         self._dirty.add(key)
         if key not in self._processing:
-            self._ready.append(key)
+            self._append(key)
 
     def add_at(self, key: K, when: float) -> None:
         """Make `key` ready at `when`. Of several times for one key the earliest counts."""
@@ -122,7 +122,7 @@ class WorkQueue(Generic[K]):
             return
         self._processing.remove(key)
         if key in self._dirty:
-            self._ready.append(key)
+            self._append(key)
 
     def next_wakeup(self) -> float | None:
         """When the earliest delayed key becomes ready; None without one. May be past until the next `get`."""
@@ -141,6 +141,10 @@ class WorkQueue(Generic[K]):
         self._due.clear()
         self._timers.clear()
 
+    def _append(self, key: K) -> None:
+        self._ready.append(key)
+        self.on_ready(key)
+
     def _promote(self, now: float) -> None:
         while (when := self.next_wakeup()) is not None and when <= now:
             _, _, key = heappop(self._timers)
@@ -150,3 +154,7 @@ class WorkQueue(Generic[K]):
     def _drop_stale_timers(self) -> None:
         while self._timers and self._due.get(self._timers[0][2]) != self._timers[0][0]:
             heappop(self._timers)
+
+
+def _nobody(_key: object) -> None:
+    return

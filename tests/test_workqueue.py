@@ -278,3 +278,19 @@ class QueueWalk(RuleBasedStateMachine):
 
 TestQueueWalk = QueueWalk.TestCase
 TestQueueWalk.settings = settings(max_examples=80, stateful_step_count=50, derandomize=True, deadline=None, database=None)
+
+
+def test_each_key_that_becomes_ready_is_announced_once() -> None:
+    queue: WorkQueue[str] = WorkQueue(lambda: 0.0)
+    announced: list[str] = []
+    queue.on_ready = announced.append
+    queue.add("a")
+    queue.add("a")
+    queue.add_at("b", 5.0)
+    assert announced == ["a"]
+    assert queue.get(6.0) == "a"
+    assert announced == ["a", "b"]
+    queue.add("a")
+    assert announced == ["a", "b"]
+    queue.done("a")
+    assert announced == ["a", "b", "a"]

@@ -28,6 +28,7 @@ from jobcommon.cache.backoff import Backoff
 from jobcommon.cache.delta import Advanced, Delta, Key, Removed, Replaced, T, Unreadable, Upserted
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Request, Response
+from jobcommon.client.status import response_error, status_error
 from jobcommon.resource_version import is_older
 
 PAGE_SIZE = 500
@@ -144,7 +145,7 @@ class Reflector(Generic[T]):
         if self._phase is not _Phase.LIST:
             return []
         if response.status >= 400:
-            self._list_refused(wire.response_error(response), now)
+            self._list_refused(response_error(response), now)
             return []
         try:
             page = wire.page(response.body)
@@ -178,7 +179,7 @@ class Reflector(Generic[T]):
             return []
         self._heard_at = now
         if event.type == "ERROR":
-            self._stream_refused(wire.status_error(event.object, code=500), now)
+            self._stream_refused(status_error(event.object, code=500), now)
             return []
         return self._event(event.type, bytes(event.object))
 

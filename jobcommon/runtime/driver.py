@@ -14,7 +14,7 @@ from jobcommon.cache.reflector import Fetch, Stream, Wait
 from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Transport
-from jobcommon.controller import JobController
+from jobcommon.controller import JobController, JobKey
 from jobcommon.report import Report
 from jobcommon.result import Result, Work
 from jobcommon.runtime.clock import Clock
@@ -39,11 +39,15 @@ class Executes(Protocol):
 class Observer(Protocol):
     """Is told what happens, for metrics and events. Must neither block nor raise."""
 
+    def waited(self, seconds: float) -> None:
+        """A key was ready for so long before it was taken up."""
+        ...
+
     def finished(self, work: Work, report: Report, seconds: float) -> None:
         """A reconcile is over; its writes are done."""
         ...
 
-    def failed(self, _key: tuple[str, str]) -> None:
+    def failed(self, _key: JobKey) -> None:
         """A reconcile broke off with an exception."""
         ...
 
@@ -77,6 +81,8 @@ class Driver:
         self._reconciles = 0
         self._complaints: dict[str, tuple[str, float]] = {}
         self._stopping = False
+        self._ready_since: dict[JobKey, float] = {}
+        controller.queue.on_ready = self._ready
 
     @property
     def crd_missing(self) -> bool:
@@ -120,6 +126,8 @@ class Driver:
         while not self._stopping:
             self._wake.clear()
             while self._free and (work := self.controller.begin(self._clock.moment())) is not None:
+                started = self._clock.monotonic()
+                self._observer.waited(started - self._ready_since.pop((work.namespace, work.name), started))
                 self._reconciles += 1
                 name = f"reconcile {work.namespace}/{work.name}"
                 task = asyncio.create_task(self._reconcile(work, self._reconciles), name=name)
@@ -127,10 +135,17 @@ class Driver:
                 task.add_done_callback(self._done)
                 # Planning is the longest thing done in one go; let the others have a turn in between.
                 await asyncio.sleep(0)
+            if not len(self.controller.queue):
+                # Keys that had to wait for the caches left their times behind.
+                self._ready_since.clear()
             self._close_unwanted_streams()
             # With no worker free, or caches that are not complete, a timer that is due could not be served anyway.
             serving = self._free and self.controller.synced
             await self._clock.wait(self._wake, self.controller.queue.next_wakeup() if serving else None)
+
+    def _ready(self, key: JobKey) -> None:
+        self._ready_since[key] = self._clock.monotonic()
+        self._wake.set()
 
     @property
     def _free(self) -> bool:
@@ -244,7 +259,8 @@ class Driver:
         for unreadable in batch.unreadable:
             self._log.warning("unreadable object skipped", resource=name, object=unreadable.identity, error=unreadable.error)
         self.controller.take(name, batch)
-        self._wake.set()
+        if batch.relisted is not None:
+            self._wake.set()
 
     def _close_unwanted_streams(self) -> None:
         """`begin` may have asked for a list in place of a watch that has lost track."""

@@ -55,6 +55,9 @@ class _Reporter:
     metrics: Metrics
     recorder: Recorder
 
+    def waited(self, seconds: float) -> None:
+        self.metrics.waited(self.framework.name, seconds)
+
     def finished(self, work: Work, report: Report, seconds: float) -> None:
         self.metrics.reconciled(self.framework.name, seconds)
         self.metrics.counted(self.framework.name, work.namespace, report.counts)
