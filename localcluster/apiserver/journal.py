@@ -164,7 +164,9 @@ class FileJournal:
         self._size = self._compacted_size = size
 
     def close(self) -> None:
-        """Sync, close and unlock."""
+        """Sync, close and unlock; closing twice is harmless."""
+        if self._file.closed:
+            return
         self.sync()
         self._file.close()
         os.close(self._lock)

@@ -39,6 +39,7 @@ _VERBS: Mapping[str, Handler] = {
     "delete": delete.delete,
     "deletecollection": delete.delete_collection,
 }
+_NAMED_VERBS = ("get", "update", "patch", "delete")
 _STATUS_VERBS: Mapping[str, Handler] = {"get": read.get, "update": update.update, "patch": patch.patch}
 
 
@@ -78,6 +79,11 @@ class ApiServer:
             return error.response()
         self.storage.sync()
         return response
+
+    def close(self) -> None:
+        """Make everything durable and release the journal. The server must not be used afterwards."""
+        self.storage.sync()
+        self.storage.journal.close()
 
     def watch(self, request: Request, wake: Callable[[], None], user: User | None = None) -> WatchStream:
         """Open a watch; `wake` is called whenever the stream may have something to drain. Raises ApiError."""
@@ -120,7 +126,8 @@ class ApiServer:
             review = reviews.HANDLERS.get((resource.group, resource.plural))
             if review:
                 return review if verb == "create" else None
-            return _VERBS.get(verb) if verb in resource.verbs and (verb != "create" or not call.info.name) else None
+            fits = bool(call.info.name) == (verb in _NAMED_VERBS)
+            return _VERBS.get(verb) if fits and verb in resource.verbs else None
         if subresource == "status" and resource.status:
             return _STATUS_VERBS.get(verb)
         if subresource == "scale" and resource.scale:

@@ -1,0 +1,179 @@
+"""Who may do what: tokens, RBAC, reviews."""
+
+from typing import Any
+
+import pytest
+
+from localcluster.apiserver.users import User, service_account
+from tests.localcluster.api import CRS, Api, Answer, cr, crd, pod
+
+Json = dict[str, Any]
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+PODS = "/api/v1/namespaces/default/pods"
+JANE = User("jane", ("devs",))
+
+
+def role(api: Api, name: str, *rules: Json, cluster: bool = False) -> None:
+    path = f"{RBAC}/clusterroles" if cluster else f"{RBAC}/namespaces/default/roles"
+    assert api.post(path, {"metadata": {"name": name}, "rules": list(rules)}).code == 201
+
+
+def bind(api: Api, name: str, kind: str, subject: Json, *, cluster: bool = False) -> None:
+    path = f"{RBAC}/clusterrolebindings" if cluster else f"{RBAC}/namespaces/default/rolebindings"
+    body = {"metadata": {"name": f"{name}-{subject['name']}"}, "roleRef": {"kind": kind, "name": name}, "subjects": [subject]}
+    assert api.post(path, body).code == 201
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api(tokens={"admin-token": User("root", ("system:masters",)), "jane-token": JANE})
+
+
+def test_a_refusal_in_the_words_of_the_real_server(api: Api) -> None:
+    answer = api.send("GET", PODS, user=JANE)
+    assert (answer.code, answer.reason) == (403, "Forbidden")
+    assert answer.message == (
+        'pods is forbidden: User "jane" cannot list resource "pods" in API group "" in the namespace "default"'
+    )
+    cluster = api.send("GET", "/apis/apps/v1/deployments", user=JANE)
+    assert cluster.message.endswith('cannot list resource "deployments" in API group "apps" at the cluster scope')
+
+
+def test_static_tokens(api: Api) -> None:
+    assert api.send("GET", PODS, headers={"authorization": "Bearer admin-token"}, user=None).code == 200
+    assert api.send("GET", PODS, headers={"authorization": "Bearer jane-token"}, user=None).code == 403
+    assert api.send("GET", PODS, headers={"authorization": "Basic admin-token"}, user=None).code == 401
+
+
+def test_a_role_grants_its_verbs_in_its_namespace(api: Api) -> None:
+    role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]})
+    bind(api, "reader", "Role", {"kind": "User", "name": "jane"})
+    api.post(PODS, pod("a"))
+    assert api.send("GET", PODS, user=JANE).code == 200
+    assert api.send("GET", f"{PODS}/a", user=JANE).code == 200
+    assert api.send("DELETE", f"{PODS}/a", user=JANE).code == 403
+    assert api.send("GET", "/api/v1/namespaces/kube-system/pods", user=JANE).code == 403
+    assert api.send("GET", "/api/v1/pods", user=JANE).code == 403
+    assert api.send("GET", f"{PODS}/a/log", user=JANE).code == 403
+
+
+def test_subresources_are_rights_of_their_own(api: Api) -> None:
+    api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())
+    api.post(CRS, cr("a"))
+    role(api, "status", {"apiGroups": ["ex.com"], "resources": ["foos/status"], "verbs": ["update", "patch"]}, cluster=True)
+    bind(api, "status", "ClusterRole", {"kind": "Group", "name": "devs"}, cluster=True)
+    status = api.send("PATCH", f"{CRS}/a/status", {"status": {}}, content_type="application/merge-patch+json", user=JANE)
+    assert status.code == 200
+    assert api.send("PATCH", f"{CRS}/a", {}, content_type="application/merge-patch+json", user=JANE).code == 403
+
+
+def test_a_cluster_role_bound_in_a_namespace_stays_there(api: Api) -> None:
+    bind(api, "view", "ClusterRole", {"kind": "User", "name": "jane"})
+    assert api.send("GET", PODS, user=JANE).code == 200
+    assert api.send("GET", "/api/v1/namespaces/kube-system/pods", user=JANE).code == 403
+    assert api.send("GET", "/api/v1/namespaces/default/secrets", user=JANE).code == 403
+
+
+def test_resource_names(api: Api) -> None:
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"], "verbs": ["get", "list"]}
+    role(api, "one", rule)
+    bind(api, "one", "Role", {"kind": "User", "name": "jane"})
+    maps = "/api/v1/namespaces/default/configmaps"
+    assert api.send("GET", f"{maps}/mine", user=JANE).code == 404
+    assert api.send("GET", f"{maps}/other", user=JANE).code == 403
+    assert api.send("GET", maps, user=JANE).code == 403
+
+
+def test_watch_is_a_verb_of_its_own(api: Api) -> None:
+    role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
+    bind(api, "reader", "Role", {"kind": "User", "name": "jane"})
+    assert api.send("GET", PODS, user=JANE, watch="true").code == 403
+
+
+def test_non_resource_paths(api: Api) -> None:
+    assert api.send("GET", "/version", user=JANE).code == 200
+    assert api.send("GET", "/apis", user=JANE).code == 200
+    assert api.send("GET", "/metrics", user=JANE).code == 403
+    role(api, "metrics", {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}, cluster=True)
+    bind(api, "metrics", "ClusterRole", {"kind": "User", "name": "jane"}, cluster=True)
+    assert api.send("GET", "/metrics", user=JANE).code == 404
+
+
+def account(api: Api, name: str) -> str:
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    api.post(accounts, {"metadata": {"name": name}})
+    answer = api.post(f"{accounts}/{name}/token", {"spec": {"expirationSeconds": 600}})
+    assert answer.code == 201
+    return str(answer.body["status"]["token"])
+
+
+def with_token(api: Api, token: str, path: str) -> Answer:
+    return api.send("GET", path, headers={"authorization": f"Bearer {token}"}, user=None)
+
+
+def test_service_account_tokens(api: Api) -> None:
+    token = account(api, "robot")
+    assert with_token(api, token, PODS).code == 403
+    role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
+    bind(api, "reader", "Role", {"kind": "ServiceAccount", "name": "robot", "namespace": "default"})
+    assert with_token(api, token, PODS).code == 200
+    assert with_token(api, token[:-4] + "AAAA", PODS).code == 401
+    api.now += 601
+    assert with_token(api, token, PODS).code == 401
+
+
+def test_a_token_ends_with_its_account(api: Api) -> None:
+    token = account(api, "robot")
+    api.delete("/api/v1/namespaces/default/serviceaccounts/robot")
+    assert with_token(api, token, PODS).code == 401
+    account(api, "robot")
+    assert with_token(api, token, PODS).code == 401
+
+
+def test_tokens_of_less_than_ten_minutes_are_refused(api: Api) -> None:
+    account(api, "robot")
+    answer = api.post("/api/v1/namespaces/default/serviceaccounts/robot/token", {"spec": {"expirationSeconds": 1}})
+    assert answer.causes == ["spec.expirationSeconds"]
+
+
+def review(api: Api, user: User, kind: str, spec: Json) -> Json:
+    answer = api.send("POST", f"/apis/authorization.k8s.io/v1/{kind}", {"spec": spec}, user=user)
+    assert answer.code == 201
+    status: Json = answer.body["status"]
+    return status
+
+
+def test_access_reviews(api: Api) -> None:
+    role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
+    bind(api, "reader", "Role", {"kind": "User", "name": "jane"})
+    allowed = {"resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "default"}}
+    denied = {"resourceAttributes": {"verb": "create", "resource": "pods", "namespace": "default"}}
+    assert review(api, JANE, "selfsubjectaccessreviews", allowed)["allowed"]
+    assert not review(api, JANE, "selfsubjectaccessreviews", denied)["allowed"]
+    root = User("root", ("system:masters",))
+    assert review(api, root, "subjectaccessreviews", {**allowed, "user": "jane"})["allowed"]
+    assert not review(api, root, "subjectaccessreviews", {**allowed, "user": "joe"})["allowed"]
+    rules = review(api, JANE, "selfsubjectrulesreviews", {"namespace": "default"})["resourceRules"]
+    assert {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]} in rules
+
+
+def test_token_and_self_review(api: Api) -> None:
+    reviews = "/apis/authentication.k8s.io/v1"
+    assert api.post(f"{reviews}/tokenreviews", {"spec": {"token": "jane-token"}}).body["status"]["user"]["username"] == "jane"
+    assert not api.post(f"{reviews}/tokenreviews", {"spec": {"token": "x"}}).body["status"]["authenticated"]
+    me = api.send("POST", f"{reviews}/selfsubjectreviews", {}, user=service_account("default", "robot")).body
+    assert me["status"]["userInfo"]["username"] == "system:serviceaccount:default:robot"
+    assert "system:authenticated" in me["status"]["userInfo"]["groups"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("roles", {"rules": [{"verbs": ["get"]}]}, "rules[0].apiGroups"),
+        ("rolebindings", {"roleRef": {"kind": "Thing", "name": "x"}}, "roleRef.kind"),
+    ],
+)
+def test_roles_and_bindings_are_validated(api: Api, path: str, body: Json, field: str) -> None:
+    answer = api.post(f"{RBAC}/namespaces/default/{path}", {"metadata": {"name": "a"}, **body})
+    assert answer.code == 422
+    assert field in answer.causes
