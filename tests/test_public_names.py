@@ -1,0 +1,50 @@
+"""The names `jobcommon` offers: each is there, each is declared, and importing the package loads nothing heavy."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jobcommon
+
+SOURCE = Path(jobcommon.__file__)
+
+
+@pytest.mark.parametrize("name", jobcommon.__all__)
+def test_every_name_is_there(name: str) -> None:
+    assert getattr(jobcommon, name) is not None
+
+
+def test_what_type_checkers_see_is_what_is_there() -> None:
+    declared = {
+        (node.module, alias.name)
+        for branch in ast.parse(SOURCE.read_text()).body
+        if isinstance(branch, ast.If)
+        for node in branch.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert declared == {(module, name) for name, module in jobcommon._HOME.items()}
+    assert {name for _, name in declared} == set(jobcommon.__all__)
+    assert set(jobcommon.__all__) <= set(dir(jobcommon))
+
+
+def test_other_names_are_not() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = jobcommon.nonsense
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import jobcommon", ("pydantic", "msgspec", "aiohttp", "asyncio", "kubernetes_asyncio")),
+        ("from jobcommon import Framework, plan", ("aiohttp", "asyncio", "kubernetes_asyncio", "prometheus_client")),
+        ("from jobcommon import run_operators, HttpTransport, find_cluster", ("kubernetes_asyncio", "kubernetes")),
+    ],
+)
+def test_what_is_not_needed_is_not_imported(statement: str, unwanted: tuple[str, ...]) -> None:
+    program = f"import sys; {statement}; print([m for m in {unwanted!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
