@@ -6,7 +6,7 @@ from datetime import datetime
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from cli.following import FollowedJob, FollowedPod
@@ -106,11 +106,11 @@ def _state(condition: JobCondition | None) -> Text:
 def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod]) -> None:
     """A job's conditions, and for one that failed what failed, why, and the last lines it printed."""
     console.print(Text(f"\n{job.title}", style="bold"))
-    table = Table("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE", box=None, pad_edge=False, header_style="bold")
+    short = [Column(title, no_wrap=True) for title in ("TYPE", "STATUS", "SINCE", "REASON")]
+    table = Table(*short, "MESSAGE", box=None, pad_edge=False, header_style="bold")
     for c in job.status.conditions:
         table.add_row(Text(c.type, style=_style(c)), c.status, c.last_transition_time or "", c.reason, Text(clean(c.message)))
-    # A pipe has no width to fit into; a narrow table would cut the messages to pieces.
-    console.print(table, width=None if console.is_terminal else 200)
+    console.print(table)
     if job.gone and not job.status.finished:
         console.print("The job was deleted before it was over.")
     if job.succeeded:

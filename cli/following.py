@@ -7,11 +7,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from cli.watching import Seen, follow
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_status
 from jobcommon.client.request import Transport
 from jobcommon.framework import Framework
 from localcluster.apiserver.pods import LogOptions, PodBackend, PodBackendError
+from localcluster.watching import Seen, follow
 
 TAIL_LINES = 20
 # When a job is over its logs are complete but for what is still in the pipes.
@@ -185,7 +185,8 @@ class Follower:
             event.get("involvedObject", {}).get("name", ""),
             f"{event.get('reason', '')}: {event.get('message', '')}",
         )
-        if event.get("type") == "Warning" and not seen.gone and (about, message) not in self._warned:
+        said = any(job.current and job.current.message == event.get("message") for job in self.jobs)
+        if event.get("type") == "Warning" and not (seen.gone or said or (about, message) in self._warned):
             self._warned.add((about, message))
             self._audience.warning(about, message)
 

@@ -1,12 +1,17 @@
 """The command ``jobcommon``."""
 
+import os
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
+from cli import process
 from cli.errors import UserError
+from cli.frameworks import chosen
 from cli.manifests import load
 from cli.planning import describe
 
@@ -17,6 +22,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+# A pipe has no width to fit into; tables must not be cut to pieces there.
+PIPE_WIDTH = 240
+Frameworks = Annotated[
+    list[str] | None, typer.Option("--framework", help="Only this framework; repeatable. All installed ones without it.")
+]
 Files = Annotated[
     list[str],
     typer.Option("--filename", "-f", help="A manifest, a directory of manifests, or - for standard input; repeatable."),
@@ -38,28 +48,120 @@ def _root(
     """Run training jobs of kubeflow.org, on a Kubernetes cluster or on this machine alone."""
 
 
+@app.command("run")
+def run_command(
+    filename: Files,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where objects go that name no namespace.")] = "default",
+    timeout: Annotated[float | None, typer.Option(help="Give up after so many seconds (exit code 1).", min=0.1)] = None,
+) -> None:
+    """Run jobs here, on an embedded cluster of their own, from the manifest to their end.
+
+    Everything in the files is applied, the jobs' state and logs are shown as they come, and nothing is left running.
+    Exit code 0: every job has succeeded; 1: one has failed; 2: the input is wrong.
+
+    \b
+    jobcommon run -f examples/pytorch/numpy-allreduce.yaml
+    jobcommon run -f jobs/ -f config.yaml --timeout 600
+    kubectl get pytorchjob mine -o yaml | jobcommon run -f -
+    """
+    from cli.running import run
+
+    sys.exit(process.run(run(load(filename), console(), namespace=namespace, limit=timeout)))
+
+
+@app.command("up")
+def up_command(
+    kubeconfig: Annotated[Path, typer.Option(help="Where to write the kubeconfig.")] = Path(".jobcommon/kubeconfig"),
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The kubeconfig's namespace.")] = "default",
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Keep the cluster's state here; it comes back from it, also after a crash.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="The port to listen on at 127.0.0.1; 0 takes a free one.", min=0, max=65535)] = 0,
+    framework: Frameworks = None,
+    operators: Annotated[bool, typer.Option(help="Whether to run the operators too, or only install their kinds.")] = True,
+) -> None:
+    """Keep an embedded cluster up, with all operators, until Ctrl-C.
+
+    kubectl and every other client can use it: a kubeconfig is written, and how to use it printed. Pods are local processes:
+    their commands run from this environment, and images are not pulled.
+
+    \b
+    jobcommon up
+    jobcommon up --data-dir .jobcommon/data --port 6443
+    """
+    from cli.serving import up
+
+    process.run(
+        up(
+            chosen(framework or ()),
+            console(),
+            kubeconfig=kubeconfig,
+            namespace=namespace,
+            data_dir=data_dir,
+            port=port,
+            operators=operators,
+        )
+    )
+
+
 @app.command("plan")
 def plan_command(
     filename: Files,
     observed: Annotated[
         list[str] | None,
-        typer.Option(help="The job's pods and Services as the cluster has them: kubectl get pods,services -o yaml."),
+        typer.Option(help="The job's pods and Services as a cluster has them: kubectl get pods,services -o yaml."),
     ] = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="text, or yaml for the objects to be written as well.")
-    ] = "text",
+    output: Annotated[str, typer.Option("--output", "-o", help="text, or yaml: the objects to be written as well.")] = "text",
 ) -> None:
-    """Print what the operator would do for a job now. Nothing is written anywhere."""
+    """Print what the operator would do for a job now. Nothing is written anywhere.
+
+    \b
+    jobcommon plan -f job.yaml
+    jobcommon plan -f job.yaml -o yaml
+    kubectl get pods,services -o yaml > seen.yaml && jobcommon plan -f job.yaml --observed seen.yaml
+    """
     if output not in ("text", "yaml"):
         raise UserError(f"--output {output}: use text or yaml")
     typer.echo(describe(load(filename), load(observed) if observed else [], with_manifests=output == "yaml"), nl=False)
 
 
+@app.command("crds")
+def crds_command(
+    framework: Frameworks = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A directory to write one file each to.")] = None,
+) -> None:
+    """Print the CustomResourceDefinitions, or write them to a directory.
+
+    \b
+    jobcommon crds | kubectl apply -f -
+    jobcommon crds --output charts/crds
+    """
+    from cli.definitions import as_yaml, write
+
+    frameworks = chosen(framework or ())
+    if output is not None:
+        for path in write(output, frameworks):
+            typer.echo(path)
+    else:
+        typer.echo("---\n".join(as_yaml(each) for each in frameworks), nl=False)
+
+
+def console() -> Console:
+    """Standard output; a pipe gets plain lines."""
+    return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
 def main() -> None:
-    """The entry point. Exit codes: 0 done, 1 a job failed, 2 bad input."""
+    """The entry point. Exit codes: 0 done, 1 a job failed, 2 bad input, 128 + n ended by signal n."""
     try:
         app()
     except UserError as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"error: {line}\n")
         sys.exit(error.code)
+    except process.Interrupted as interruption:
+        sys.exit(interruption.code)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not complain when it flushes the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ class Seen:
     gone: bool = False
 
 
-async def follow(transport: Transport, path: str) -> AsyncIterator[Seen]:
+async def follow(transport: Transport, path: str) -> AsyncGenerator[Seen, None]:
     """Every state of the objects at `path`. What vanished while a watch was interrupted is reported as gone afterwards."""
     known: dict[str, dict[str, Any]] = {}
     while True:

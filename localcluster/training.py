@@ -1,0 +1,74 @@
+"""The embedded cluster with some frameworks' kinds installed and their operators running."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jobcommon.api.crd import custom_resource_definition
+
+from jobcommon.client.request import APPLY_PATCH, Request, Transport
+from jobcommon.client.status import response_error
+from jobcommon.framework import Framework
+from jobcommon.runtime.manager import run_operators
+from jobcommon.runtime.settings import Settings
+from localcluster.cluster import LocalCluster, background, local_cluster
+from localcluster.watching import follow
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+ESTABLISH_SECONDS = 10.0
+#: Quiet, and without a server of its own: it is the cluster's guest.
+SETTINGS = Settings(metrics_port=None, log_format="console", log_level="warning")
+
+
+@asynccontextmanager
+async def training_cluster(
+    frameworks: Sequence[Framework],
+    settings: Settings = SETTINGS,
+    *,
+    data_dir: Path | None = None,
+    port: int = 0,
+    stop_grace: float = 2.0,
+    operators: bool = True,
+) -> AsyncIterator[LocalCluster]:
+    """A cluster on which jobs of `frameworks` train; without `operators` their kinds are installed and nothing more.
+
+    Raises as `localcluster.cluster.local_cluster` does.
+    """
+    async with local_cluster(data_dir=data_dir, port=port, stop_grace=stop_grace) as cluster:
+        await install(cluster.transport, frameworks)
+        if not operators:
+            yield cluster
+            return
+        async with background(run_operators(cluster.transport, frameworks, settings)):
+            yield cluster
+
+
+async def install(transport: Transport, frameworks: Sequence[Framework]) -> None:
+    """Install the frameworks' CRDs and wait until their kinds are served.
+
+    Raises StatusError when one is refused and TimeoutError when they are not served in time.
+    """
+    waiting = set[str]()
+    for framework in frameworks:
+        definition = custom_resource_definition(framework)
+        name = definition["metadata"]["name"]
+        query = (("fieldManager", "jobcommon"), ("force", "true"))
+        body = json.dumps(definition).encode()
+        response = await transport.send(Request("PATCH", f"{DEFINITIONS}/{quote(name)}", query, body, APPLY_PATCH))
+        if response.status >= 400:
+            raise response_error(response)
+        waiting.add(name)
+    async with asyncio.timeout(ESTABLISH_SECONDS), aclosing(follow(transport, DEFINITIONS)) as definitions:
+        while waiting:
+            seen = await anext(definitions)
+            if _established(seen.body):
+                waiting.discard(seen.body["metadata"]["name"])
+
+
+def _established(definition: dict[str, Any]) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
