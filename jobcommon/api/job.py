@@ -3,6 +3,7 @@
 The JSON names, types and meanings are those of the kubeflow.org v1 API (reference operators), plus `overrides`.
 """
 
+import json
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -38,14 +39,14 @@ def enum_field(kind: type[StrEnum]) -> BeforeValidator:
     """Look a string up in `kind`, with a message that lists the allowed values."""
 
     def look_up(value: object) -> object:
-        if isinstance(value, str) and not isinstance(value, kind):
-            try:
-                return kind(value)
-            except ValueError:
-                allowed = ", ".join(f'"{member}"' for member in kind)
-                msg = f'"{value}" is not supported; use one of {allowed}'
-                raise ValueError(msg) from None
-        return value
+        if value is None or isinstance(value, kind):
+            return value
+        try:
+            return kind(str(value))
+        except ValueError:
+            allowed = ", ".join(f'"{member}"' for member in kind)
+            msg = f"{json.dumps(value)[:40]} is not supported; use one of {allowed}"
+            raise ValueError(msg) from None
 
     return BeforeValidator(look_up)
 

@@ -44,7 +44,7 @@ def parse_indexes(text: str | None, limit: int) -> frozenset[int]:
     """The indexes below `limit` that ``0-3,7`` names. Total: what is not a range of that form names nothing."""
     found: set[int] = set()
     for part in (text or "").split(","):
-        first, _, last = part.partition("-")
-        if first.isdecimal() and (last.isdecimal() or not last) and len(part) <= 20:
+        first, dash, last = part.partition("-")
+        if first.isdecimal() and (last.isdecimal() or not dash) and len(part) <= 20:
             found.update(range(int(first), min(int(last or first), limit - 1) + 1))
     return frozenset(found)

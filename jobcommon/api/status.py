@@ -114,19 +114,26 @@ def read_status(raw: object) -> JobStatus:
     if not isinstance(raw, Mapping):
         return JobStatus()
     try:
-        return JobStatus.model_validate(dict(raw))
-    except (ValidationError, RecursionError):
+        return _checked(raw)
+    except (ValueError, RecursionError):
         pass
     readable: dict[str, Any] = {}
     for key, value in raw.items():
         for candidate in (value, _readable_entries(key, value)):
             try:
-                JobStatus.model_validate({key: candidate})
-            except (ValidationError, RecursionError, TypeError):
+                _checked({key: candidate})
+            except (ValueError, RecursionError, TypeError):
                 continue
             readable[key] = candidate
             break
     return JobStatus.model_validate(readable)
+
+
+def _checked(raw: Mapping[str, Any]) -> JobStatus:
+    """The status, if it can be written again, too: fields we do not know may be nested more deeply than pydantic goes."""
+    status = JobStatus.model_validate(dict(raw))
+    status.to_json()
+    return status
 
 
 _ENTRIES: Mapping[str, type[ApiModel]] = {

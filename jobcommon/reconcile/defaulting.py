@@ -16,6 +16,19 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FieldError, Framework, Job, ReplicaType
 from jobcommon.reconcile.validation import validate
 
+_WORDS = {
+    "missing": "Required value",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "list_type": "must be a list",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text, in quotes",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "too_short": "must not be empty",
+}
+
 
 def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     """The job in `raw`: replica types in canonical spelling and declared order, defaults set, `errors` complete."""
@@ -27,7 +40,7 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         errors.append(FieldError("spec", f"must be an object with {framework.replica_specs}"))
     spec = dict(framework.upgrade(_mapping(raw_spec), version))
     raw_replicas = spec.pop(framework.replica_specs, None)
-    replica_specs = _read_replica_specs(framework, raw_replicas, errors)
+    replica_specs = {} if errors else _read_replica_specs(framework, raw_replicas, errors)
     job = Job(
         kind=framework.kind,
         api_version=str(raw.get("apiVersion") or framework.api_version),
@@ -120,10 +133,11 @@ def _with_replica_defaults(kind: ReplicaType, spec: ReplicaSpec) -> ReplicaSpec:
 def _field_errors(error: ValidationError, path: str) -> list[FieldError]:
     """pydantic's findings with paths and words that fit a manifest."""
     found = []
-    for detail in error.errors(include_url=False, include_context=False):
+    for detail in error.errors(include_url=False):
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"])
-        message = detail["msg"].removeprefix("Value error, ")
-        found.append(FieldError(f"{path}{where}", "Required value" if detail["type"] == "missing" else message))
+        words = _WORDS.get(detail["type"])
+        message = words.format(**detail.get("ctx", {})) if words else detail["msg"].removeprefix("Value error, ")
+        found.append(FieldError(f"{path}{where}", message))
     return found
 
 

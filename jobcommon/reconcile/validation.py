@@ -51,8 +51,6 @@ def _name_errors(job: Job) -> Iterator[FieldError]:
 
 def _run_policy_errors(job: Job) -> Iterator[FieldError]:
     policy = job.run_policy
-    if policy.managed_by is not None and policy.managed_by not in MANAGERS:
-        yield FieldError("spec.runPolicy.managedBy", f"Unsupported value: use one of {', '.join(MANAGERS)}")
     gang = policy.scheduling_policy
     if gang is not None and gang.min_available is not None and gang.min_available < 1:
         yield FieldError("spec.runPolicy.schedulingPolicy.minAvailable", "must be at least 1")
@@ -70,13 +68,23 @@ def _replica_errors(framework: Framework, kind: ReplicaType, spec: ReplicaSpec, 
         allowed = ", ".join(kind.restart_policies)
         yield FieldError(f"{path}.restartPolicy", f'Unsupported value: "{spec.restart_policy}": use one of {allowed}')
     yield from _template_errors(framework, spec.template, f"{path}.template")
+    yield from _override_errors(framework, spec, path)
+
+
+def _override_errors(framework: Framework, spec: ReplicaSpec, path: str) -> Iterator[FieldError]:
+    """Every distinct template that the overrides make is looked at once; an error is laid to the last of its overrides."""
+    count = replica_count(spec)
+    applied: dict[int, tuple[int, ...]] = {}
     for position, override in enumerate(spec.overrides):
-        where = f"{path}.overrides[{position}]"
-        beyond = [index for index in override.indices if index >= count]
-        if beyond:
-            yield FieldError(f"{where}.indices", f"{beyond[0]} is no replica: there are {count}, counted from 0")
-            continue
-        yield from _template_errors(framework, template_for(spec, override.indices[0]), f"{where}.template")
+        for index in dict.fromkeys(override.indices):
+            if index >= count:
+                where = f"{path}.overrides[{position}].indices"
+                yield FieldError(where, f"{index} is no replica: there are {count}, counted from 0")
+                return
+            applied[index] = (*applied.get(index, ()), position)
+    for positions, index in {positions: index for index, positions in applied.items()}.items():
+        where = f"{path}.overrides[{positions[-1]}].template"
+        yield from _template_errors(framework, template_for(spec, index), where)
 
 
 def _template_errors(framework: Framework, template: Mapping[str, Any], path: str) -> Iterator[FieldError]:
@@ -94,14 +102,17 @@ def _template_errors(framework: Framework, template: Mapping[str, Any], path: st
             return
         if not isinstance(container.get("image"), str) or not container["image"]:
             yield FieldError(f"{where}[{position}].image", "Required value")
-        if not _are_objects(container.get("env")) or not _are_objects(container.get("ports")):
-            yield FieldError(f"{where}[{position}]", "env and ports must be lists of objects")
+        for name in ("env", "ports"):
+            if not _are_objects(container.get(name)):
+                yield FieldError(f"{where}[{position}].{name}", "must be a list of objects with a name")
     if not any(container.get("name") == framework.container for container in containers):
         yield FieldError(where, f'Required value: one container must be named "{framework.container}"')
 
 
 def _are_objects(value: object) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value))
+    """Whether the value is a list of objects whose names, where they have one, are text; nothing is one, too."""
+    entries = value if value is not None else []
+    return isinstance(entries, list) and all(isinstance(e, Mapping) and isinstance(e.get("name", ""), str) for e in entries)
 
 
 def _is_metadata(value: object) -> bool:

@@ -1,0 +1,192 @@
+"""Pods and Services as they are created: sections E, F, N, V and rows 10, 98, 100."""
+
+from typing import Any
+
+import pytest
+
+from jobcommon.api.replica import Replica, format_indexes, parse_indexes, pod_name
+from jobcommon.framework import EnvVar, Observed
+from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile.children import pod_manifest, service_manifests, with_env
+from jobcommon.reconcile.plan import Create
+from testutil.builders import START, Manifest, job_manifest, replica_spec, template
+from testutil.frameworks import TEST_JOB
+
+PREFIX = "training.kubeflow.org/"
+
+
+@pytest.mark.parametrize(
+    ("job", "kind", "name"),
+    [
+        pytest.param("1/2/3/4/5", "worker", "1-2-3-4-5-worker-1", id="F lower case"),
+        pytest.param("1/2/3/4/5", "WORKER", "1-2-3-4-5-worker-1", id="F upper case"),
+        pytest.param("hello-world", "Worker", "hello-world-worker-1", id="F"),
+    ],
+)
+def test_f_names(job: str, kind: str, name: str) -> None:
+    assert pod_name(job, Replica(kind, 1)) == name
+
+
+def created(replicas: dict[str, Any], **job: Any) -> dict[str, Manifest]:
+    manifest = job_manifest(TEST_JOB, replicas, **job)
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
+    return {f"{a.plural}/{a.name}": dict(a.manifest) for a in decided.actions if isinstance(a, Create)}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "names"),
+    [
+        pytest.param({"Worker": 1}, ["services/demo", "pods/demo-worker-0"], id="O local"),
+        pytest.param(
+            {"Worker": 2, "Master": 1},
+            ["services/demo", "pods/demo-master-0", "pods/demo-worker-0", "pods/demo-worker-1"],
+            id="O distributed, in declared order",
+        ),
+        pytest.param({"Worker": 0}, ["services/demo"], id="D Z16 67 no replicas, no pods"),
+        pytest.param({"Worker": 11}, ["services/demo", *(f"pods/demo-worker-{i}" for i in range(11))], id="indices ascend"),
+    ],
+)
+def test_o_creations(replicas: dict[str, int], names: list[str]) -> None:
+    assert list(created(replicas)) == names
+
+
+def test_n_pod_and_service() -> None:
+    """Template's labels, name and spec; our labels, owner, finalizer, address, port and variables."""
+    spec = replica_spec(TEST_JOB, 1, "OnFailure")
+    spec["template"]["metadata"] = {
+        "labels": {"label1": "1", PREFIX + "job-name": "mine", "training.kubeflow.org/replica-index": "-1"},
+        "annotations": {"annotation1": "1"},
+        "name": "mine", "namespace": "kube-system", "finalizers": ["mine/x"], "ownerReferences": [{"uid": "mine"}],
+    }  # fmt: skip
+    spec["template"]["spec"] |= {"nodeSelector": {"gpu": "yes"}, "restartPolicy": "Always", "hostNetwork": True}
+    objects = created({"Worker": spec})
+    owner = {
+        "apiVersion": "kubeflow.org/v1", "kind": "TestJob", "name": "demo", "uid": "uid-demo",
+        "controller": True, "blockOwnerDeletion": True,
+    }  # fmt: skip
+    ours = {PREFIX + "operator-name": "testjob-controller", PREFIX + "job-name": "demo"}
+    assert objects["pods/demo-worker-0"] == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "demo-worker-0",
+            "namespace": "default",
+            "labels": {
+                "label1": "1", **ours, PREFIX + "replica-type": "worker", PREFIX + "replica-index": "0",
+                PREFIX + "job-role": "master",
+            },
+            "annotations": {"annotation1": "1"},
+            "ownerReferences": [owner],
+            "finalizers": ["training.kubeflow.org/job-tracking"],
+        },
+        "spec": {
+            "hostname": "demo-worker-0",
+            "subdomain": "demo",
+            "restartPolicy": "OnFailure",
+            "nodeSelector": {"gpu": "yes"},
+            "hostNetwork": True,
+            "dnsPolicy": "ClusterFirstWithHostNet",
+            "containers": [
+                {
+                    "name": "test-container",
+                    "image": "image",
+                    "ports": [{"name": "job-port", "containerPort": 2222}],
+                    "env": [
+                        {"name": "REPLICA_TYPE", "value": "Worker"},
+                        {"name": "REPLICA_INDEX", "value": "0"},
+                        {"name": "REPLICAS", "value": "1"},
+                    ],
+                }
+            ],
+        },
+    }  # fmt: skip
+    assert objects["services/demo"] == {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "demo", "namespace": "default", "labels": ours, "ownerReferences": [owner]},
+        "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": ours},
+    }
+
+
+def test_one_service_per_replica_on_request() -> None:
+    annotations = {"training.kubeflow.org/service-per-replica": "true"}
+    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, annotations=annotations)
+    job = read_job(TEST_JOB, manifest)
+    services = {service["metadata"]["name"]: service for service in service_manifests(TEST_JOB, job)}
+    assert list(services) == ["demo", "demo-master-0", "demo-worker-0"]
+    assert services["demo-worker-0"]["spec"] == {
+        "clusterIP": "None", "publishNotReadyAddresses": True, "ports": [{"name": "job-port", "port": 2222}],
+        "selector": {
+            PREFIX + "operator-name": "testjob-controller", PREFIX + "job-name": "demo",
+            PREFIX + "replica-type": "worker", PREFIX + "replica-index": "0",
+        },
+    }  # fmt: skip
+    assert job.address(Replica("Worker", 0)) == "demo-worker-0.default.svc"
+
+
+OURS, CUSTOM = {"name": "job-port", "containerPort": 2222}, {"name": "customPort", "containerPort": 1234}
+OTHER = {"name": "job-port", "containerPort": 99}
+
+
+@pytest.mark.parametrize(
+    ("fields", "ports", "policy", "clean"),
+    [
+        pytest.param({"replicas": None, "restartPolicy": "Always"}, [OURS], "Always", "Running", id="V replicas unset"),
+        pytest.param({}, [OURS], "Never", "Running", id="V restartPolicy unset"),
+        pytest.param({}, [], "Never", "Running", id="V no ports"),
+        pytest.param({}, [CUSTOM], "Never", "Running", id="V customPort"),
+        pytest.param({}, [OTHER], "Never", "Running", id="V port kept"),
+        pytest.param({}, [CUSTOM], "Never", "All", id="V cleanPodPolicy All kept"),
+    ],
+)
+@pytest.mark.parametrize("key", ["Worker", "WORKER", "worker"])
+def test_v_defaults(key: str, fields: Manifest, ports: list[Manifest], policy: str, clean: str) -> None:
+    fields = {**fields, "template": template(TEST_JOB, ports=ports)}
+    manifest = job_manifest(TEST_JOB, {key: fields}, run_policy={"cleanPodPolicy": clean} if clean == "All" else {})
+    job = read_job(TEST_JOB, manifest)
+    assert (job.errors, list(job.replica_specs)) == ((), ["Worker"])
+    spec = job.replica_specs["Worker"]
+    assert (spec.replicas, spec.restart_policy, job.run_policy.clean_pod_policy) == (1, policy, clean)
+    container = pod_manifest(TEST_JOB, job, Replica("Worker", 0))["spec"]["containers"][0]
+    assert container["ports"] == (ports if OURS in ports or OTHER in ports else [*ports, OURS])
+    assert manifest["spec"]["testReplicaSpecs"][key] is fields, "what the user wrote is not rewritten"
+
+
+def test_z24_precedence_of_variables() -> None:
+    """What defines the cluster replaces the user's variable; a default gives way; each name stands once."""
+    container = {
+        "name": "c",
+        "env": [{"name": "RANK", "value": "7"}, {"name": "LOG", "value": "x"}, {"name": "RANK", "value": "8"}],
+    }
+    result = with_env(container, [EnvVar("RANK", "0"), EnvVar("LOG", "y", default=True), EnvVar("NEW", "z", default=True)])
+    assert [(entry["name"], entry["value"]) for entry in result["env"]] == [("LOG", "x"), ("RANK", "0"), ("NEW", "z")]
+
+
+def test_overrides_are_merged_by_name() -> None:
+    spec = replica_spec(TEST_JOB, 3)
+    spec["template"]["spec"] |= {"nodeSelector": {"a": "1", "b": "2"}, "tolerations": [{"key": "x"}]}
+    spec["template"]["spec"]["containers"].append({"name": "sidecar", "image": "side"})
+    spec["overrides"] = [
+        {"indices": [1, 2], "template": {"spec": {"nodeSelector": {"b": None, "c": "3"}, "tolerations": [{"key": "y"}]}}},
+        {"indices": [2], "template": {"spec": {"containers": [{"name": "test-container", "image": "other"}]}}},
+    ]
+    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": spec}))
+    assert job.errors == ()
+    specs = [pod_manifest(TEST_JOB, job, Replica("Worker", index))["spec"] for index in range(3)]
+    assert [s["nodeSelector"] for s in specs] == [{"a": "1", "b": "2"}, {"a": "1", "c": "3"}, {"a": "1", "c": "3"}]
+    assert [s["tolerations"] for s in specs] == [[{"key": "x"}], [{"key": "y"}], [{"key": "y"}]]
+    assert [[c["image"] for c in s["containers"]] for s in specs] == [["image", "side"], ["image", "side"], ["other", "side"]]
+
+
+@pytest.mark.parametrize(
+    ("indexes", "text"),
+    [(set(), None), ({0}, "0"), ({0, 1, 2}, "0-2"), ({0, 2}, "0,2"), ({3, 1, 2, 7, 9, 8}, "1-3,7-9")],
+)
+def test_indexes_as_ranges(indexes: set[int], text: str | None) -> None:
+    assert format_indexes(indexes) == text
+    assert parse_indexes(text, 10) == indexes
+
+
+@pytest.mark.parametrize("text", ["", "-", "x", "1-", "-1", "3-1", "1.5", " 1", "1-2-3", "9" * 30, "²"])
+def test_97_what_is_no_range_names_nothing(text: str) -> None:
+    assert parse_indexes(text, 10) <= {1}

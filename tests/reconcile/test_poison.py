@@ -1,0 +1,253 @@
+"""Bad input, rows 90–109: every manifest is read, says where and what is wrong, and fails its job once, not the operator."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from jobcommon.api.status import read_status
+from jobcommon.framework import Observed
+from jobcommon.reconcile import plan, read_job
+from testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
+from testutil.frameworks import TEST_JOB
+
+W = "spec.testReplicaSpecs.Worker"
+AT = "spec.testReplicaSpecs[Worker]"
+C = f"{W}.template.spec.containers"
+R = "spec.runPolicy"
+CONTAINER = {"name": "test-container", "image": "image"}
+AT_LEAST_ONE = "Required value: at least one container"
+TYPES = "Required value: name at least one replica type of Master, Worker"
+NAME = 'use up to 63 lower case letters, digits and "-", a letter first'
+LIST = "must be a list of objects with a name"
+MAPS = "must be an object; its labels and annotations are maps of text to text"
+POLICIES = 'use one of "Always", "OnFailure", "Never", "ExitCode"'
+SHORTER = "63 are allowed; use a name of at most 54 characters"
+GONE: Any = object()
+
+
+def poisoned(path: str, value: Any) -> Manifest:
+    manifest = job_manifest(TEST_JOB, {"Worker": 2})
+    *parents, last = path.split(".")
+    at: Any = manifest
+    for part in parents:
+        at = at[int(part) if isinstance(at, list) else part]
+    if value is GONE:
+        del at[last]
+    else:
+        at[last] = value
+    return manifest
+
+
+def override(*entries: tuple[list[Any], Any]) -> list[Manifest]:
+    return [{"indices": indices, "template": {"spec": {"containers": containers}}} for indices, containers in entries]
+
+
+BAD_METADATA: list[Any] = [[], {"labels": ["a"]}, {"labels": {"a": 1}}, {"annotations": {"a": None}}]
+POISON = [
+    # 90: the map of replica specs
+    ("spec", GONE, "spec: must be an object with testReplicaSpecs"),
+    ("spec", None, "spec: must be an object with testReplicaSpecs"),
+    ("spec", ["x"], "spec: must be an object with testReplicaSpecs"),
+    ("spec.testReplicaSpecs", GONE, f"spec.testReplicaSpecs: {TYPES}"),
+    ("spec.testReplicaSpecs", None, f"spec.testReplicaSpecs: {TYPES}"),
+    ("spec.testReplicaSpecs", {}, f"spec.testReplicaSpecs: {TYPES}"),
+    ("spec.testReplicaSpecs", [{}], f"spec.testReplicaSpecs: {TYPES}"),
+    (W, None, f"{AT}: Required value: a replica spec with a template"),
+    (W, [], f"{AT}: Required value: a replica spec with a template"),
+    (W, {}, f"{AT}.template: Required value"),
+    # 91: replicas and restartPolicy
+    (f"{W}.replicas", -1, f"{AT}.replicas: must be at least 0"),
+    (f"{W}.replicas", 1.5, f"{AT}.replicas: must be a whole number"),
+    (f"{W}.replicas", "3", f"{AT}.replicas: must be a whole number"),
+    (f"{W}.replicas", True, f"{AT}.replicas: must be a whole number"),
+    (f"{W}.replicas", 10**9, f"{AT}.replicas: must be at most 10000"),
+    (
+        f"{W}.restartPolicy", "Sometimes",
+        f'{AT}.restartPolicy: "Sometimes" is not supported; {POLICIES}',
+    ),
+    (
+        f"{W}.restartPolicy", ["Never"],
+        f'{AT}.restartPolicy: ["Never"] is not supported; {POLICIES}',
+    ),
+    # 92, W: the template
+    (f"{W}.template", None, f"{AT}.template: must be an object"),
+    (f"{W}.template", "x", f"{AT}.template: must be an object"),
+    (f"{W}.template", {}, f"{AT}.template.spec.containers: {AT_LEAST_ONE}"),
+    (f"{W}.template.spec", None, f"{AT}.template.spec.containers: {AT_LEAST_ONE}"),
+    (f"{W}.template.spec", [1], f"{AT}.template.spec.containers: {AT_LEAST_ONE}"),
+    (C, GONE, f"{AT}.template.spec.containers: {AT_LEAST_ONE}"),
+    (C, None, f"{AT}.template.spec.containers: {AT_LEAST_ONE}"),
+    (C, [], f"{AT}.template.spec.containers: {AT_LEAST_ONE}"),
+    (C, {"a": 1}, f"{AT}.template.spec.containers: {AT_LEAST_ONE}"),
+    (C, [None], f"{AT}.template.spec.containers[0]: must be an object with name and image"),
+    (f"{C}.0.image", "", f"{AT}.template.spec.containers[0].image: Required value"),
+    (f"{C}.0.image", 3, f"{AT}.template.spec.containers[0].image: Required value"),
+    (
+        f"{C}.0.name", "tensorfow",
+        f'{AT}.template.spec.containers: Required value: one container must be named "test-container"',
+    ),
+    (
+        f"{C}.0.name", ["test-container"],
+        f'{AT}.template.spec.containers: Required value: one container must be named "test-container"',
+    ),
+    # 100: env and ports
+    (f"{C}.0.env", {"A": "b"}, f"{AT}.template.spec.containers[0].env: {LIST}"),
+    (f"{C}.0.env", [1], f"{AT}.template.spec.containers[0].env: {LIST}"),
+    (
+        f"{C}.0.env", [{"name": ["A"]}],
+        f"{AT}.template.spec.containers[0].env: {LIST}",
+    ),
+    (f"{C}.0.ports", "80", f"{AT}.template.spec.containers[0].ports: {LIST}"),
+    (f"{C}.0.ports", [None], f"{AT}.template.spec.containers[0].ports: {LIST}"),
+    # 98: metadata of the template
+    *(
+        (
+            f"{W}.template.metadata", metadata,
+            f"{AT}.template.metadata: {MAPS}",
+        )
+        for metadata in BAD_METADATA
+    ),
+    # 93: replica types
+    ("spec.testReplicaSpecs.Robot", {}, "spec.testReplicaSpecs[Robot]: Unsupported value: use one of Master, Worker"),
+    (
+        "spec.testReplicaSpecs.worker", {},
+        "spec.testReplicaSpecs[worker]: Duplicate value: Worker is given twice in different spellings",
+    ),
+    # overrides
+    (f"{W}.overrides", {}, f"{AT}.overrides: must be a list"),
+    (f"{W}.overrides", [{"indices": [0]}], f"{AT}.overrides[0].template: Required value"),
+    (f"{W}.overrides", override(([], [])), f"{AT}.overrides[0].indices: must not be empty"),
+    (f"{W}.overrides", override(([-1], [])), f"{AT}.overrides[0].indices[0]: must be at least 0"),
+    (f"{W}.overrides", override((["0"], [])), f"{AT}.overrides[0].indices[0]: must be a whole number"),
+    (
+        f"{W}.overrides", override(([0], []), ([1, 5], [])),
+        f"{AT}.overrides[1].indices: 5 is no replica: there are 2, counted from 0",
+    ),
+    (
+        f"{W}.overrides", override(([0, 1], None), ([0], [CONTAINER])),
+        f"{AT}.overrides[0].template.spec.containers: {AT_LEAST_ONE}",
+    ),
+    # 104: the run policy
+    (R, [], "spec.runPolicy: must be an object"),
+    (R, "x", "spec.runPolicy: must be an object"),
+    (
+        f"{R}.cleanPodPolicy", "Some",
+        'spec.runPolicy.cleanPodPolicy: "Some" is not supported; use one of "All", "Running", "None", ""',
+    ),
+    (f"{R}.ttlSecondsAfterFinished", -1, "spec.runPolicy.ttlSecondsAfterFinished: must be at least 0"),
+    (f"{R}.ttlSecondsAfterFinished", 2**31, "spec.runPolicy.ttlSecondsAfterFinished: must be at most 2147483647"),
+    (f"{R}.activeDeadlineSeconds", 0, "spec.runPolicy.activeDeadlineSeconds: must be at least 1"),
+    (f"{R}.activeDeadlineSeconds", 10**18, "spec.runPolicy.activeDeadlineSeconds: must be at most 315360000"),
+    (f"{R}.backoffLimit", -1, "spec.runPolicy.backoffLimit: must be at least 0"),
+    (f"{R}.backoffLimit", 2**31, "spec.runPolicy.backoffLimit: must be at most 2147483647"),
+    (f"{R}.backoffLimit", "3", "spec.runPolicy.backoffLimit: must be a whole number"),
+    (f"{R}.suspend", "true", "spec.runPolicy.suspend: must be true or false"),
+    (f"{R}.managedBy", 3, "spec.runPolicy.managedBy: must be text, in quotes"),
+    (f"{R}.schedulingPolicy", [], "spec.runPolicy.schedulingPolicy: must be an object"),
+    (f"{R}.schedulingPolicy", {"minAvailable": 0}, "spec.runPolicy.schedulingPolicy.minAvailable: must be at least 1"),
+    (f"{R}.schedulingPolicy", {"queue": 7}, "spec.runPolicy.schedulingPolicy.queue: must be text, in quotes"),
+    # 95, 96: names
+    ("metadata.name", "00test", f'metadata.name: Invalid value: "00test": {NAME}'),
+    ("metadata.name", "A.b", f'metadata.name: Invalid value: "A.b": {NAME}'),
+    ("metadata.name", "démo", f'metadata.name: Invalid value: "démo": {NAME}'),
+    ("metadata.name", "demo\n", f'metadata.name: Invalid value: "demo\n": {NAME}'),
+    ("metadata.name", None, f'metadata.name: Invalid value: "": {NAME}'),
+    ("metadata.name", "a" * 64, f'metadata.name: Invalid value: "{"a" * 64}": {NAME}'),
+    (
+        "metadata.name", "a" * 55,
+        f'metadata.name: Invalid value: "{"a" * 55}": the pod {"a" * 55}-worker-1 would have 64 characters, {SHORTER}',
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "error"), POISON, ids=[f"{number}-{path}" for number, (path, _, _) in enumerate(POISON)]
+)
+def test_a_bad_manifest_says_what_is_wrong(path: str, value: Any, error: str) -> None:
+    manifest = poisoned(path, value)
+    kept = deepcopy(manifest)
+    job = read_job(TEST_JOB, manifest)
+    assert [str(found) for found in job.errors] == [error]
+    assert manifest == kept
+    decided = plan(TEST_JOB, job, Observed(), START)
+    assert decided.actions == ()
+    assert decided.status is not None
+    last = decided.status.conditions[-1]
+    assert (last.type, last.reason, last.message) == ("Failed", "InvalidSpec", error)
+    assert [event.reason for event in decided.events] == ["TestJobFailed"]
+    manifest["status"] = decided.status.to_json()
+    again = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START + 99)
+    assert (again.actions, again.status, again.events) == ((), None, ())
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len({(path, repr(value)) for path, value, _ in POISON}) >= 40
+
+
+def test_several_errors_are_told_together() -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": -1, "Robot": 1}, run_policy={"backoffLimit": -2})
+    assert [found.path for found in read_job(TEST_JOB, manifest).errors] == [
+        f"{AT}.replicas", "spec.testReplicaSpecs[Robot]", "spec.runPolicy.backoffLimit",
+    ]  # fmt: skip
+
+
+def test_104_nothing_is_nested_too_deeply() -> None:
+    deep: Manifest = {}
+    for _ in range(3000):
+        deep = {"a": deep}
+    for path in ("spec.deep", f"{W}.deep", "status", f"{W}.template.spec.deep"):
+        job = read_job(TEST_JOB, poisoned(path, deep))
+        plan(TEST_JOB, job, Observed(), START)
+
+
+@pytest.mark.parametrize(
+    "text", ["$(HOME)", "%s %d", "{0} {x}", 'a"b\\c', "line\nline", "ünïcödé ☃", "\x00\x1b[31m"], ids=range(7)
+)
+def test_105_text_is_only_text(text: str) -> None:
+    """Nothing that stands in a manifest or a termination message is ever a format string or loses a character."""
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="Never")
+    container = manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    container |= {"args": [text], "env": [{"name": "A", "value": text}]}
+    job = read_job(TEST_JOB, manifest)
+    pod = Pod.of(TEST_JOB, job, "Worker", 0)
+    assert pod.raw["spec"]["containers"][0]["args"] == [text]
+    assert {"name": "A", "value": text} in pod.raw["spec"]["containers"][0]["env"]
+    decided = plan(TEST_JOB, job, Observed((pod.running().failed(1, message=text).view,)), START)
+    assert decided.status is not None
+    assert " ".join(text.split()) in decided.status.conditions[-1].message
+
+
+STATUSES: list[Any] = [
+    None, [], "done", 7, {"conditions": None}, {"conditions": {}}, {"conditions": [None, 1, {"type": 3}]},
+    {"conditions": [condition("Dancing")]}, {"conditions": [condition("Running", False)]},
+    {"conditions": [condition("Running"), condition("Running"), condition("Created")]},
+    {"replicaStatuses": []}, {"replicaStatuses": {"Worker": None, "Robot": {"active": "x"}}},
+    {"replicaStatuses": {"Worker": {"succeededIndexes": "0-,x,9-1,-3,99999999999999999999999,1-1000000000"}}},
+    {"replicaStatuses": {"Worker": {"succeededIndexes": 3, "restarts": -5}}},
+    {"startTime": 3}, {"startTime": "9999-12-31T23:59:59Z"},
+    {"completionTime": "tomorrow"}, {"restarts": -1, "disruptions": -7}, {"restarts": 2**70}, {"restarts": "many"},
+    {"countedPods": [1, None]}, {"countedPods": "uid"}, {"failures": [{}, {"replica": "Worker-0", "reason": "x"}, 3]},
+    {"unknown": {"kept": [None]}, "start_time": "x"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", STATUSES, ids=range(len(STATUSES)))
+@pytest.mark.parametrize("suspend", [False, True])
+def test_41_106_a_forged_status_is_read_as_far_as_it_can_be(status: Any, suspend: bool) -> None:
+    """The job goes on, its status is put right in one write, and then there is peace."""
+    manifest = job_manifest(
+        TEST_JOB, {"Worker": 2}, policy="OnFailure", run_policy={"suspend": suspend, "activeDeadlineSeconds": 10**8}
+    )
+    manifest["status"] = status
+    observed = observe(TEST_JOB, manifest, {} if suspend else {"Worker-0": "running", "Worker-1": "running"})
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
+    assert decided.status is not None
+    assert decided.status.conditions[-1].type == ("Suspended" if suspend else "Running")
+    manifest["status"] = decided.status.to_json()
+    assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START).status is None
+
+
+def test_107_unknown_fields_survive() -> None:
+    status = read_status({"conditions": [], "newer": {"a": [1]}, "replicaStatuses": {"Worker": {"warm": 3}}})
+    assert status.to_json() == {"conditions": [], "newer": {"a": [1]}, "replicaStatuses": {"Worker": {"warm": 3}}}
