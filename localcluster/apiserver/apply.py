@@ -57,11 +57,18 @@ def apply(
     """
     if "managedFields" in (config.get("metadata") or {}):
         raise ApplyError("metadata.managedFields must be nil")
-    wanted = _without_nulls(_scoped(config, subresource, status_subresource))
-    current = live or {key: config[key] for key in _IDENTITY if key in config}
+    me = Manager(manager, APPLY, config.get("apiVersion", ""), subresource)
+    try:
+        wanted = _without_nulls(_scoped(config, subresource, status_subresource))
+        return _apply(node, live, wanted, me, now, force)
+    except RecursionError as error:
+        raise ApplyError("the object is nested too deeply") from error
+
+
+def _apply(node: Json, live: Json | None, wanted: Json, me: Manager, now: str, force: bool) -> Json:
+    current = live or {key: wanted[key] for key in _IDENTITY if key in wanted}
     root = resolve(node)
     managers = managed_fields.read(current.get("metadata") or {})
-    me = Manager(manager, APPLY, config.get("apiVersion", ""), subresource)
     try:
         if live is not None and not managers:
             # Whoever wrote the object before ownership was kept still owns it, so that overwriting it is a conflict.
@@ -183,7 +190,10 @@ def track_update(node: Json, live: Json | None, new: Json, *, manager: str, now:
     if not managers and not manager.startswith("kubectl"):
         meta.pop("managedFields", None)
         return
-    changes = compare(node, ownable(live or {}), ownable(new))
+    try:
+        changes = compare(node, ownable(live or {}), ownable(new))
+    except RecursionError:
+        changes = Changes()  # too deep to say who owns what; the write itself is none of our business
     if not changes:
         _restore(meta, before)
         return

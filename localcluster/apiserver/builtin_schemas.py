@@ -108,11 +108,12 @@ def unknown_fields(node: Json, value: Any, path: str = "") -> list[str]:
 
 
 def _unknown(node: Json, value: Any, path: str) -> Iterator[str]:
+    if not node:
+        return
     if isinstance(value, list):
         below = items(node)
-        if below:
-            for index, item in enumerate(value):
-                yield from _unknown(below, item, f"{path}[{index}]")
+        for index, item in enumerate(value):
+            yield from _unknown(below, item, f"{path}[{index}]")
     elif isinstance(value, dict):
         properties = node.get("properties", _NOTHING)
         closed = bool(properties) and "additionalProperties" not in node

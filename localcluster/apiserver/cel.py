@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 try:
@@ -82,7 +82,7 @@ def _skip(expression: str, why: str) -> None:
     _log.warning("CEL rule skipped (%s): %s", why, expression)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def compile_expression(expression: str, *, optional_old: bool = False, kind: str = "BOOL") -> Program | None:
     """The compiled expression, or None when it has to be skipped (which is logged once).
 

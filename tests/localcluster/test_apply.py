@@ -4,6 +4,8 @@ import copy
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from localcluster.apiserver import builtin_schemas
 from localcluster.apiserver.apply import ApplyConflictError, ApplyError, apply, manager_name, track_update
@@ -283,6 +285,61 @@ def test_status_is_applied_apart() -> None:
 def test_refused(config: Json, message: str) -> None:
     with pytest.raises(ApplyError, match=message):
         apply(CRD, None, config, manager="me", now=T1)
+
+
+def nested(depth: int) -> Json:
+    value: Json = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+def test_an_object_too_deep_to_walk_is_an_error_and_no_crash() -> None:
+    with pytest.raises(ApplyError, match="nested too deeply"):
+        apply(CRD, None, custom(free=nested(5000)), manager="me", now=T1)
+    new = custom(free=nested(5000))
+    track_update(CRD, None, new, manager="kubectl-create", now=T1)
+    assert "managedFields" not in new["metadata"]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b"]),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from("abc"), below, max_size=3),
+    max_leaves=12,
+)
+PORTS = st.lists(
+    st.fixed_dictionaries({"port": st.integers(1, 3)}, optional={"name": st.sampled_from("xy")}),
+    max_size=3,
+    unique_by=lambda port: port["port"],
+)
+OBJECTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "ports": PORTS,
+        "set": st.lists(st.sampled_from("abc"), unique=True),
+        "whole": st.just({"k": "v"}),
+        "free": JSON_VALUES,
+    },
+).map(lambda spec: custom(**spec))
+
+
+@settings(derandomize=True, max_examples=150, deadline=None)
+@given(first=OBJECTS, second=OBJECTS, other=OBJECTS)
+def test_apply_is_idempotent_and_says_what_the_config_says(first: Json, second: Json, other: Json) -> None:
+    live = apply(CRD, None, first, manager="me", now=T1)
+    live = apply(CRD, live, other, manager="you", now=T1, force=True)
+    after = apply(CRD, live, second, manager="me", now=T2, force=True)
+    assert apply(CRD, after, second, manager="me", now=T3) == after
+    again = apply(CRD, after, second, manager="third", now=T3)
+    assert plain(again) == plain(after), "applying the same as somebody else changes no value"
+
+
+@settings(derandomize=True, max_examples=150, deadline=None)
+@given(config=OBJECTS)
+def test_who_gives_everything_up_leaves_nothing(config: Json) -> None:
+    live = apply(CRD, None, config, manager="me", now=T1)
+    empty = {key: value for key, value in custom().items() if key != "spec"}
+    assert plain(apply(CRD, live, empty, manager="me", now=T2)).get("spec", {}) == {}
 
 
 def test_operators_cost_nothing() -> None:

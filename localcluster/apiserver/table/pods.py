@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localcluster.apiserver.table.duration import age, unix_seconds
+from localcluster.apiserver.table.duration import age
 from localcluster.apiserver.table.printer import NONE, Column, Json, Printer, columns, created, dig, name_of
 
 
@@ -90,7 +90,7 @@ def _restarts(pod: Json, now: float) -> str:
     ends = [dig(one, "lastState", "terminated", "finishedAt") for one in counted]
     ends = [one for one in ends if one]
     if total and ends:
-        return f"{total} ({age(max(ends, key=unix_seconds), now)} ago)"
+        return f"{total} ({age(max(ends), now)} ago)"
     return str(total)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localcluster.apiserver.table.duration import age, human_duration, unix_seconds
+from localcluster.apiserver.table.duration import UNKNOWN, age, human_duration, unix_seconds
 from localcluster.apiserver.table.printer import (
     NONE,
     UNSET,
@@ -79,7 +79,10 @@ def _job_duration(item: Json, now: float) -> str:
     start, end = dig(item, "status", "startTime"), dig(item, "status", "completionTime")
     if not start:
         return ""
-    return human_duration((unix_seconds(end) if end else now) - unix_seconds(start))
+    try:
+        return human_duration((unix_seconds(end) if end else now) - unix_seconds(start))
+    except ValueError:
+        return UNKNOWN
 
 
 def _job(item: Json, now: float) -> list[Any]:
