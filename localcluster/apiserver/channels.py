@@ -35,8 +35,12 @@ class Channels:
                     data = message.data if isinstance(message.data, bytes) else message.data.encode()
                     self._sort(data)
         finally:
-            self._closed.set()
-            self._stdin.put_nowait(b"")
+            self.leave()
+
+    def leave(self) -> None:
+        """The client has gone: end its input and tell whoever waits in `closed`."""
+        self._closed.set()
+        self._stdin.put_nowait(b"")
 
     def _sort(self, data: bytes) -> None:
         if not data:

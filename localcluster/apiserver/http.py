@@ -21,6 +21,7 @@ from localcluster.apiserver.call import BODY_LIMIT
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.pods import PodBackend
 from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.watch import WatchStream
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,13 @@ class Running:
         self.pods = pods
         self.url = ""
         self.port = 0
+        self._watches: set[WatchStream] = set()
+
+    def stop(self) -> None:
+        """End open watches as if their time were up."""
+        for stream in tuple(self._watches):
+            stream.close()
+            stream.wake()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one HTTP request."""
@@ -75,6 +83,7 @@ class Running:
         awake = asyncio.Event()
         stream = self.server.watch(value, awake.set)
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
+        self._watches.add(stream)
         try:
             await response.prepare(request)
             while True:
@@ -90,6 +99,7 @@ class Running:
         except ConnectionError:
             log.debug("watch ended by its client: %s", request.path)
         finally:
+            self._watches.discard(stream)
             stream.close()
         return response
 
@@ -152,9 +162,9 @@ async def serve(
     running = Running(server, pods)
     # A watcher that goes away is noticed at once, not at the next event.
     handler = web.Server(running.handle, request_factory=_request_factory, handler_cancellation=True)
-    runner = web.ServerRunner(handler, access_log=None)
+    runner = web.ServerRunner(handler, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
-    site = web.TCPSite(runner, host, port, ssl_context=ssl_context, shutdown_timeout=_SHUTDOWN_SECONDS)
+    site = web.TCPSite(runner, host, port, ssl_context=ssl_context)
     await site.start()
     running.port = runner.addresses[0][1]
     shown = f"[{host}]" if ":" in host else host
@@ -162,4 +172,5 @@ async def serve(
     try:
         yield running
     finally:
+        running.stop()
         await runner.cleanup()

@@ -1,7 +1,7 @@
 """Log, exec, attach and port-forward over HTTP: the streaming subresources of pods, answered by the `PodBackend`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +18,8 @@ from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.users import User
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+#: How long a backend may take to notice that its client has gone.
+_LEAVING_SECONDS = 2.0
 _PREFERRED = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
 
@@ -129,7 +131,7 @@ async def _attach(call: Call, pods: PodBackend, http: web.BaseRequest) -> web.St
     return await _session(call, http, lambda pod, options, streams: pods.attach(pod, options, streams))
 
 
-Run = Callable[[Pod, ExecOptions, "channels.Channels"], Awaitable[int]]
+Run = Callable[[Pod, ExecOptions, channels.Channels], Coroutine[Any, Any, int]]
 
 
 async def _session(call: Call, http: web.BaseRequest, run: Run) -> web.StreamResponse:
@@ -143,8 +145,7 @@ async def _session(call: Call, http: web.BaseRequest, run: Run) -> web.StreamRes
     streams = channels.Channels(socket)
     reader = asyncio.create_task(streams.read())
     try:
-        code = await run(pod, options, streams)
-        status = _outcome(code)
+        status = _outcome(await _to_the_end(run(pod, options, streams), streams))
     except PodBackendError as error:
         status = _refused(error).status()
     except ConnectionError:
@@ -154,6 +155,20 @@ async def _session(call: Call, http: web.BaseRequest, run: Run) -> web.StreamRes
         await asyncio.gather(reader, return_exceptions=True)
     await streams.finish(msgspec.json.encode(status))
     return socket
+
+
+async def _to_the_end(command: Coroutine[Any, Any, int], streams: channels.Channels) -> int:
+    """Run the backend's part. A client that goes away ends it by `ExecStreams.closed`, and only then by cancellation."""
+    task = asyncio.create_task(command)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        streams.leave()
+        _, late = await asyncio.wait((task,), timeout=_LEAVING_SECONDS)
+        if late:
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
 
 
 def _exec_options(call: Call, pod: Pod) -> ExecOptions:

@@ -154,7 +154,11 @@ def crd() -> Json:
         "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}},
         "subresources": {
             "status": {},
-            "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"},
+            "scale": {
+                "specReplicasPath": ".spec.replicas",
+                "statusReplicasPath": ".status.replicas",
+                "labelSelectorPath": ".status.selector",
+            },
         },
         "additionalPrinterColumns": [{"name": "Phase", "type": "string", "jsonPath": ".status.phase"}],
         "selectableFields": [{"jsonPath": ".spec.text"}],

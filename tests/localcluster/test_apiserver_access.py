@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from localcluster.apiserver.users import User, service_account
-from tests.localcluster.api import CRS, Api, Answer, cr, crd, pod
+from tests.localcluster.api import CRS, Answer, Api, cr, crd, pod
 
 Json = dict[str, Any]
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

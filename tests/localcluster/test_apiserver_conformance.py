@@ -85,7 +85,9 @@ def test_a_second_deletion_may_shorten_the_grace_period_only(api: Api) -> None:
     assert api.get(f"{PODS}/a").code == 404
 
 
-@pytest.mark.parametrize(("path", "make"), [(PODS, pod), (CONFIG_MAPS, lambda name, **meta: {"metadata": {"name": name, **meta}}), (CRS, cr)])
+@pytest.mark.parametrize(
+    ("path", "make"), [(PODS, pod), (CONFIG_MAPS, lambda name, **meta: {"metadata": {"name": name, **meta}}), (CRS, cr)]
+)
 def test_delete_with_a_finalizer(api: Api, path: str, make: Callable[..., Json]) -> None:
     api.post(path, make("a", finalizers=["ex.com/hold"]))
     first, second = api.delete(f"{path}/a"), api.delete(f"{path}/a")
@@ -151,7 +153,9 @@ def test_put_with_a_stale_version(api: Api, path: str, make: Callable[..., Json]
     api.patch(f"{path}/a", {"metadata": {"labels": {"x": "1"}}})
     answer = api.put(f"{path}/a", old)
     assert (answer.code, answer.reason) == (409, "Conflict")
-    assert answer.message.endswith("the object has been modified; please apply your changes to the latest version and try again")
+    assert answer.message.endswith(
+        "the object has been modified; please apply your changes to the latest version and try again"
+    )
 
 
 def test_wrong_uid_and_version_in_writes(api: Api) -> None:
@@ -178,14 +182,19 @@ def test_put_status_of_an_old_incarnation(api: Api, keep_uid: bool) -> None:
 def test_a_wrong_uid_in_a_status_patch_is_not_noticed(api: Api) -> None:
     uid = api.post(CRS, cr("a")).body["metadata"]["uid"]
     merged = api.patch(f"{CRS}/a/status", {"metadata": {"uid": "wrong"}, "status": {"phase": "one"}})
-    applied = api.apply(f"{CRS}/a/status", {**cr("a"), "metadata": {"name": "a", "uid": "wrong"}, "status": {"phase": "two"}}, force="true")
+    applied = api.apply(
+        f"{CRS}/a/status", {**cr("a"), "metadata": {"name": "a", "uid": "wrong"}, "status": {"phase": "two"}}, force="true"
+    )
     assert (merged.code, applied.code) == (200, 200)
     assert (applied.body["status"]["phase"], applied.body["metadata"]["uid"]) == ("two", uid)
 
 
 def test_json_patch_test_of_a_wrong_uid(api: Api) -> None:
     api.post(PODS, pod("a"))
-    operations = [{"op": "test", "path": "/metadata/uid", "value": "wrong"}, {"op": "add", "path": "/metadata/labels", "value": {}}]
+    operations = [
+        {"op": "test", "path": "/metadata/uid", "value": "wrong"},
+        {"op": "add", "path": "/metadata/labels", "value": {}},
+    ]
     assert api.patch(f"{PODS}/a", operations, JSON_PATCH).code == 422
 
 
@@ -227,7 +236,12 @@ INVALID: dict[str, tuple[str, Json, list[str]]] = {
     "annotations of 300 KiB": (CRS, cr("a", annotations={"x": "v" * 300 * 1024}), ["metadata.annotations"]),
     "two controllers": (
         PODS,
-        pod("a", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": name, "controller": True} for name in "bc"]),
+        pod(
+            "a",
+            ownerReferences=[
+                {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": name, "controller": True} for name in "bc"
+            ],
+        ),
         ["metadata.ownerReferences"],
     ),
     "env name with =": (PODS, pod("a", container={"env": [{"name": "A=B", "value": "1"}]}), ["spec.containers[0].env[0].name"]),
@@ -249,15 +263,27 @@ INVALID: dict[str, tuple[str, Json, list[str]]] = {
         ["spec.ports[1]"],
     ),
     "no image": (PODS, pod("a", container={"image": ""}), ["spec.containers[0].image"]),
-    "unknown mount": (PODS, pod("a", container={"volumeMounts": [{"name": "x", "mountPath": "/x"}]}), ["spec.containers[0].volumeMounts[0].name"]),
+    "unknown mount": (
+        PODS,
+        pod("a", container={"volumeMounts": [{"name": "x", "mountPath": "/x"}]}),
+        ["spec.containers[0].volumeMounts[0].name"],
+    ),
     "restart policy": (PODS, pod("a", spec={"restartPolicy": "Sometimes"}), ["spec.restartPolicy"]),
-    "junk quantity": (PODS, pod("a", container={"resources": {"requests": {"cpu": "1x"}}}), ["spec.containers[0].resources.requests[cpu]"]),
+    "junk quantity": (
+        PODS,
+        pod("a", container={"resources": {"requests": {"cpu": "1x"}}}),
+        ["spec.containers[0].resources.requests[cpu]"],
+    ),
     "request over limit": (
         PODS,
         pod("a", container={"resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}}),
         ["spec.containers[0].resources.requests"],
     ),
-    "port 70000": (PODS, pod("a", container={"ports": [{"containerPort": 70000}]}), ["spec.containers[0].ports[0].containerPort"]),
+    "port 70000": (
+        PODS,
+        pod("a", container={"ports": [{"containerPort": 70000}]}),
+        ["spec.containers[0].ports[0].containerPort"],
+    ),
     "no name": (PODS, {"spec": {"containers": [{"name": "c", "image": "i"}]}}, ["metadata.name"]),
     "schema of a custom object": (CRS, cr("a", spec={"replicas": -1}), ["spec.replicas"]),
 }
@@ -273,9 +299,15 @@ def test_invalid(api: Api, name: str) -> None:
 
 VALID: dict[str, tuple[str, Json]] = {
     "pod name of 64": (PODS, pod("p" * 64)),
-    "owner that does not exist": (PODS, pod("a", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "b", "uid": "b"}])),
+    "owner that does not exist": (
+        PODS,
+        pod("a", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "b", "uid": "b"}]),
+    ),
     "duplicate env": (PODS, pod("a", container={"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]})),
-    "headless service without ports": (SERVICES, {"metadata": {"name": "a"}, "spec": {"clusterIP": "None", "selector": {"a": "b"}}}),
+    "headless service without ports": (
+        SERVICES,
+        {"metadata": {"name": "a"}, "spec": {"clusterIP": "None", "selector": {"a": "b"}}},
+    ),
 }
 
 

@@ -173,7 +173,9 @@ def test_events_live_for_an_hour(api: Cluster) -> None:
 
 def ready(api: Cluster, name: str, ip: str, status: str) -> None:
     conditions = [{"type": "Ready", "status": status}]
-    assert api.patch(f"{PODS}/{name}/status", {"status": {"podIP": ip, "phase": "Running", "conditions": conditions}}).code == 200
+    assert (
+        api.patch(f"{PODS}/{name}/status", {"status": {"podIP": ip, "phase": "Running", "conditions": conditions}}).code == 200
+    )
 
 
 def test_endpoints_follow_ready_pods(api: Cluster) -> None:

@@ -36,7 +36,11 @@ def test_custom_items_carry_their_kind(api: Api) -> None:
     api.post(CRS, cr("a"))
     for version in ("v1", "v1beta1"):
         body = api.get(CRS.replace("v1", version)).body
-        assert (body["kind"], body["apiVersion"], body["items"][0]["apiVersion"]) == ("FooList", f"ex.com/{version}", f"ex.com/{version}")
+        assert (body["kind"], body["apiVersion"], body["items"][0]["apiVersion"]) == (
+            "FooList",
+            f"ex.com/{version}",
+            f"ex.com/{version}",
+        )
 
 
 SELECTORS = {
@@ -164,7 +168,9 @@ def test_watch_from_now_shows_what_there_is_first(api: Api) -> None:
 
 def test_watch_list(api: Api) -> None:
     fill(api, "a")
-    watch = api.watch(PODS, resourceVersion="", sendInitialEvents="true", allowWatchBookmarks="true", resourceVersionMatch="NotOlderThan")
+    watch = api.watch(
+        PODS, resourceVersion="", sendInitialEvents="true", allowWatchBookmarks="true", resourceVersionMatch="NotOlderThan"
+    )
     added, mark = watch.events()
     assert (added["type"], mark["type"]) == ("ADDED", "BOOKMARK")
     assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}

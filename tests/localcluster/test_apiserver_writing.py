@@ -27,7 +27,10 @@ def api() -> Api:
 
 def deployment(name: str, replicas: int = 1) -> Json:
     template = {"metadata": {"labels": {"app": name}}, "spec": pod(name)["spec"]}
-    return {"metadata": {"name": name}, "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template},
+    }
 
 
 def test_pod_defaults(api: Api) -> None:
@@ -73,7 +76,9 @@ def test_generated_names(api: Api) -> None:
 
 
 def test_server_owned_metadata_is_not_taken_from_the_client(api: Api) -> None:
-    forged = pod("a", uid="mine", creationTimestamp="2000-01-01T00:00:00Z", deletionTimestamp="2000-01-01T00:00:00Z", generation=7)
+    forged = pod(
+        "a", uid="mine", creationTimestamp="2000-01-01T00:00:00Z", deletionTimestamp="2000-01-01T00:00:00Z", generation=7
+    )
     meta = api.post(PODS, forged).body["metadata"]
     assert meta["uid"] != "mine"
     assert meta["creationTimestamp"] == "2027-01-15T08:00:00Z"
@@ -91,8 +96,16 @@ BAD_BODIES: dict[str, tuple[Any, int, str]] = {
     "another kind": ({**pod("a"), "kind": "Service"}, 400, "cannot be handled as a Pod"),
     "another version": ({**pod("a"), "apiVersion": "v2"}, 400, "does not match the expected API version (v1)"),
     "another namespace": (pod("a", namespace="other"), 400, "does not match the namespace sent on the request"),
-    "a string for a list": ({"metadata": {"name": "a"}, "spec": {"containers": "x"}}, 400, "cannot unmarshal string into Go struct field"),
-    "a number for a string": (pod("a", labels={"x": 1}), 400, "cannot unmarshal number into Go struct field metadata.labels.x of type string"),
+    "a string for a list": (
+        {"metadata": {"name": "a"}, "spec": {"containers": "x"}},
+        400,
+        "cannot unmarshal string into Go struct field",
+    ),
+    "a number for a string": (
+        pod("a", labels={"x": 1}),
+        400,
+        "cannot unmarshal number into Go struct field metadata.labels.x of type string",
+    ),
     "metadata as a list": ({"metadata": []}, 400, "metadata: it must be an object"),
 }
 

