@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import yaml
-from jobcommon.api.crd import custom_resource_definition
+from jobcommon.crd import custom_resource_definition
 
 from cli.errors import UserError
 from jobcommon.framework import Framework

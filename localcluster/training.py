@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jobcommon.api.crd import custom_resource_definition
+from jobcommon.crd import custom_resource_definition
 
 from jobcommon.client.request import APPLY_PATCH, Request, Transport
 from jobcommon.client.status import response_error
