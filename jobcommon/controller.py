@@ -150,12 +150,17 @@ class JobController:
     def begin(self, moment: Moment) -> Work | None:
         """The next key's plan, its expectations raised; None when no key is ready or the one that is must wait.
 
-        Every Work must be given back with `finish`.
+        Every Work must be given back with `finish`. Whatever is raised here has cost its key a back-off already.
         """
         if not self.synced:
             return None
         while (key := self.queue.get(moment.monotonic)) is not None:
-            work = self._work(key, moment)
+            try:
+                work = self._work(key, moment)
+            except Exception:
+                self.queue.done(key)
+                self.queue.add_rate_limited(key, moment.monotonic)
+                raise
             if work is not None:
                 return work
             self.queue.done(key)

@@ -22,6 +22,8 @@ from jobcommon.runtime.logging import Log, bound
 
 # So many lines of a watch may be at hand at once that the other tasks would starve meanwhile.
 LINES_PER_TURN = 100
+# A framework's function that takes longer holds up the caches of all.
+SLOW_PLAN = 0.1
 # After an error that is ours (not the server's) in the care of a cache.
 MISHAP_DELAY = 1.0
 # How often a slow state such as a missing CRD is said again.
@@ -47,7 +49,7 @@ class Observer(Protocol):
         """A reconcile is over; its writes are done."""
         ...
 
-    def failed(self, _key: JobKey) -> None:
+    def failed(self) -> None:
         """A reconcile broke off with an exception."""
         ...
 
@@ -125,16 +127,24 @@ class Driver:
     async def _dispatch(self) -> None:
         while not self._stopping:
             self._wake.clear()
-            while self._free and (work := self.controller.begin(self._clock.moment())) is not None:
-                started = self._clock.monotonic()
-                self._observer.waited(started - self._ready_since.pop((work.namespace, work.name), started))
-                self._reconciles += 1
-                name = f"reconcile {work.namespace}/{work.name}"
-                task = asyncio.create_task(self._reconcile(work, self._reconciles), name=name)
-                self._running.add(task)
-                task.add_done_callback(self._done)
-                # Planning is the longest thing done in one go; let the others have a turn in between.
-                await asyncio.sleep(0)
+            try:
+                while self._free:
+                    moment = self._clock.moment()
+                    work = self.controller.begin(moment)
+                    self._measure(work, moment.monotonic)
+                    if work is None:
+                        break
+                    self._reconciles += 1
+                    name = f"reconcile {work.namespace}/{work.name}"
+                    task = asyncio.create_task(self._reconcile(work, self._reconciles), name=name)
+                    self._running.add(task)
+                    task.add_done_callback(self._done)
+                    # Planning is the longest thing done in one go; let the others have a turn in between.
+                    await asyncio.sleep(0)
+            except Exception:
+                self._log.exception("could not plan")
+                self._observer.failed()
+                continue
             if not len(self.controller.queue):
                 # Keys that had to wait for the caches left their times behind.
                 self._ready_since.clear()
@@ -142,6 +152,13 @@ class Driver:
             # With no worker free, or caches that are not complete, a timer that is due could not be served anyway.
             serving = self._free and self.controller.synced
             await self._clock.wait(self._wake, self.controller.queue.next_wakeup() if serving else None)
+
+    def _measure(self, work: Work | None, started: float) -> None:
+        seconds = self._clock.monotonic() - started
+        if seconds > SLOW_PLAN:
+            self._log.warning("planning held up everything else", seconds=round(seconds, 3))
+        if work is not None:
+            self._observer.waited(started - self._ready_since.pop((work.namespace, work.name), started))
 
     def _ready(self, key: JobKey) -> None:
         self._ready_since[key] = self._clock.monotonic()
@@ -166,21 +183,21 @@ class Driver:
                 except Exception:
                     # It left the plan half done, so the key is looked at anew.
                     self._log.exception("could not carry out the plan")
-                    self._observer.failed(key)
+                    self._observer.failed()
                     result = Result(stale=True)
                 report = self.controller.finish(work, result, self._clock.moment())
                 self._tell(work, result)
                 self._observer.finished(work, report, self._clock.monotonic() - started)
             except Exception:
                 self._log.exception("reconcile broke off")
-                self._observer.failed(key)
+                self._observer.failed()
                 self.controller.queue.done(key)
                 self.controller.queue.add_rate_limited(key, self._clock.monotonic())
 
     def _tell(self, work: Work, result: Result) -> None:
         if work.plan.reason == reasons.INTERNAL_ERROR:
             self._log.error("no decision", error=work.plan.events[0].message if work.plan.events else "")
-            self._observer.failed((work.namespace, work.name))
+            self._observer.failed()
         for outcome in result.outcomes:
             if outcome.error is not None:
                 self._log.debug("write", action=str(outcome.action), effect=outcome.effect.value, error=str(outcome.error))

@@ -66,7 +66,7 @@ class _Reporter:
             about = Reference(version, kind, work.namespace, work.name, work.uid)
             self.recorder.emit(self.framework.operator_name, about, event)
 
-    def failed(self, _key: tuple[str, str]) -> None:
+    def failed(self) -> None:
         self.metrics.reconcile_failed(self.framework.name)
 
 

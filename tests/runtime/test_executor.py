@@ -1,0 +1,315 @@
+"""The executor against a scripted API server: what each answer makes of an action, in what order, under what guard."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobcommon.api.status import JobCondition, JobStatus
+from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.request import JSON_PATCH, Request, Response
+from jobcommon.framework import FINALIZER
+from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, read_job
+from jobcommon.result import Effect, Result, Work
+from jobcommon.runtime.executor import Executor, FencedError
+from jobcommon.runtime.fairness import FairGate
+from tests.runtime.fakes import TESTJOB, Answer, ScriptedTransport, a_job, refusal, reply
+
+UID = "job-uid"
+POD = "/api/v1/namespaces/default/pods"
+JOB = "/apis/kubeflow.org/v1/namespaces/default/testjobs/train"
+LOST = TransportError("reset")
+STATUS = JobStatus(conditions=[JobCondition(type="Running")])
+
+
+def found(name: str = "p", *, owner: str = UID, deleting: bool = False, version: str = "50", uid: str = "pod-uid") -> Response:
+    """The answer to a GET of an object."""
+    metadata: dict[str, Any] = {"name": name, "uid": uid, "resourceVersion": version}
+    metadata["ownerReferences"] = [{"uid": "someone", "kind": "X", "name": "x"}, {"uid": owner, "controller": True}]
+    if deleting:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return reply({"metadata": metadata})
+
+
+def job_found(version: str = "7", uid: str = UID, **more: Any) -> Response:
+    return reply({"metadata": {"name": "train", "uid": uid, "resourceVersion": version}, **more})
+
+
+def a_pod(name: str = "p", kind: str = "worker") -> Create:
+    return Create("v1", "pods", name, {"metadata": {"name": name, "labels": {"training.kubeflow.org/replica-type": kind}}})
+
+
+CREATE = a_pod()
+SERVICE = Create("v1", "services", "train", {"metadata": {"name": "train"}})
+DELETE = Delete("v1", "pods", "p", "pod-uid", "test")
+RELEASE = Release("p", "pod-uid", ("other", FINALIZER))
+UPDATE = Update("v1", "configmaps", "c", {"metadata": {"name": "c", "uid": "u", "resourceVersion": "3"}})
+
+
+def work(*actions: Action, status: JobStatus | None = None, confirm: bool = False, orphans_of: str | None = None) -> Work:
+    raw = a_job()
+    raw["metadata"] |= {"uid": UID, "resourceVersion": "7"}
+    plan = Plan(actions, status, confirm=confirm)
+    return Work("default", "train", UID, plan, read_job(TESTJOB, raw), raw, orphans_of)
+
+
+class Lease:
+    """A fence that opens for so many questions."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def held(self) -> bool:
+        self.times -= 1
+        return self.times >= 0
+
+
+def executor(transport: ScriptedTransport, **more: Any) -> Executor:
+    return Executor(TESTJOB, transport, FairGate(more.pop("concurrency", 100)), **more)
+
+
+async def run(transport: ScriptedTransport, work: Work, **more: Any) -> Result:
+    return await executor(transport, **more).execute(work)
+
+
+NO_JOB = refusal(404, "NotFound")
+EXISTS = refusal(409, "AlreadyExists")
+EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
+    # what is done, the answer, what a live read then finds, and the effect, its version and the code of its error
+    "created": (CREATE, reply({"metadata": {"resourceVersion": "9"}}, 201), LOST, Effect.APPLIED, "9", None),
+    "created before, by us": (CREATE, EXISTS, found(), Effect.EXISTED, "50", None),
+    "name taken": (CREATE, EXISTS, found(owner="other"), Effect.TAKEN, "", 409),
+    "name taken by nobody's": (CREATE, EXISTS, found(owner=""), Effect.TAKEN, "", 409),
+    "predecessor terminating": (CREATE, EXISTS, found(owner="other", deleting=True), Effect.REFUSED, "", 409),
+    "our own terminating": (CREATE, EXISTS, found(deleting=True), Effect.REFUSED, "", 409),
+    "gone again": (CREATE, EXISTS, NO_JOB, Effect.REFUSED, "", 409),
+    "cannot look": (CREATE, EXISTS, LOST, Effect.REFUSED, "", 409),
+    "over quota": (CREATE, refusal(403, "Forbidden", "exceeded quota"), LOST, Effect.REFUSED, "", 403),
+    "invalid": (CREATE, refusal(422, "Invalid"), LOST, Effect.REFUSED, "", 422),
+    "another conflict": (CREATE, refusal(409, "Conflict"), LOST, Effect.REFUSED, "", 409),
+    "answer lost, there": (CREATE, LOST, found(), Effect.EXISTED, "50", None),
+    "answer lost, not there": (CREATE, LOST, NO_JOB, Effect.REFUSED, "", None),
+    "answer lost, another's": (CREATE, LOST, found(owner="other"), Effect.TAKEN, "", None),
+    "deleted": (DELETE, reply({"kind": "Status"}), LOST, Effect.APPLIED, "", None),
+    "deleted gracefully": (DELETE, found(deleting=True), LOST, Effect.APPLIED, "", None),
+    "deleted before": (DELETE, refusal(404, "NotFound"), LOST, Effect.ABSENT, "", 404),
+    "another incarnation": (DELETE, refusal(409, "Conflict"), LOST, Effect.ABSENT, "", 409),
+    "may not delete": (DELETE, refusal(403, "Forbidden"), LOST, Effect.REFUSED, "", 403),
+    "deletion unknown": (DELETE, LOST, LOST, Effect.REFUSED, "", None),
+    "released": (RELEASE, found(version="60"), LOST, Effect.APPLIED, "60", None),
+    "released at its end": (RELEASE, found(deleting=True), LOST, Effect.APPLIED, "", None),
+    "nothing to release": (RELEASE, refusal(404, "NotFound"), LOST, Effect.ABSENT, "", 404),
+    "other finalizers by now": (RELEASE, refusal(422, "Invalid"), LOST, Effect.ABSENT, "", 422),
+    "a webhook is down": (RELEASE, refusal(500, "InternalError"), LOST, Effect.REFUSED, "", 500),
+    "updated": (UPDATE, found(version="61"), LOST, Effect.APPLIED, "61", None),
+    "update in vain": (UPDATE, refusal(404, "NotFound"), LOST, Effect.ABSENT, "", 404),
+    "update on an old version": (UPDATE, refusal(409, "Conflict"), LOST, Effect.REFUSED, "", 409),
+}
+
+
+@pytest.mark.parametrize("case", EFFECTS)
+async def test_what_an_answer_makes_of_an_action(case: str) -> None:
+    action, answer, live, effect, version, code = EFFECTS[case]
+    transport = ScriptedTransport().on("GET", POD, live)
+    for method in ("POST", "DELETE", "PATCH", "PUT"):
+        transport.on(method, "/", answer)
+    (outcome,) = (await run(transport, work(action))).outcomes
+    assert (outcome.action, outcome.effect, outcome.resource_version) == (action, effect, version)
+    assert getattr(outcome.error, "code", None) == code
+    assert len(transport.sent) <= 2, "a write is never repeated"
+
+
+def body(request: Request) -> Any:
+    return msgspec.json.decode(request.body or b"")
+
+
+async def test_the_requests_of_each_action() -> None:
+    transport = ScriptedTransport()
+    for method in ("POST", "DELETE", "PATCH", "PUT"):
+        transport.on(method, "/", reply({}))
+    unchanged = Delete("kubeflow.org/v1", "testjobs", "train", UID, "ttl", "12")
+    await run(transport, work(DELETE, unchanged, UPDATE, CREATE, SERVICE))
+    await run(transport, work(RELEASE))
+    delete_pod, delete_job = transport.made("DELETE")
+    assert delete_pod.path == f"{POD}/p"
+    assert body(delete_pod)["preconditions"] == {"uid": "pod-uid"}
+    assert delete_job.path == JOB
+    assert body(delete_job)["preconditions"] == {"uid": UID, "resourceVersion": "12"}
+    assert body(delete_job)["propagationPolicy"] == "Background"
+    (release,) = transport.made("PATCH")
+    assert (release.path, release.content_type) == (f"{POD}/p", JSON_PATCH)
+    assert body(release) == [
+        {"op": "test", "path": "/metadata/uid", "value": "pod-uid"},
+        {"op": "test", "path": "/metadata/finalizers", "value": ["other", FINALIZER]},
+        {"op": "replace", "path": "/metadata/finalizers", "value": ["other"]},
+    ]
+    (update,) = transport.made("PUT")
+    assert (update.path, body(update)) == ("/api/v1/namespaces/default/configmaps/c", UPDATE.manifest)
+    assert [r.path for r in transport.made("POST")] == ["/api/v1/namespaces/default/services", POD]
+
+
+async def test_the_status_comes_last_once_with_the_object_it_was_decided_on() -> None:
+    transport = ScriptedTransport().on("PUT", JOB, job_found("8")).on("DELETE", "/", reply()).on("POST", "/", reply())
+    result = await run(transport, work(CREATE, SERVICE, DELETE, status=STATUS))
+    assert [r.method for r in transport.sent] == ["DELETE", "POST", "POST", "PUT"]
+    put = transport.sent[-1]
+    assert put.path == f"{JOB}/status"
+    assert body(put)["metadata"] == {"name": "train", "namespace": "default", "uid": UID, "resourceVersion": "7"}
+    assert body(put)["status"] == STATUS.to_json()
+    assert body(put)["spec"] == a_job()["spec"]
+    assert (result.status_version, result.status_error) == ("8", None)
+    assert [o.action for o in result.outcomes] == [CREATE, SERVICE, DELETE]
+
+
+async def test_the_status_is_written_also_when_a_create_fails() -> None:
+    transport = ScriptedTransport().on("PUT", JOB, job_found("8")).on("POST", "/", refusal(403, "Forbidden"))
+    result = await run(transport, work(CREATE, status=STATUS))
+    assert result.status_version == "8"
+
+
+async def test_a_status_that_is_refused() -> None:
+    transport = ScriptedTransport().on("PUT", JOB, refusal(409, "Conflict"))
+    result = await run(transport, work(status=STATUS))
+    assert result.status_version is None
+    assert isinstance(result.status_error, StatusError)
+    assert len(transport.sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("live", "version"),
+    [
+        (job_found("8", status=STATUS.to_json()), "8"),
+        (job_found("8", status={}), None),
+        (job_found("8", uid="new", status=STATUS.to_json()), None),
+        (LOST, None),
+    ],
+)
+async def test_a_status_whose_answer_got_lost_is_looked_up(live: Answer, version: str | None) -> None:
+    transport = ScriptedTransport().on("PUT", JOB, LOST).on("GET", JOB, live)
+    result = await run(transport, work(status=STATUS))
+    assert result.status_version == version
+    assert (result.status_error is None) == (version is not None)
+    assert len(transport.made("PUT")) == 1
+
+
+UNCHANGED: dict[str, tuple[Answer, bool]] = {
+    "as it was": (job_found(), False),
+    "changed": (job_found("8"), True),
+    "another of that name": (job_found(uid="new"), True),
+    "gone": (NO_JOB, True),
+    "not to be read": (refusal(500), True),
+    "no answer": (LOST, True),
+}
+
+
+@pytest.mark.parametrize("case", UNCHANGED)
+async def test_replacements_are_created_only_if_a_live_read_shows_the_job_unchanged(case: str) -> None:
+    live, stale = UNCHANGED[case]
+    transport = ScriptedTransport().on("GET", JOB, live).on("POST", "/", reply())
+    result = await run(transport, work(CREATE, confirm=True))
+    assert result.stale == stale
+    assert len(transport.made("POST")) == (0 if stale else 1)
+
+
+ORPHANS: dict[str, tuple[Answer, bool]] = {
+    "no such job": (NO_JOB, False),
+    "a later job of that name": (job_found(uid="new"), False),
+    "it is there after all": (job_found(), True),
+    "not to be read": (refusal(403), True),
+    "no answer": (LOST, True),
+}
+
+
+@pytest.mark.parametrize("case", ORPHANS)
+async def test_pods_are_let_go_only_if_a_live_read_shows_that_their_job_is_gone(case: str) -> None:
+    live, stale = ORPHANS[case]
+    transport = ScriptedTransport().on("GET", JOB, live).on("PATCH", "/", reply())
+    result = await run(transport, work(RELEASE, orphans_of=UID))
+    assert result.stale == stale
+    assert len(transport.made("PATCH")) == (0 if stale else 1)
+
+
+def pods(number: int, kind: str = "worker") -> list[Create]:
+    return [a_pod(f"{kind}-{i}", kind) for i in range(number)]
+
+
+async def test_pods_are_created_in_batches_that_double() -> None:
+    batches: list[int] = []
+    transport = ScriptedTransport()
+
+    def answer(request: Request) -> Response:
+        batches.append(transport.under_way + 1)
+        return reply({"metadata": {"resourceVersion": "9"}}, 201)
+
+    transport.on("POST", POD, answer)
+    result = await run(transport, work(*pods(30)), slow_start_cap=8)
+    assert [o.effect for o in result.outcomes] == [Effect.APPLIED] * 30
+    # Within a batch the number under way falls to 1, so each batch shows by its first answer.
+    firsts = [n for n, before in zip(batches, [1, *batches], strict=False) if before == 1]
+    assert firsts == [1, 2, 4, 8, 8, 7]
+    assert transport.most_under_way == 8
+
+
+DOOMED: dict[str, tuple[int, int]] = {"at once": (0, 1), "in the second batch": (1, 3), "in the third": (3, 7)}
+
+
+@pytest.mark.parametrize("case", DOOMED)
+async def test_the_first_error_ends_the_creation_of_a_type(case: str) -> None:
+    good, tried = DOOMED[case]
+    transport = ScriptedTransport().on("PUT", JOB, job_found("8"))
+    fine = {f"worker-{i}" for i in range(good)}
+    transport.on("POST", POD, lambda r: reply({}, 201) if body(r)["metadata"]["name"] in fine else refusal(403))
+    result = await run(transport, work(*pods(9), status=STATUS), slow_start_cap=4)
+    assert len(transport.made("POST")) == tried
+    assert [o.effect for o in result.outcomes].count(Effect.SKIPPED) == 9 - tried
+
+
+async def test_a_type_does_not_wait_for_another_that_fails() -> None:
+    transport = ScriptedTransport().on(
+        "POST", POD, lambda r: refusal(403) if body(r)["metadata"]["name"].startswith("ps") else reply({}, 201)
+    )
+    result = await run(transport, work(*pods(4, "ps"), *pods(4)))
+    effects = [o.effect for o in result.outcomes]
+    assert effects == [Effect.REFUSED, *[Effect.SKIPPED] * 3, *[Effect.APPLIED] * 4]
+
+
+TAKEN_NAME: dict[str, tuple[Answer, int]] = {"job unchanged": (job_found(), 4), "job changed": (job_found("8"), 1)}
+
+
+@pytest.mark.parametrize("case", TAKEN_NAME)
+async def test_after_a_taken_name_the_others_are_created_if_the_job_is_unchanged(case: str) -> None:
+    live, created = TAKEN_NAME[case]
+    transport = ScriptedTransport().on("GET", POD, found(owner="other")).on("GET", JOB, live)
+    transport.on("POST", POD, lambda r: EXISTS if body(r)["metadata"]["name"] == "worker-0" else reply({}, 201))
+    result = await run(transport, work(*pods(4)))
+    assert len(transport.made("POST")) == created
+    assert result.outcomes[0].effect is Effect.TAKEN
+
+
+async def test_nothing_is_written_without_the_lease() -> None:
+    transport = ScriptedTransport()
+    result = await run(transport, work(CREATE, DELETE, RELEASE, UPDATE, status=STATUS), fence=Lease(0))
+    assert transport.sent == []
+    assert {o.effect for o in result.outcomes} == {Effect.SKIPPED}
+    assert isinstance(result.status_error, FencedError)
+
+
+async def test_the_lease_is_asked_before_each_write() -> None:
+    transport = ScriptedTransport().on("POST", POD, reply({}, 201))
+    result = await run(transport, work(*pods(7), status=STATUS), fence=Lease(2))
+    assert len(transport.made("POST")) == 2
+    assert result.status_error is not None
+
+
+async def test_a_release_goes_before_the_deletion_of_the_same_pod() -> None:
+    transport = ScriptedTransport().on("PATCH", "/", reply()).on("DELETE", "/", reply())
+    result = await run(transport, work(DELETE, RELEASE))
+    assert [r.method for r in transport.sent] == ["PATCH", "DELETE"]
+    assert [o.action for o in result.outcomes] == [DELETE, RELEASE]
+
+
+async def test_the_bound_on_requests_holds_for_deletions_too() -> None:
+    transport = ScriptedTransport().on("DELETE", "/", reply())
+    many = [Delete("v1", "pods", f"p{i}", f"u{i}", "test") for i in range(50)]
+    await run(transport, work(*many), concurrency=5)
+    assert transport.most_under_way == 5
