@@ -1,7 +1,9 @@
 """The command ``jobcommon``."""
 
+import asyncio
 import os
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -91,17 +93,78 @@ def up_command(
     """
     from cli.serving import up
 
-    process.run(
-        up(
-            chosen(framework or ()),
-            console(),
-            kubeconfig=kubeconfig,
-            namespace=namespace,
-            data_dir=data_dir,
-            port=port,
-            operators=operators,
-        )
+    serving = up(
+        chosen(framework or ()),
+        console(),
+        kubeconfig=kubeconfig,
+        namespace=namespace,
+        data_dir=data_dir,
+        port=port,
+        operators=operators,
     )
+    # To be stopped is the natural end of it.
+    with suppress(process.Interrupted):
+        process.run(serving)
+
+
+@app.command("operator")
+def operator_command(
+    framework: Frameworks = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Only jobs of this namespace. All namespaces without it.")
+    ] = None,
+    kubeconfig: Annotated[
+        str | None, typer.Option(help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(help="The kubeconfig's context to use.")] = None,
+    workers: Annotated[int, typer.Option(help="Jobs of one framework looked after at the same time.", min=1)] = 8,
+    metrics_port: Annotated[
+        int, typer.Option(help="Where /metrics, /healthz and /readyz are; 0 takes a free port, -1 none.", min=-1, max=65535)
+    ] = 8080,
+    leader_elect: Annotated[
+        bool, typer.Option(help="Run next to replicas of yourself: one works, the others stand by.")
+    ] = False,
+    lease_namespace: Annotated[str, typer.Option(help="Where the lease of the leader is.")] = "default",
+    qps: Annotated[
+        float | None, typer.Option(help="At most so many requests a second; without it the API server's flow control decides.")
+    ] = None,
+    burst: Annotated[int | None, typer.Option(help="How many requests may exceed --qps at once.", min=1)] = None,
+    cluster_domain: Annotated[str, typer.Option(help="Appended to the addresses of replicas, as in cluster.local.")] = "",
+    tracking_finalizer: Annotated[
+        bool, typer.Option(help="Keep ended pods until they are counted, so that backoffLimit is exact.")
+    ] = True,
+    log_format: Annotated[str, typer.Option(help="json or console.")] = "json",
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Run the operators against a cluster.
+
+    The kinds must be installed: jobcommon crds | kubectl apply -f -
+    SIGTERM ends it in order: writes under way are finished and the lease is released.
+
+    \b
+    jobcommon operator --framework pytorch --namespace team-a
+    jobcommon operator --leader-elect --lease-namespace jobcommon
+    """
+    from cli.operating import operate
+    from jobcommon.runtime.settings import Settings
+
+    try:
+        settings = Settings(
+            namespace=namespace,
+            workers=workers,
+            qps=qps,
+            burst=burst,
+            metrics_port=None if metrics_port < 0 else metrics_port,
+            leader_elect=leader_elect,
+            lease_namespace=lease_namespace,
+            cluster_domain=cluster_domain,
+            tracking_finalizer=tracking_finalizer,
+            log_format=log_format,
+            log_level=log_level,
+        )
+        asyncio.run(operate(chosen(framework or ()), settings, kubeconfig, context))
+    except ValueError as error:
+        raise UserError(str(error)) from None
 
 
 @app.command("plan")

@@ -1,0 +1,5 @@
+"""``python -m cli`` is ``jobcommon``."""
+
+from cli.main import main
+
+main()

@@ -1,0 +1,111 @@
+"""A cluster for tests: the embedded one, in the test's own process and event loop, with the operators asked for.
+
+::
+
+    async with cluster_for(PYTORCH) as cluster:
+        await cluster.create(job)
+        job = await cluster.until(PYTORCH, "demo", succeeded)
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jobcommon.api.status import ConditionType, read_status
+from jobcommon.client.request import MERGE_PATCH, Request
+from jobcommon.client.status import response_error
+from jobcommon.framework import Framework
+from localcluster.apiserver.pods import LogOptions
+from localcluster.cluster import LocalCluster
+from localcluster.training import training_cluster
+from localcluster.watching import Seen, follow
+
+Manifest = dict[str, Any]
+WAIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class TestCluster:
+    """What a test does to the cluster and reads from it, all in one namespace. Refusals raise StatusError."""
+
+    __test__ = False
+
+    cluster: LocalCluster
+    namespace: str = "default"
+
+    def path(self, of: Framework | str, name: str = "") -> str:
+        """The path of a framework's jobs or of a plural of core/v1, or of one object among them."""
+        root = f"/apis/{of.api_version}" if isinstance(of, Framework) else "/api/v1"
+        plural = of.plural if isinstance(of, Framework) else of
+        return f"{root}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
+
+    async def send(self, method: str, path: str, body: Manifest | None = None, content_type: str = "application/json") -> Any:
+        """One request, its answer decoded."""
+        payload = None if body is None else json.dumps(body).encode()
+        response = await self.cluster.transport.send(Request(method, path, body=payload, content_type=content_type))
+        if response.status >= 400:
+            raise response_error(response)
+        return json.loads(response.body)
+
+    async def create(self, of: Framework | str, body: Manifest) -> Manifest:
+        """Create an object."""
+        metadata = {key: value for key, value in body["metadata"].items() if key not in ("uid", "resourceVersion")}
+        created: Manifest = await self.send("POST", self.path(of), {**body, "metadata": metadata})
+        return created
+
+    async def merge(self, of: Framework | str, name: str, patch: Manifest) -> Manifest:
+        """Apply a JSON merge patch."""
+        patched: Manifest = await self.send("PATCH", self.path(of, name), patch, MERGE_PATCH)
+        return patched
+
+    async def pods(self) -> list[Manifest]:
+        """All pods."""
+        items: list[Manifest] = (await self.send("GET", self.path("pods")))["items"]
+        return items
+
+    async def logs(self, pod: Manifest) -> str:
+        """What the first container of a pod has printed in its last run."""
+        options = LogOptions(pod["spec"]["containers"][0]["name"])
+        pieces = self.cluster.pods.logs(pod, options)
+        return b"".join([piece async for piece in pieces]).decode()
+
+    async def until(
+        self, of: Framework | str, name: str, holds: Callable[[Seen], bool], seconds: float = WAIT_SECONDS
+    ) -> Manifest:
+        """The object once `holds` says so of it or of its last state. Raises AssertionError after `seconds`."""
+        last: Manifest = {}
+        try:
+            async with asyncio.timeout(seconds), aclosing(follow(self.cluster.transport, self.path(of))) as states:
+                async for seen in states:
+                    if seen.body["metadata"]["name"] == name:
+                        last = seen.body
+                        if holds(seen):
+                            return last
+        except TimeoutError:
+            pass
+        raise AssertionError(f"{name} is not so after {seconds} s: {json.dumps(last.get('status'), indent=1)}")
+
+
+def has(kind: ConditionType) -> Callable[[Seen], bool]:
+    """Whether a job has that condition."""
+    return lambda seen: not seen.gone and read_status(seen.body.get("status")).has(kind)
+
+
+def gone(seen: Seen) -> bool:
+    """Whether the object is no longer there."""
+    return seen.gone
+
+
+succeeded = has(ConditionType.SUCCEEDED)
+failed = has(ConditionType.FAILED)
+
+
+@asynccontextmanager
+async def cluster_for(*frameworks: Framework, data_dir: Path | None = None) -> AsyncIterator[TestCluster]:
+    """An embedded cluster with the operators of `frameworks`, for as long as the context lasts."""
+    async with training_cluster(frameworks, data_dir=data_dir, stop_grace=1.0) as cluster:
+        yield TestCluster(cluster)
