@@ -220,6 +220,10 @@ def test_rules_wait_until_values_are_valid() -> None:
         ({"rule": "true", "messageExpression": "1"}, "must evaluate to a string"),
         ({"rule": "true\n&& true"}, "message must be specified"),
         ({"rule": "true", "message": "a\nb"}, "must not contain line breaks"),
+        ({"rule": "true", "reason": "Because"}, "Unsupported value"),
+        ({"rule": "true", "fieldPath": ".nothing"}, "fieldPath must be a valid path"),
+        ({"rule": "true", "fieldPath": "low"}, "fieldPath must be a valid path"),
+        ({"rule": "true", "fieldPath": ".low.lower"}, "fieldPath must be a valid path"),
         ({"rule": "true", "optionalOldSelf": True}, "may not be set if oldSelf is not used"),
     ],
 )

@@ -3,6 +3,7 @@
 Source: the Kubernetes documentation, "Specifying a structural schema", and the apiextensions validation for `v1`.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ from localcluster.apiserver.errors import Cause, forbidden, invalid, not_support
 from localcluster.apiserver.schema.rules import Rule, compile_rule
 from localcluster.apiserver.schema.values import validator, value_causes
 
+REASONS = ("FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")
+_FIELD_STEP = re.compile(r"(\.([A-Za-z_][A-Za-z0-9_]*)|\['([^']+)'\])")
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _FORBIDDEN = {
     "$ref": "$ref is not supported",
@@ -189,6 +192,7 @@ def _rules(node: Json, path: str, correlatable: bool) -> Iterator[Cause]:
             yield invalid(f"{where}.rule", source["rule"], str(error))
             continue
         yield from _transition(rule, where, correlatable)
+        yield from _told(node, source, where)
 
 
 def _transition(rule: Rule, where: str, correlatable: bool) -> Iterator[Cause]:
@@ -198,3 +202,24 @@ def _transition(rule: Rule, where: str, correlatable: bool) -> Iterator[Cause]:
     elif rule.source.get("optionalOldSelf") and not rule.uses_old:
         why = "may not be set if oldSelf is not used in rule"
         yield invalid(f"{where}.optionalOldSelf", True, why)
+
+
+def _told(node: Json, source: Json, where: str) -> Iterator[Cause]:
+    """Where and how a failed rule is reported."""
+    if "reason" in source and source["reason"] not in REASONS:
+        yield not_supported(f"{where}.reason", source["reason"], REASONS)
+    if "fieldPath" in source and not _leads_to_field(node, str(source["fieldPath"])):
+        yield invalid(f"{where}.fieldPath", source["fieldPath"], "fieldPath must be a valid path to a field of this schema")
+
+
+def _leads_to_field(node: Json, path: str) -> bool:
+    steps = _FIELD_STEP.findall(path)
+    if not steps or "".join(whole for whole, *_ in steps) != path:
+        return False
+    for _, plain, quoted in steps:
+        properties, rest = node.get("properties") or {}, node.get("additionalProperties")
+        found = properties.get(plain or quoted, rest if isinstance(rest, dict) else None)
+        if found is None:
+            return False
+        node = found
+    return True
