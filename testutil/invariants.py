@@ -6,7 +6,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.framework import Framework, Job, Observed
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.ending import Verdict, ending_of, is_over
+from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.ledger import recorded_success
 from jobcommon.reconcile.plan import Create, Delete, Plan, Release
 from jobcommon.reconcile.slots import arrange
@@ -41,24 +41,16 @@ def sound_status(before: JobStatus, after: JobStatus) -> None:
     assert after.failures[: len(before.failures)] == before.failures
 
 
-def recorded_before_destroyed(framework: Framework, job: Job, observed: Observed, decided: Plan) -> None:
+def recorded_before_destroyed(job: Job, observed: Observed, decided: Plan) -> None:
     """No pod whose end is not on record is released or deleted, unless its job has ended or no longer has that slot."""
     if job.status.finished or job.deleting:
         return
     done, counted = recorded_success(job), set(job.status.counted_pods)
     slot_of = {pod.uid: replica for replica, pod in arrange(job, observed.pods).pods.items()}
-    by_uid = {pod.uid: pod for pod in observed.pods}
+    over = {pod.uid for pod in observed.pods if is_over(pod)}
     for action in decided.actions:
-        if (
-            isinstance(action, Release | Delete)
-            and (replica := slot_of.get(action.uid)) is not None
-            and is_over(by_uid[action.uid])
-        ):
-            policy = job.replica_specs[replica.type].restart_policy
-            assert policy is not None
-            ending = ending_of(by_uid[action.uid], framework.container, policy)
-            assert ending is not None
-            recorded = replica.index in done[replica.type] or (action.uid in counted and ending.verdict != Verdict.SUCCEEDED)
+        if isinstance(action, Release | Delete) and action.uid in over and (replica := slot_of.get(action.uid)) is not None:
+            recorded = replica.index in done[replica.type] or action.uid in counted
             assert recorded, f"{action} before its end was on record"
 
 
@@ -79,7 +71,7 @@ def no_slot_twice(job: Job, observed: Observed, decided: Plan) -> None:
 def check_plan(framework: Framework, job: Job, observed: Observed, now: float, decided: Plan) -> None:
     """All of them, for one decision."""
     deterministic(framework, job, observed, now, decided)
-    recorded_before_destroyed(framework, job, observed, decided)
+    recorded_before_destroyed(job, observed, decided)
     no_slot_twice(job, observed, decided)
     if decided.status is not None:
         sound_status(job.status, decided.status)

@@ -1,0 +1,220 @@
+"""Random worlds: whatever kubelets, users and the platform do, in whatever order, the invariants hold.
+
+The world checks them before every pass (testutil/invariants.py). Runs are derandomized: the same examples every time.
+"""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jobcommon.api.pod import PodView
+from jobcommon.api.replica import parse_indexes
+from jobcommon.api.status import read_status
+from jobcommon.framework import Observed
+from jobcommon.reconcile import plan, read_job
+from testutil.builders import START, Manifest, Pod, job_manifest, services_of
+from testutil.frameworks import TEST_JOB
+from testutil.invariants import check_plan
+from testutil.world import World
+
+BOUNDED = settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+
+CODES = st.sampled_from([0, 0, 1, 2, 127, 128, 137, 143, 255])
+PICK = st.integers(0, 5)
+EVENTS = st.one_of(
+    st.tuples(st.just("step"), st.sampled_from([None, None, None, 0, 1, 2])),
+    st.tuples(st.just("run"), st.none()),
+    st.tuples(st.just("exit"), st.tuples(PICK, CODES)),
+    st.tuples(st.just("restart"), PICK),
+    st.tuples(st.just("evict"), PICK),
+    st.tuples(st.just("lose"), PICK),
+    st.tuples(st.just("delete"), st.tuples(PICK, st.sampled_from([0, 30]))),
+    st.tuples(st.just("stop"), CODES),
+    st.tuples(st.just("tick"), st.sampled_from([0.5, 1, 7, 61])),
+    st.tuples(st.just("suspend"), st.booleans()),
+    st.tuples(st.just("scale"), st.integers(0, 4)),
+    st.tuples(st.just("service"), st.none()),
+)
+
+
+def play(world: World, event: str, detail: Any) -> None:
+    """One thing that happens, if it can happen now."""
+    names = sorted(world.pods)
+    position = detail[0] if isinstance(detail, tuple) else detail
+    name = names[position % len(names)] if names and isinstance(position, int) else ""
+    view = world.pods[name].view if name else None
+    running = view is not None and view.phase == "Running" and view.deletion_time is None
+    live = running and view is not None and view.containers != () and view.ready
+    match event:
+        case "step":
+            world.step(writes=detail)
+        case "run":
+            world.run()
+        case "exit" if live:
+            world.exit(name, detail[1])
+        case "restart" if running and not live:
+            world.restart(name)
+        case "evict" if running:
+            world.evict(name)
+        case "lose" if running:
+            world.lose_node_of(name)
+        case "delete" if view is not None and view.deletion_time is None:
+            world.delete_pod(name, grace=detail[1])
+        case "stop":
+            world.stop_terminating(detail)
+        case "tick":
+            world.tick(detail)
+        case "suspend":
+            world.edit(suspend=detail)
+        case "scale":
+            world.scale("Worker", detail)
+        case "service" if ("Service", "demo") in world.others:
+            world.delete_service("demo")
+
+
+@BOUNDED
+@given(
+    replicas=st.fixed_dictionaries({"Worker": st.integers(0, 3)}, optional={"Master": st.just(1)}),
+    policy=st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"]),
+    run_policy=st.fixed_dictionaries(
+        {},
+        optional={
+            "backoffLimit": st.integers(0, 3),
+            "activeDeadlineSeconds": st.sampled_from([1, 60]),
+            "cleanPodPolicy": st.sampled_from(["All", "Running", "None"]),
+            "suspend": st.booleans(),
+        },
+    ),
+    events=st.lists(EVENTS, max_size=40),
+)
+def test_whatever_happens(replicas: dict[str, int], policy: str, run_policy: Manifest, events: list[tuple[str, Any]]) -> None:
+    world = World.of(TEST_JOB, replicas, policy=policy, run_policy=run_policy)
+    succeeded: dict[str, str] = {}
+    for event, detail in events:
+        before = dict(succeeded)
+        play(world, event, detail)
+        # A slot that has succeeded on record never gets another pod, unless it was scaled away in between.
+        for kind, status in world.job.status.replica_statuses.items():
+            for index in range(4):
+                name = f"demo-{kind.lower()}-{index}"
+                if index not in parse_indexes(status.succeeded_indexes, 4):
+                    succeeded.pop(name, None)
+                elif name in world.pods:
+                    uid = world.pods[name].view.uid
+                    assert before.get(name, uid) == uid, f"{name} runs again after its success"
+                    succeeded[name] = uid
+    # Then time goes by and everything that was begun comes to its end: the job comes to rest.
+    for _ in range(4):
+        world.stop_terminating()
+        world.tick(61)
+        world.settle()
+        world.run()
+    limit = run_policy.get("backoffLimit")
+    if limit is not None and policy == "ExitCode" and world.reason == "BackoffLimitExceeded":
+        assert (world.status["restarts"]) > limit
+    if world.current in ("Failed", "Succeeded"):
+        assert world.status["completionTime"]
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False, allow_infinity=False, width=32)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = {
+    "spec": ["runPolicy", "testReplicaSpecs", "suspend"],
+    "runPolicy": ["cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit", "suspend", "managedBy"],
+    "Worker": ["replicas", "restartPolicy", "template", "overrides"],
+    "status": ["conditions", "replicaStatuses", "startTime", "completionTime", "restarts", "failures", "countedPods"],
+}
+
+
+@BOUNDED
+@given(data=st.data())
+def test_no_manifest_makes_the_decision_raise(data: st.DataObject) -> None:
+    manifest: Any = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, status={})
+    places = {
+        "metadata": manifest["metadata"],
+        "spec": manifest["spec"],
+        "runPolicy": manifest["spec"]["runPolicy"],
+        "Worker": manifest["spec"]["testReplicaSpecs"]["Worker"],
+        "template": manifest["spec"]["testReplicaSpecs"]["Worker"]["template"],
+        "podSpec": manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"],
+        "container": manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0],
+        "status": manifest["status"],
+    }
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.sampled_from(sorted(places)))
+        keys = sorted(set(FIELDS.get(place, [])) | set(places[place]) | {"env", "ports", "labels", "annotations"})
+        places[place][data.draw(st.sampled_from(keys))] = data.draw(JSON)
+    job = read_job(TEST_JOB, manifest)
+    pods = data.draw(st.lists(POD_VIEWS, max_size=4, unique_by=(lambda pod: pod.name, lambda pod: pod.uid)))
+    decided = plan(TEST_JOB, job, Observed(tuple(pods)), START)
+    assert decided.reason
+    assert isinstance(decided.describe(), str)
+
+
+@BOUNDED
+@given(raw=JSON | st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS["status"], JSON)))
+def test_any_status_is_read_and_written_back_unchanged(raw: Any) -> None:
+    once = read_status(raw).to_json()
+    assert read_status(once).to_json() == once
+
+
+_JOB = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}))
+PHASES = st.sampled_from(["", "Pending", "Running", "Succeeded", "Failed", "Unknown", "Dancing"])
+
+
+@st.composite
+def _pod_views(draw: st.DrawFn) -> PodView:
+    kind, index = draw(st.sampled_from([("Master", 0), ("Worker", 0), ("Worker", 1), ("Worker", 7)]))
+    pod = Pod.of(TEST_JOB, _JOB, kind, index)
+    states = {
+        "running": pod.running(at=draw(st.floats(-1e12, 1e12))), "failed": pod.failed(draw(st.integers(-(2**31), 2**32))),
+        "looping": pod.crash_looping(draw(st.integers(0, 2**31))), "evicted": pod.evicted(draw(st.text(max_size=5))),
+        "succeeded": pod.succeeded(), "pending": pod,
+    }  # fmt: skip
+    pod = states[draw(st.sampled_from(sorted(states)))]
+    if draw(st.booleans()):
+        pod = pod.deleting(at=draw(st.sampled_from([START - 5, START, START + 5])), grace=draw(st.sampled_from([0, 30, 10**9])))
+    if draw(st.booleans()):
+        pod = pod._with(status={"phase": draw(PHASES)})
+    if draw(st.booleans()):
+        pod = pod.labelled(replica_index=draw(st.sampled_from(["-1", "x", "10" * 20, "", "²"]))).renamed(f"pod-{index}")
+    return pod.view
+
+
+POD_VIEWS = _pod_views()
+
+
+@BOUNDED
+@given(
+    pods=st.lists(POD_VIEWS, max_size=4, unique_by=(lambda pod: pod.name, lambda pod: pod.uid)),
+    policy=st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"]),
+    suspend=st.booleans(),
+    indexes=st.sampled_from([None, "0", "0-1"]),
+    counted=st.booleans(),
+)
+def test_any_pods_whatever_state_they_claim(
+    pods: list[PodView], policy: str, suspend: bool, indexes: str | None, counted: bool
+) -> None:
+    status = {
+        "countedPods": [pod.uid for pod in pods] if counted else [],
+        "replicaStatuses": {"Worker": {"succeededIndexes": indexes}} if indexes else {},
+    }
+    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy={"suspend": suspend}, status=status)
+    job = read_job(TEST_JOB, manifest)
+    observed = Observed(tuple(pods), services_of(TEST_JOB, job))
+    for _ in range(3):
+        decided = plan(TEST_JOB, job, observed, START)
+        check_plan(TEST_JOB, job, observed, START, decided)
+        if decided.status is None:
+            break
+        manifest["status"] = decided.status.to_json()
+        job = read_job(TEST_JOB, manifest)
+    assert decided.status is None, "the status of a world that stands still does not change for ever"
