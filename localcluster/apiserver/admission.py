@@ -58,7 +58,8 @@ def _admit_pod(call: Call, obj: Obj) -> None:
     given = spec.get("priority")
     priority = _priority(call, spec, name)
     if given not in (None, priority):
-        why = f"the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority}"
+        told = f"the integer value of priority ({given}) must not be provided in pod spec"
+        why = f"{told}; priority admission controller computed {priority}"
         raise forbidden_error("pods", "", name, why)
     spec["priority"] = priority
 

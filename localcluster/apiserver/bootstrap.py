@@ -23,8 +23,8 @@ _EVERYTHING = [
 
 def _workloads(verbs: list[str]) -> list[Obj]:
     core = [
-        "configmaps", "endpoints", "events", "persistentvolumeclaims", "pods", "pods/log", "pods/status", "replicationcontrollers",
-        "serviceaccounts", "services",
+        "configmaps", "endpoints", "events", "persistentvolumeclaims", "pods", "pods/log", "pods/status",
+        "replicationcontrollers", "serviceaccounts", "services",
     ]  # fmt: skip
     groups = ["apps", "autoscaling", "batch", "events.k8s.io", "networking.k8s.io", "policy"]
     return [

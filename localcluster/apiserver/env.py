@@ -14,7 +14,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """The outside world of one server: `now` in Unix seconds, `uuid` a fresh uid, `random` the source of name suffixes and keys."""
+    """The outside world of one server: `now` in Unix seconds, `uuid` a fresh uid, `random` for name suffixes and keys."""
 
     now: Callable[[], float]
     uuid: Callable[[], str]

@@ -1,9 +1,9 @@
 """Durability: an append-only log that survives ``kill -9`` and a torn tail.
 
 File format: frames of ``magic · length · crc32`` (4 bytes each, little endian) and a JSON array of writes
-``[rv, table, namespace, name, object or null]``. One `sync` writes one frame, so only the last frame can be incomplete; it is cut off at
-the next start. Compaction writes the whole content to a second file and renames it over the first, so there is one format and
-no moment without a valid log.
+``[rv, table, namespace, name, object or null]``. One `sync` writes one frame, so only the last frame can be incomplete; it is
+cut off at the next start. Compaction writes the whole content to a second file and renames it over the first, so there is one
+format and no moment without a valid log.
 """
 
 import fcntl
@@ -124,7 +124,7 @@ class FileJournal:
         while following >= 0:
             if _frame_end(data, following) is not None:
                 raise JournalError(
-                    f"{self._path} is damaged at byte {position}: restore it from a copy, or delete the directory to start empty"
+                    f"{self._path} is damaged at byte {position}: restore a copy, or delete the directory to start empty"
                 )
             following = data.find(_MAGIC, following + 1)
 

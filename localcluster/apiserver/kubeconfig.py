@@ -9,7 +9,7 @@ NAME = "jobcommon"
 
 
 def kubeconfig(url: str, token: str, ca_pem: bytes | None = None, namespace: str = "default") -> str:
-    """The file's text: one cluster, one user, one context, all named ``jobcommon``. It holds a secret: write it with mode 0600."""
+    """The file's text: one cluster, one user, one context, all named ``jobcommon``. It is a secret: write it with mode 0600."""
     cluster: dict[str, Any] = {"server": url}
     if ca_pem is not None:
         cluster["certificate-authority-data"] = base64.b64encode(ca_pem).decode()

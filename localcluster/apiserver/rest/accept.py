@@ -30,6 +30,9 @@ def accept(call: Call, obj: Obj) -> Obj:
         meta = {}
     if not isinstance(meta, dict):
         raise bad_request("metadata: it must be an object")
+    if call.info.subresource == "status":
+        # The rest would be replaced by what is stored: decoding it would only cost.
+        obj = {"status": obj["status"]} if "status" in obj else {}
     obj = {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": dict(meta)}
     if resource.custom:
         obj = copy.deepcopy(obj)

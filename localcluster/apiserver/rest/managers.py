@@ -33,7 +33,6 @@ def track(call: Call, old: Obj | None, new: Obj) -> Obj:
     resource = call.resource
     shown = resource.typed({**new, "metadata": dict(new["metadata"])})
     before = None if old is None else resource.typed(old)
-    track_update(
-        schema_node(resource), before, shown, manager=manager, now=call.server.env.timestamp(), subresource=call.info.subresource
-    )  # fmt: skip
+    now = call.server.env.timestamp()
+    track_update(schema_node(resource), before, shown, manager=manager, now=now, subresource=call.info.subresource)
     return resource.bare(shown)

@@ -51,9 +51,8 @@ def _scale_of(call: Call) -> tuple[Obj, Scale]:
     status: Obj = {"replicas": _at(live.obj, paths.status_replicas) or 0}
     if selector:
         status["selector"] = selector
-    return {
-        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": {"replicas": replicas or 0}, "status": status
-    }, paths  # fmt: skip
+    scale = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown}
+    return {**scale, "spec": {"replicas": replicas or 0}, "status": status}, paths
 
 
 def get(call: Call) -> Response:

@@ -62,7 +62,9 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
             new["status"] = old["status"]
     causes = _settle_metadata(new["metadata"], old["metadata"], resource.custom)
     resource.strategy.on_update(new, old)
-    prepare(call, new)
+    if call.info.subresource != "status" or resource.custom:
+        # A built-in kind has no defaults in its status, and the rest of it is the stored object's, which is not to be changed.
+        prepare(call, new)
     _count_generation(call, new, old)
     if causes:
         raise invalid_object(resource.kind, resource.group, call.info.name, causes)
@@ -110,7 +112,7 @@ def _with_status_of(call: Call, old: Obj, new: Obj) -> Obj:
     result.pop("status", None)
     if "status" in new:
         result["status"] = new["status"]
-    return copy.deepcopy(result)
+    return copy.deepcopy(result) if call.resource.custom else result
 
 
 def _settle_metadata(meta: Obj, old: Obj, custom: bool) -> list[Cause]:
