@@ -9,7 +9,8 @@ from jobcommon.api.status import JobStatus
 from jobcommon.crd.pod_template import QUANTITY, pod_template
 from jobcommon.crd.rules import common_rules
 from jobcommon.crd.structural import bounded, model_schema
-from jobcommon.framework import CelRule, Framework
+from jobcommon.crd.version_priority import version_priority
+from jobcommon.framework import CelRule, Framework, Version
 
 Json = dict[str, Any]
 
@@ -44,8 +45,9 @@ _WIDE: tuple[Json, ...] = (
 def custom_resource_definition(framework: Framework) -> Json:
     """The CRD of the framework's kind: every version it serves, small enough for a plain ``kubectl apply``.
 
-    The same framework gives the same bytes. Descriptions of the pod template stand in the stored version only, as long
-    as there is room for. Raises ValueError when the CRD is too large even without them, or a rule's path is not there.
+    The same framework gives the same bytes. Descriptions of the pod template stand in the version that `kubectl explain`
+    takes, as long as there is room for. Raises ValueError when the CRD is too large even without them, or when a rule or a
+    default is for a field that is not there.
     """
     for limit in _DESCRIPTION_LIMITS:
         found = _definition(framework, limit)
@@ -81,9 +83,8 @@ def _definition(framework: Framework, limit: int) -> Json:
         "plural": framework.plural,
         "singular": framework.singular,
     }
-    versions = [
-        _version(framework, version.name, version.storage, limit if version.storage else 0) for version in framework.versions
-    ]
+    preferred = min(framework.versions, key=lambda version: version_priority(version.name))
+    versions = [_version(framework, version, limit if version is preferred else 0) for version in framework.versions]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -92,7 +93,7 @@ def _definition(framework: Framework, limit: int) -> Json:
     }
 
 
-def _version(framework: Framework, name: str, storage: bool, limit: int) -> Json:
+def _version(framework: Framework, version: Version, limit: int) -> Json:
     own = [
         {
             "name": column.name,
@@ -111,16 +112,16 @@ def _version(framework: Framework, name: str, storage: bool, limit: int) -> Json
             "labelSelectorPath": framework.scale.selector,
         }
     return {
-        "name": name,
+        "name": version.name,
         "served": True,
-        "storage": storage,
-        "schema": {"openAPIV3Schema": _schema(framework, limit)},
+        "storage": version.storage,
+        "schema": {"openAPIV3Schema": _schema(framework, version, limit)},
         "subresources": subresources,
         "additionalPrinterColumns": [_STATE, _AGE, *_WIDE, *own],
     }
 
 
-def _schema(framework: Framework, limit: int) -> Json:
+def _schema(framework: Framework, version: Version, limit: int) -> Json:
     spec = bounded(model_schema(framework.spec))
     policy = spec["properties"]["runPolicy"]["properties"]["schedulingPolicy"]
     policy["properties"]["minResources"] = {
@@ -129,10 +130,14 @@ def _schema(framework: Framework, limit: int) -> Json:
         "additionalProperties": QUANTITY,
     }
     spec["properties"][framework.replica_specs] = _replica_specs(framework, limit)
+    for name, value in version.defaults.items():
+        if name not in spec["properties"]:
+            raise ValueError(f"version {version.name} has a default for spec.{name}, which the schema does not have")
+        spec["properties"][name]["default"] = value
     spec["required"] = sorted({*spec.get("required", ()), framework.replica_specs})
     schema: Json = {
         "type": "object",
-        "description": f"A {framework.kind}: a training job of the {framework.name} framework.",
+        "description": f"{framework.kind}: a training job that the {framework.name} operator runs.",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string"},

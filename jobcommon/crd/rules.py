@@ -1,10 +1,11 @@
 """The CEL rules that every kind has, with messages a person understands.
 
 They repeat what `jobcommon.reconcile.validation` checks, so that a wrong job is refused when it is applied and not
-accepted and failed. Rules are kept cheap: the API server refuses a CRD whose rules may cost too much.
+accepted and failed. That a type is required is not among them: a framework may derive it from what an older form says.
+Rules are kept cheap: the API server refuses a CRD whose rules may cost too much.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jobcommon.framework import CelRule, Framework, ReplicaType
 from jobcommon.reconcile.validation import MANAGERS, MAX_NAME
@@ -14,7 +15,7 @@ _OLD_AND_NEW = "self.?runPolicy.{0}.orValue('') == oldSelf.?runPolicy.{0}.orValu
 
 def common_rules(framework: Framework) -> list[CelRule]:
     """The rules of a kind that follow from its facts, and the framework's own."""
-    return [*_name(framework), *_run_policy(), *_replicas(framework), *framework.rules]
+    return [*_name(framework), *_run_policy(framework), *_replicas(framework), *framework.rules]
 
 
 def _name(framework: Framework) -> Iterator[CelRule]:
@@ -22,14 +23,27 @@ def _name(framework: Framework) -> Iterator[CelRule]:
         f"size(self.metadata.name) <= {MAX_NAME} && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
         f"metadata.name must have at most {MAX_NAME} lower case letters, digits and '-', a letter first",
     )
-    count = f"string(self.spec.{framework.replica_specs}[k].?replicas.orValue(1))"
+    specs = f"self.spec.{framework.replica_specs}"
+    count = f"{specs}[k].?replicas.orValue(1)"
+    index = f"1 + size(string({count} > 0 ? {count} - 1 : 0))"
+    single = [f"'{kind.name.lower()}'" for kind in framework.replica_types if not kind.indexed]
+    if single:
+        index = f"(k.lowerAscii() in [{', '.join(single)}] ? 0 : {index})"
     yield CelRule(
-        f"self.spec.{framework.replica_specs}.all(k, size(self.metadata.name) + size(k) + size({count}) + 2 <= {MAX_NAME})",
+        f"{specs}.all(k, size(self.metadata.name) + 1 + size(k) + {index} <= {MAX_NAME})",
         f"metadata.name is too long: pods are named <name>-<replica type>-<index> and may have {MAX_NAME} characters",
     )
 
 
-def _run_policy() -> Iterator[CelRule]:
+def _managers(framework: Framework) -> list[str]:
+    """The values of managedBy: the common ones, and the operator's old name where the framework understands it."""
+    old = f"kubeflow.org/{framework.name}-operator"
+    policy = framework.upgrade({"runPolicy": {"managedBy": old}}, framework.storage_version).get("runPolicy")
+    understood = isinstance(policy, Mapping) and policy.get("managedBy") in MANAGERS
+    return [*MANAGERS, old] if understood else [*MANAGERS]
+
+
+def _run_policy(framework: Framework) -> Iterator[CelRule]:
     spec = ("spec",)
     yield CelRule(
         _OLD_AND_NEW.format("?managedBy"), "managedBy cannot be changed; delete the job and create it anew",
@@ -39,7 +53,7 @@ def _run_policy() -> Iterator[CelRule]:
         _OLD_AND_NEW.format("?schedulingPolicy.?queue"), "queue cannot be changed; delete the job and create it anew",
         spec, ".runPolicy.schedulingPolicy.queue",
     )  # fmt: skip
-    listed = ", ".join(f"'{name}'" for name in MANAGERS)
+    listed = ", ".join(f"'{name}'" for name in _managers(framework))
     yield CelRule(
         f"!has(self.managedBy) || self.managedBy in [{listed}]", f"managedBy must be one of {listed}",
         ("spec", "runPolicy"), ".managedBy",
@@ -58,10 +72,15 @@ def _replicas(framework: Framework) -> Iterator[CelRule]:
     yield CelRule(f"self.all(k, k.lowerAscii() in [{listed}])", f"replica types are {', '.join(names)}", path)
     for kind in framework.replica_types:
         yield from _type_rules(kind, path)
-    yield CelRule(
-        f"has(self.template.spec) && self.template.spec.containers.exists(c, c.name == '{framework.container}')",
-        f'one container must be named "{framework.container}"',
-        (*path, "*"),
+    if framework.container:
+        yield _container_rule(framework.container, (*path, "*"))
+
+
+def _container_rule(name: str, path: tuple[str, ...]) -> CelRule:
+    return CelRule(
+        f"has(self.template.spec) && self.template.spec.containers.exists(c, c.name == '{name}')",
+        f'one container must be named "{name}"',
+        path,
     )
 
 
@@ -74,8 +93,6 @@ def _type_rules(kind: ReplicaType, path: tuple[str, ...]) -> Iterator[CelRule]:
         yield CelRule(f"self.all(k, {other} || {replicas} >= {low})", f"{kind.name} must have at least {_many(low)}", path)
     if high is not None and low != high:
         yield CelRule(f"self.all(k, {other} || {replicas} <= {high})", f"{kind.name} must have at most {_many(high)}", path)
-    if kind.required:
-        yield CelRule(f"self.exists(k, !({other}))", f"a {kind.name} is needed", path)
     allowed = kind.restart_policies
     if len(allowed) < len(type(kind.restart_policy)):
         listed = ", ".join(f"'{policy}'" for policy in allowed)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from jobcommon.crd.version_priority import version_priority
 from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.errors import Cause, invalid, not_supported, required
 from localcluster.apiserver.schema import structural_causes
@@ -17,7 +18,6 @@ SCOPES = ("Cluster", "Namespaced")
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_KUBE_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 _APPROVAL = "api-approved.kubernetes.io"
 
 
@@ -195,15 +195,6 @@ def _update(crd: Json, old: Json) -> Iterator[Cause]:
         yield invalid("spec.names.kind", new_names.get("kind"), "field is immutable")
 
 
-def priority(version: str) -> tuple[int, int, int, int, str]:
-    """Sort key of version names: GA before beta before alpha, newer first, then other names in alphabetical order."""
-    match = _KUBE_VERSION.fullmatch(version)
-    if match is None:
-        return (1, 0, 0, 0, version)
-    major, level, minor = match.groups()
-    return (0, {None: 0, "beta": 1, "alpha": 2}[level], -int(major), -int(minor or 0), "")
-
-
 def served_versions(crd: Json) -> list[ServedVersion]:
     """The served versions, the preferred one first."""
     kind, group = crd["spec"]["names"]["kind"], crd["spec"]["group"]
@@ -226,7 +217,7 @@ def served_versions(crd: Json) -> list[ServedVersion]:
                 entry=entry,
             )
         )
-    return sorted(found, key=lambda one: priority(one.name))
+    return sorted(found, key=lambda one: version_priority(one.name))
 
 
 def established_status(crd: Json, now: str) -> Json:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from localcluster.apiserver.crd import priority
+from jobcommon.crd.version_priority import version_priority
 from localcluster.apiserver.resource import Resource
 
 Obj = dict[str, Any]
@@ -77,7 +77,7 @@ def groups_of(resources: Iterable[Resource]) -> dict[str, list[str]]:
     for resource in resources:
         if resource.group:
             found.setdefault(resource.group, set()).add(resource.version)
-    return {group: sorted(versions, key=priority) for group, versions in found.items()}
+    return {group: sorted(versions, key=version_priority) for group, versions in found.items()}
 
 
 def group(name: str, versions: list[str]) -> Obj:

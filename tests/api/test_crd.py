@@ -20,15 +20,16 @@ from jobcommon.crd.pod_template import ARTEFACT, pod_template
 from jobcommon.crd.structural import bounded, model_schema
 from jobcommon.crd.text import shortened
 from jobcommon.framework import CelRule, Column, Framework, ReplicaType, Version
-from localcluster.apiserver.crd import validate_crd
+from localcluster.apiserver.crd import served_versions, validate_crd
 from localcluster.apiserver.schema import CompiledSchema, compile_schema
+from operators.mpi.framework import MPI
 from operators.mxnet.framework import MXNET
 from operators.pytorch.framework import PYTORCH
 from operators.tf.framework import TF
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
-FRAMEWORKS = {framework.kind: framework for framework in (PYTORCH, TF, MXNET, *installed().values())}
+FRAMEWORKS = {framework.kind: framework for framework in (PYTORCH, TF, MXNET, MPI, *installed().values())}
 #: What a plain `kubectl apply` may carry in its annotation.
 ANNOTATION_LIMIT = 262_144
 
@@ -71,9 +72,10 @@ def test_plain_get_prints_name_state_age(framework: Framework) -> None:
 
 
 def schema_of(framework: Framework) -> Json:
-    versions = custom_resource_definition(framework)["spec"]["versions"]
-    stored: Json = next(one for one in versions if one["storage"])["schema"]["openAPIV3Schema"]
-    return stored
+    """The schema that `kubectl explain` shows: that of the preferred version."""
+    preferred = served_versions(custom_resource_definition(framework))[0]
+    schema: Json = preferred.entry["schema"]["openAPIV3Schema"]
+    return schema
 
 
 def at(schema: Json, path: str) -> Json:
@@ -298,18 +300,18 @@ SMALL = Framework(
     plural="testjobs",
     name="test",
     replica_specs="testReplicaSpecs",
-    replica_types=(ReplicaType("Leader", required=True, max_replicas=3), ReplicaType("Worker")),
+    replica_types=(ReplicaType("Leader", max_replicas=3), ReplicaType("Worker")),
     container="main",
     port_name="p",
     port=1,
-    versions=(Version("v1", storage=True), Version("v1beta1")),
+    versions=(Version("v1"), Version("v1beta1", storage=True, defaults={"runPolicy": {"suspend": True}})),
     columns=(Column("Workers", "integer", ".status.replicaStatuses.Worker.active"),),
 )
 
 
-def test_every_version_is_served_and_only_the_stored_one_has_long_texts() -> None:
+def test_every_version_is_served_and_only_the_preferred_one_has_long_texts() -> None:
     versions = custom_resource_definition(SMALL)["spec"]["versions"]
-    assert [(one["name"], one["served"], one["storage"]) for one in versions] == [("v1", True, True), ("v1beta1", True, False)]
+    assert [(one["name"], one["served"], one["storage"]) for one in versions] == [("v1", True, False), ("v1beta1", True, True)]
     path = "spec.testReplicaSpecs.template.spec.containers.image"
     assert at(versions[0]["schema"]["openAPIV3Schema"], path).get("description")
     assert not at(versions[1]["schema"]["openAPIV3Schema"], path).get("description")
@@ -319,7 +321,7 @@ def test_every_version_is_served_and_only_the_stored_one_has_long_texts() -> Non
 @pytest.mark.parametrize(
     ("replicas", "message"),
     [
-        ({"Worker": {}}, "a Leader is needed"),
+        ({"Worker": {}}, None),
         ({"Leader": {"replicas": 4}}, "Leader must have at most 3 replicas"),
         ({"leader": {"replicas": 3}, "worker": {}}, None),
     ],
@@ -330,6 +332,45 @@ def test_rules_follow_from_the_replica_types(replicas: Json, message: str | None
     job = {"apiVersion": "kubeflow.org/v1", "kind": "TestJob", "metadata": {"name": "t"}, "spec": {"testReplicaSpecs": specs}}
     found = compile_schema(custom_resource_definition(SMALL)["spec"]["versions"][0]).validate(job)
     assert [cause.message for cause in found] == ([f'Invalid value: "object": {message}'] if message else [])
+
+
+def test_defaults_of_a_version_stand_in_its_schema() -> None:
+    first, second = (one["schema"]["openAPIV3Schema"] for one in custom_resource_definition(SMALL)["spec"]["versions"])
+    assert "default" not in at(first, "spec.runPolicy")
+    assert at(second, "spec.runPolicy")["default"] == {"suspend": True}
+    wrong = Framework(**{**vars(SMALL), "versions": (Version("v1", storage=True, defaults={"nothing": 1}),)})
+    with pytest.raises(ValueError, match=r"spec\.nothing, which the schema does not have"):
+        custom_resource_definition(wrong)
+
+
+@pytest.mark.parametrize(
+    ("length", "replicas", "fits"),
+    [(63 - len("-worker-9"), 10, True), (63 - len("-worker-9"), 11, False), (63 - len("-worker-0"), 0, True)],
+)
+def test_the_name_of_the_last_pod_must_fit(length: int, replicas: int, fits: bool) -> None:
+    spec = {"replicas": replicas, "template": {"spec": {"containers": [{"name": "main"}]}}}
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "TestJob", "metadata": {"name": "n" * length}}
+    found = compile_schema(custom_resource_definition(SMALL)["spec"]["versions"][0]).validate(
+        {**job, "spec": {"testReplicaSpecs": {"Worker": spec}}}
+    )
+    assert (found == []) is fits
+
+
+MPI_POLICY: Json = {
+    "apiVersion": "kubeflow.org/v2beta1",
+    "kind": "MPIJob",
+    "metadata": {"name": "m" * (63 - len("-launcher"))},
+    "spec": {
+        "runPolicy": {"managedBy": "kubeflow.org/mpi-operator"},
+        "mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [{"name": "any"}]}}}},
+    },
+}
+
+
+def test_rules_follow_what_a_framework_understands() -> None:
+    """The old operator's name, any container name, and a launcher without an index."""
+    versions = custom_resource_definition(MPI)["spec"]["versions"]
+    assert compile_schema(versions[0]).validate(MPI_POLICY) == []
 
 
 def test_a_rule_for_a_field_that_is_not_there_is_an_error() -> None:
