@@ -96,8 +96,9 @@ def check_quota(call: Call, obj: Obj) -> None:
     """Raise 403 "exceeded quota" when a ResourceQuota of the namespace has no room for the object."""
     if not call.resource.namespaced:
         return
-    asked = _usage(call.resource.plural, call.resource.group, obj)
-    for quota in call.storage.table("resourcequotas").items(call.namespace):
+    quotas = list(call.storage.table("resourcequotas").items(call.namespace))
+    asked = _usage(call.resource.plural, call.resource.group, obj) if quotas else {}
+    for quota in quotas:
         hard = (quota.obj.get("spec") or {}).get("hard") or {}
         touched = {name: hard[name] for name in asked if name in hard}
         if not touched:

@@ -28,6 +28,18 @@ class Authenticator:
             raise unauthorized()
         return user
 
+    @staticmethod
+    def impersonated(headers: Mapping[str, str]) -> User | None:
+        """Whom the caller wants to be (``kubectl --as``), or None. Several groups are separated by commas."""
+        name = headers.get("impersonate-user", "")
+        if not name:
+            return None
+        groups = tuple(part.strip() for part in headers.get("impersonate-group", "").split(",") if part.strip())
+        parts = name.split(":")
+        if not groups and len(parts) == 4 and name.startswith("system:serviceaccount:"):
+            return service_account(parts[2], parts[3])
+        return User(name, groups)
+
     def user_of(self, token: str) -> User | None:
         """The user that a token stands for; None for a token that is wrong, expired, or of a deleted account."""
         user = self._tokens.get(token)

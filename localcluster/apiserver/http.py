@@ -68,7 +68,7 @@ class Running:
         value = Request(
             request.method, request.rel_url.raw_path, tuple(request.rel_url.query.items()), body,
             request.headers.get("Content-Type", "application/json"),
-            {name: request.headers[title] for name, title in _HEADERS if title in request.headers},
+            {name: ", ".join(request.headers.getall(title)) for name, title in _HEADERS if title in request.headers},
         )  # fmt: skip
         try:
             if sessions.is_session(value):
@@ -116,11 +116,9 @@ def _request_factory(
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)
 
 
-_HEADERS = (
-    ("accept", "Accept"),
-    ("authorization", "Authorization"),
-    ("user-agent", "User-Agent"),
-    ("if-none-match", "If-None-Match"),
+_HEADERS = tuple(
+    (name.lower(), name)
+    for name in ("Accept", "Authorization", "User-Agent", "If-None-Match", "Impersonate-User", "Impersonate-Group")
 )
 
 

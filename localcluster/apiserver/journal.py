@@ -137,8 +137,13 @@ class FileJournal:
         if not self._pending:
             return
         data = _frame(self._pending)
-        _write(self._file.fileno(), data)
-        os.fsync(self._file.fileno())
+        try:
+            _write(self._file.fileno(), data)
+            os.fsync(self._file.fileno())
+        except OSError:
+            # A full disk may have taken half a frame: what is written next must not follow it.
+            self._file.truncate(self._size)
+            raise
         self._pending.clear()
         self._size += len(data)
 

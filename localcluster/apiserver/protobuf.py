@@ -46,7 +46,12 @@ def decode(data: bytes) -> Obj:
         raise ProtobufError("the body does not start with the Kubernetes protobuf prefix")
     try:
         return _envelope(data[len(_MAGIC) :])
-    except (IndexError, struct.error, UnicodeDecodeError, msgspec.DecodeError, OverflowError) as error:
+    except ProtobufError:
+        raise
+    except (AttributeError, TypeError) as error:
+        # A field came in another wire type than its own.
+        raise ProtobufError(f"the body is damaged: a field has a wrong type ({error})") from None
+    except (IndexError, ValueError, struct.error, OverflowError, RecursionError) as error:
         raise ProtobufError(f"the body is damaged: {error}") from None
 
 

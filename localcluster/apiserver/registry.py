@@ -17,6 +17,7 @@ class Registry:
         self._storage = storage
         self._custom: dict[str, list[Resource]] = {}
         self._index: dict[tuple[str, str, str], Resource] = dict(BUILTIN)
+        self._by_table: dict[str, Resource] = {}
         self._position = storage.table(CRD_TABLE).history.end
         #: Counts changes, so that documents derived from the registry can be cached.
         self.version = 0
@@ -38,6 +39,7 @@ class Registry:
 
     def _reindex(self) -> None:
         self._index = dict(BUILTIN)
+        self._by_table.clear()
         for resources in self._custom.values():
             for resource in resources:
                 self._index[(resource.group, resource.version, resource.plural)] = resource
@@ -46,6 +48,12 @@ class Registry:
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """The resource that a path names."""
         return self._index.get((group, version, plural))
+
+    def stored_as(self, table: str) -> Resource | None:
+        """A resource through which the objects of a table can be reached as they are stored."""
+        if not self._by_table:
+            self._by_table = {one.storage_key: one for one in self._index.values() if one.conversion is None}
+        return self._by_table.get(table)
 
     def all(self) -> Iterator[Resource]:
         """Every served resource, built-in ones first."""

@@ -69,7 +69,7 @@ class ApiServer:
         A write is durable when this returns.
         """
         try:
-            user = user or self.authenticator.identify(request.headers)
+            user = self._user(request, user)
             info = parse(request)
             self.authorizer.check(user, _attributes(info))
             if not info.is_resource:
@@ -100,10 +100,20 @@ class ApiServer:
 
     def admit(self, request: Request, user: User | None) -> Call:
         """Authenticate and authorise a request for objects. Raises 401, 403 and 404 ApiErrors."""
-        user = user or self.authenticator.identify(request.headers)
+        user = self._user(request, user)
         info = parse(request)
         self.authorizer.check(user, _attributes(info))
         return self._call(request, info, user)
+
+    def _user(self, request: Request, user: User | None) -> User:
+        user = user or self.authenticator.identify(request.headers)
+        other = self.authenticator.impersonated(request.headers)
+        if other is None:
+            return user
+        self.authorizer.check(user, Attributes("impersonate", resource="users", name=other.name))
+        for group in other.groups:
+            self.authorizer.check(user, Attributes("impersonate", resource="groups", name=group))
+        return other
 
     def _call(self, request: Request, info: RequestInfo, user: User) -> Call:
         resource = self.registry.find(info.group, info.version, info.resource)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import DELETED, Item
+from localcluster.apiserver.storage import DELETED, Change, Item
 from localcluster.controllers.access import Access
 
 Obj = dict[str, Any]
@@ -14,44 +14,62 @@ def _ready(pod: Item) -> bool:
     return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
-def _serves(pod: Item, selector: Obj) -> bool:
-    labels = pod.obj["metadata"].get("labels") or {}
+def _serves(pod: Item) -> bool:
     status = pod.obj.get("status", {})
-    finished = status.get("phase") in ("Succeeded", "Failed")
-    return bool(status.get("podIP")) and not finished and all(labels.get(key) == value for key, value in selector.items())
+    return bool(status.get("podIP")) and status.get("phase") not in ("Succeeded", "Failed")
+
+
+def _selects(service: Item, pod: Item) -> bool:
+    selector = service.obj.get("spec", {}).get("selector")
+    labels = pod.obj["metadata"].get("labels") or {}
+    return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
+
+
+def _facts(pod: Item) -> tuple[Any, ...]:
+    """What endpoints depend on."""
+    status = pod.obj.get("status", {})
+    return status.get("podIP"), status.get("phase"), _ready(pod), pod.obj["metadata"].get("labels")
 
 
 class EndpointsController:
-    """Recomputes the endpoints of the namespaces in which a pod or service changed."""
+    """Recomputes the endpoints of services that changed, and of those that select a pod that changed."""
 
     def __init__(self, server: ApiServer) -> None:
         self._access = Access(server, "endpoint-controller")
         self._feed = server.storage.feed()
-        self._dirty = {item.namespace for item in self._access.items("services")}
+        self._dirty = {(item.namespace, item.name) for item in self._access.items("services")}
 
     def step(self) -> float | None:
         """Bring endpoints up to date."""
         while self._feed:
             change = self._feed.popleft()
-            if change.table in ("pods", "services"):
-                self._dirty.add(change.item.namespace)
-            if change.table == "services" and change.type == DELETED:
-                self._forget(change.item)
-        for namespace in sorted(self._dirty):
-            for service in self._access.items("services", namespace):
-                selector = service.obj.get("spec", {}).get("selector")
-                if selector:
-                    self._publish(service, selector)
+            if change.table == "services":
+                self._dirty.add((change.item.namespace, change.item.name))
+            elif change.table == "pods":
+                self._mark(change)
+        for namespace, name in sorted(self._dirty):
+            service = self._access.get("services", namespace, name)
+            if service is None:
+                self._forget(namespace, name)
+            elif service.obj.get("spec", {}).get("selector"):
+                self._publish(service)
         self._dirty.clear()
         return None
 
-    def _forget(self, service: Item) -> None:
-        path = f"/api/v1/namespaces/{service.namespace}/endpoints/{service.name}"
-        if self._access.get("endpoints", service.namespace, service.name) is not None:
-            self._access.send("DELETE", path)
+    def _mark(self, change: Change) -> None:
+        if change.old is not None and change.type != DELETED and _facts(change.old) == _facts(change.item):
+            return
+        pods = [pod for pod in (change.old, change.item) if pod is not None]
+        for service in self._access.items("services", change.item.namespace):
+            if any(_selects(service, pod) for pod in pods):
+                self._dirty.add((service.namespace, service.name))
 
-    def _publish(self, service: Item, selector: Obj) -> None:
-        subsets = self._subsets(service, selector)
+    def _forget(self, namespace: str, name: str) -> None:
+        if self._access.get("endpoints", namespace, name) is not None:
+            self._access.send("DELETE", f"/api/v1/namespaces/{namespace}/endpoints/{name}")
+
+    def _publish(self, service: Item) -> None:
+        subsets = self._subsets(service)
         current = self._access.get("endpoints", service.namespace, service.name)
         if current is not None and (current.obj.get("subsets") or []) == subsets:
             return
@@ -65,11 +83,10 @@ class EndpointsController:
             body["subsets"] = subsets
         self._access.send("PUT", f"/api/v1/namespaces/{service.namespace}/endpoints/{service.name}", body)
 
-    def _subsets(self, service: Item, selector: Obj) -> list[Obj]:
+    def _subsets(self, service: Item) -> list[Obj]:
         spec = service.obj["spec"]
-        pods = sorted(
-            (pod for pod in self._access.items("pods", service.namespace) if _serves(pod, selector)), key=lambda pod: pod.name
-        )
+        candidates = self._access.items("pods", service.namespace)
+        pods = sorted((pod for pod in candidates if _serves(pod) and _selects(service, pod)), key=lambda pod: pod.name)
         lists: dict[str, list[Obj]] = {"addresses": [], "notReadyAddresses": []}
         for pod in pods:
             ready = _ready(pod) or spec.get("publishNotReadyAddresses")

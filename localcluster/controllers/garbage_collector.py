@@ -49,10 +49,15 @@ class GarbageCollector:
     def _absorb(self) -> None:
         while self._feed:
             change: Change = self._feed.popleft()
-            if change.old is not None:
-                self._remove(change.table, change.old)
-            if change.type != DELETED:
-                self._add(change.table, change.item)
+            old, new = change.old, change.item
+            if change.type == DELETED:
+                self._remove(change.table, new)
+            elif old is None or old.uid != new.uid or _owners(old) != _owners(new):
+                if old is not None:
+                    self._remove(change.table, old, replaced=old.uid == new.uid)
+                self._add(change.table, new)
+            elif "deletionTimestamp" in new.obj["metadata"]:
+                self._dirty[(change.table, new.namespace, new.name)] = None
 
     def _add(self, table: str, item: Item) -> None:
         where = (table, item.namespace, item.name)
@@ -64,10 +69,8 @@ class GarbageCollector:
         if meta.get("ownerReferences") or "deletionTimestamp" in meta:
             self._dirty[where] = None
 
-    def _remove(self, table: str, item: Item) -> None:
+    def _remove(self, table: str, item: Item, *, replaced: bool = False) -> None:
         where = (table, item.namespace, item.name)
-        if self._by_uid.get(item.uid) == where:
-            del self._by_uid[item.uid]
         for owner in _owners(item):
             uid = owner["uid"]
             group = self._dependents.get(uid, set())
@@ -75,7 +78,12 @@ class GarbageCollector:
             if not group:
                 self._dependents.pop(uid, None)
             if uid in self._by_uid:
+                # It may be waiting for its dependents to go.
                 self._dirty[self._by_uid[uid]] = None
+        if replaced:
+            return
+        if self._by_uid.get(item.uid) == where:
+            del self._by_uid[item.uid]
         for dependent in sorted(self._dependents.get(item.uid, ())):
             self._dirty[dependent] = None
 
@@ -83,7 +91,7 @@ class GarbageCollector:
         return self._access.get(*where)
 
     def _resource(self, where: Where) -> Resource | None:
-        return next(self._access.server.registry.where(lambda one: one.storage_key == where[0] and not one.conversion), None)
+        return self._access.server.registry.stored_as(where[0])
 
     def _process(self, where: Where) -> None:
         item, resource = self._item(where), self._resource(where)

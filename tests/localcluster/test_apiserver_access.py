@@ -177,3 +177,14 @@ def test_roles_and_bindings_are_validated(api: Api, path: str, body: Json, field
     answer = api.post(f"{RBAC}/namespaces/default/{path}", {"metadata": {"name": "a"}, **body})
     assert answer.code == 422
     assert field in answer.causes
+
+
+def test_impersonation(api: Api) -> None:
+    role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
+    bind(api, "reader", "Role", {"kind": "ServiceAccount", "name": "robot", "namespace": "default"})
+    robot = {"impersonate-user": "system:serviceaccount:default:robot"}
+    assert api.send("GET", PODS, headers=robot).code == 200
+    assert api.send("GET", "/api/v1/namespaces/default/secrets", headers=robot).code == 403
+    assert api.send("GET", PODS, headers={"impersonate-user": "joe", "impersonate-group": "system:masters"}).code == 200
+    refused = api.send("GET", PODS, headers=robot, user=JANE)
+    assert (refused.code, 'cannot impersonate resource "users"' in refused.message) == (403, True)
