@@ -224,11 +224,13 @@ class Driver:
                     case Stream(request):
                         await self._stream(name, informer, request)
             except Exception as error:
-                # A list makes up for whatever got lost.
+                # A list makes up for what got lost on the way to the store, a look at every job for what got lost behind it.
                 self._log.exception("the cache stumbled", resource=name)
                 informer.failed(TransportError(str(error)), self._clock.monotonic())
                 informer.relist()
                 await self._clock.sleep(MISHAP_DELAY)
+                for job in self.controller.informers[self.controller.jobs].store.all():
+                    self.controller.queue.add((job.namespace, job.name))
             self._complain(name, informer)
 
     async def _fetch(self, name: str, informer: Informer[Any], request: Request) -> None:

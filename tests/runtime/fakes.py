@@ -49,6 +49,7 @@ class FakeClock(Clock):
 
     async def advance(self, seconds: float) -> None:
         """Let `seconds` pass, timers in their order, each with time for what it sets off."""
+        await turns()
         end = self.now + seconds
         while self._timers and self._timers[0][0] <= end:
             when, _, timer = heappop(self._timers)

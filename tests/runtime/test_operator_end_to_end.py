@@ -1,102 +1,16 @@
 """The whole operator in one process against the embedded API server; the test plays the kubelet, and time is its own."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from random import Random
-from typing import Any
-
-import msgspec
 import pytest
 
-from jobcommon.client.request import MERGE_PATCH, Request, Response
-from jobcommon.framework import FINALIZER, Framework
-from jobcommon.runtime.manager import Env as RuntimeEnv
-from jobcommon.runtime.manager import run_operators
-from jobcommon.runtime.settings import Settings
-from localcluster.apiserver import ApiServer, Env
-from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.apiserver.users import ADMIN
-from tests.runtime.fakes import TESTJOB, FakeClock, a_job, crd, quiet_log
-
-Json = dict[str, Any]
-SETTINGS = Settings(metrics_port=None)
-JOBS = "/apis/kubeflow.org/v1/namespaces/default/testjobs"
-PODS = "/api/v1/namespaces/default/pods"
-
-
-class World:
-    """An API server, a user, and somebody who plays the kubelet."""
-
-    def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.server = ApiServer(Env.seeded(7, self.clock.wall))
-        self.transport = InProcessTransport(self.server)
-        self.writes: list[tuple[str, str]] = []
-
-    def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Response:
-        data = None if body is None else msgspec.json.encode(body)
-        return self.server.handle(Request(method, path, body=data, content_type=content_type), ADMIN)
-
-    def ok(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Json:
-        response = self.call(method, path, body, content_type)
-        assert response.status < 300, response.body
-        return msgspec.json.decode(response.body)
-
-    def job(self, name: str = "train") -> Json:
-        return self.ok("GET", f"{JOBS}/{name}")
-
-    def conditions(self, name: str = "train") -> list[str]:
-        return [c["type"] for c in self.job(name).get("status", {}).get("conditions", []) if c["status"] == "True"]
-
-    def pods(self) -> list[Json]:
-        return self.ok("GET", PODS)["items"]
-
-    def pod(self, name: str) -> Json:
-        return self.ok("GET", f"{PODS}/{name}")
-
-    def events(self) -> list[str]:
-        return [event["reason"] for event in self.ok("GET", "/api/v1/namespaces/default/events")["items"]]
-
-    def play(self, name: str, phase: str, exit_code: int | None = None) -> None:
-        """The pod gets to `phase`, its container ending with `exit_code`."""
-        state: Json = {"running": {}} if exit_code is None else {"terminated": {"exitCode": exit_code, "reason": "Error"}}
-        container = {"name": "test", "state": state, "ready": exit_code is None, "restartCount": 0, "image": "", "imageID": ""}
-        self.ok("PATCH", f"{PODS}/{name}/status", {"status": {"phase": phase, "containerStatuses": [container]}}, MERGE_PATCH)
-
-    def play_all(self, phase: str, exit_code: int | None = None) -> None:
-        for pod in self.pods():
-            self.play(pod["metadata"]["name"], phase, exit_code)
-
-    def collect_garbage(self) -> None:
-        """Delete what belongs to a job that is gone."""
-        for path in (PODS, "/api/v1/namespaces/default/services"):
-            for found in self.ok("GET", path)["items"]:
-                owners = found["metadata"].get("ownerReferences", ())
-                if any(self.call("GET", f"{JOBS}/{owner['name']}").status == 404 for owner in owners):
-                    self.call("DELETE", f"{path}/{found['metadata']['name']}")
-
-
-@asynccontextmanager
-async def operating(
-    world: World, framework: Framework = TESTJOB, settings: Settings = SETTINGS
-) -> AsyncIterator[asyncio.Event]:
-    stop = asyncio.Event()
-    env = RuntimeEnv(world.clock, Random(3).random, "host_1")
-    operator = asyncio.create_task(run_operators(world.transport, [framework], settings, stop=stop, env=env, log=quiet_log()))
-    try:
-        yield stop
-    finally:
-        stop.set()
-        await world.clock.until(operator.done)
-        operator.result()
+from jobcommon.client.request import MERGE_PATCH
+from jobcommon.framework import FINALIZER
+from tests.runtime.fakes import a_job, crd
+from tests.runtime.world import JOBS, PODS, Json, World, operating, world_with_testjobs
 
 
 @pytest.fixture
 def world() -> World:
-    world = World()
-    world.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())
-    return world
+    return world_with_testjobs()
 
 
 async def test_a_job_runs_and_succeeds(world: World) -> None:

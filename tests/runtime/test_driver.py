@@ -1,0 +1,272 @@
+"""The driver: isolation, bounds, sleep without polling, silent streams, and the end."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+
+from jobcommon.client.errors import TransportError
+from jobcommon.client.request import Request, Response, Transport
+from jobcommon.controller import JobController
+from jobcommon.report import Report
+from jobcommon.result import Result, Work
+from jobcommon.runtime.driver import Driver
+from jobcommon.runtime.executor import Executor
+from jobcommon.runtime.fairness import FairGate
+from tests.runtime.fakes import TESTJOB, FakeClock, a_job, quiet_log, reply, turns
+from tests.runtime.world import JOBS, World, world_with_testjobs
+
+
+class Observer:
+    def __init__(self) -> None:
+        self.finishes: list[tuple[Work, Report]] = []
+        self.failures = 0
+        self.waits: list[float] = []
+
+    def waited(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    def finished(self, work: Work, report: Report, seconds: float) -> None:
+        self.finishes.append((work, report))
+
+    def failed(self) -> None:
+        self.failures += 1
+
+
+class Obstacle:
+    """An executor that does the real thing unless told otherwise."""
+
+    def __init__(self, world: World) -> None:
+        self.real = Executor(TESTJOB, world.transport, FairGate(100))
+        self.raises: set[str] = set()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.under_way: list[str] = []
+        self.most = 0
+
+    async def execute(self, work: Work) -> Result:
+        self.under_way.append(work.name)
+        self.most = max(self.most, len(self.under_way))
+        try:
+            await self.gate.wait()
+            if work.name in self.raises:
+                raise RuntimeError("a defect")
+            return await self.real.execute(work)
+        finally:
+            self.under_way.remove(work.name)
+
+
+class Bench:
+    """A driver at work on the world."""
+
+    def __init__(self, world: World, transport: Transport | None = None, workers: int = 8) -> None:
+        self.world = world
+        self.clock = world.clock
+        self.controller = JobController(TESTJOB, Random(5).random)
+        self.executor = Obstacle(world)
+        self.observer = Observer()
+        self.driver = Driver(
+            self.controller,
+            transport or world.transport,
+            self.executor,
+            world.clock,
+            self.observer,
+            quiet_log(),
+            workers=workers,
+        )
+
+    def has(self, name: str) -> Callable[[], bool]:
+        return lambda: any(p["metadata"]["name"] == f"{name}-worker-0" for p in self.world.pods())
+
+
+@asynccontextmanager
+async def driving(world: World, transport: Transport | None = None, workers: int = 8) -> AsyncIterator[Bench]:
+    bench = Bench(world, transport, workers)
+    task = asyncio.create_task(bench.driver.run())
+    try:
+        yield bench
+    finally:
+        bench.executor.gate.set()
+        bench.driver.stop()
+        await bench.clock.until(task.done)
+        task.result()
+
+
+@pytest.fixture
+def world() -> World:
+    return world_with_testjobs()
+
+
+async def test_an_executor_that_raises_costs_its_own_key_a_back_off(world: World) -> None:
+    async with driving(world) as bench:
+        bench.executor.raises.add("bad")
+        world.ok("POST", JOBS, a_job("bad"))
+        world.ok("POST", JOBS, a_job("good"))
+        await bench.clock.until(bench.has("good"))
+        await bench.clock.until(lambda: bench.observer.failures >= 3)
+        assert not bench.has("bad")()
+        bench.executor.raises.clear()
+        await bench.clock.until(bench.has("bad"), step=1)
+
+
+async def test_a_plan_that_raises_costs_its_own_key_a_back_off(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with driving(world) as bench:
+        work = bench.controller._work
+
+        def refuse(key: tuple[str, str], moment: object) -> Work | None:
+            if key[1] == "bad":
+                raise RuntimeError("a defect")
+            return work(key, moment)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(bench.controller, "_work", refuse)
+        world.ok("POST", JOBS, a_job("bad"))
+        world.ok("POST", JOBS, a_job("good"))
+        await bench.clock.until(bench.has("good"))
+        assert bench.observer.failures >= 1
+        monkeypatch.undo()
+        await bench.clock.until(bench.has("bad"), step=1)
+
+
+async def test_a_finish_that_raises_gives_the_key_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with driving(world) as bench:
+        finish = bench.controller.finish
+        monkeypatch.setattr(bench.controller, "finish", lambda *_: 1 / 0)
+        world.ok("POST", JOBS, a_job("job"))
+        await bench.clock.until(lambda: bench.observer.failures >= 2)
+        monkeypatch.setattr(bench.controller, "finish", finish)
+        await bench.clock.until(lambda: bench.observer.finishes, step=1)
+
+
+async def test_no_more_plans_are_under_way_than_there_are_workers(world: World) -> None:
+    async with driving(world, workers=3) as bench:
+        bench.executor.gate.clear()
+        for number in range(10):
+            world.ok("POST", JOBS, a_job(f"job-{number}", workers=1))
+        await bench.clock.until(lambda: bench.driver.busy == 3)
+        await bench.clock.advance(5)
+        assert sorted(bench.executor.under_way) == sorted(set(bench.executor.under_way))
+        bench.executor.gate.set()
+        await bench.clock.until(lambda: len(world.pods()) == 10)
+        assert bench.executor.most == 3
+
+
+async def test_an_idle_driver_sleeps(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with driving(world) as bench:
+        world.ok("POST", JOBS, a_job())
+        await bench.clock.until(bench.has("train"))
+        world.play_all("Running")
+        await bench.clock.until(lambda: "Running" in world.conditions())
+        await bench.clock.advance(10)
+        begins = []
+        begin = bench.controller.begin
+        monkeypatch.setattr(bench.controller, "begin", lambda moment: begins.append(moment) or begin(moment))
+        await bench.clock.advance(100)
+        assert len(begins) <= 3
+        assert max(bench.observer.waits) < 1
+
+
+async def test_what_is_under_way_is_finished_and_nothing_new_begun(world: World) -> None:
+    async with driving(world) as bench:
+        bench.executor.gate.clear()
+        world.ok("POST", JOBS, a_job("first"))
+        await bench.clock.until(lambda: bench.driver.busy == 1)
+        bench.driver.stop()
+        world.ok("POST", JOBS, a_job("second"))
+        await bench.clock.advance(1)
+        bench.executor.gate.set()
+        await bench.clock.until(bench.has("first"))
+        await bench.clock.until(lambda: bench.driver.busy == 0)
+    assert not bench.has("second")()
+    assert bench.observer.finishes[0][0].name == "first"
+
+
+class Silent:
+    """Lists are empty; watches open and say nothing. `breaks` makes them break instead."""
+
+    def __init__(self) -> None:
+        self.lists = 0
+        self.opened: list[Request] = []
+        self.open = 0
+        self.breaks = False
+
+    async def send(self, request: Request) -> Response:
+        self.lists += 1
+        return reply({"metadata": {"resourceVersion": "5"}, "items": []})
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        self.opened.append(request)
+        self.open += 1
+        try:
+            if self.breaks:
+                raise TransportError("reset")
+            await asyncio.Event().wait()
+            yield b""
+        finally:
+            self.open -= 1
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_a_silent_watch_is_closed_and_opened_anew_and_at_last_replaced_by_a_list() -> None:
+    world, silent = World(), Silent()
+    async with driving(world, silent) as bench:
+        await bench.clock.until(lambda: silent.lists == 3, step=1)
+        lists, opened = silent.lists, len(silent.opened)
+        await bench.clock.advance(151)
+        assert len(silent.opened) == opened + 3
+        assert silent.open == 3
+        assert silent.lists == lists
+        await bench.clock.until(lambda: silent.lists == lists + 3, step=10)
+    assert silent.open == 0
+
+
+async def test_a_watch_that_has_lost_track_is_closed_though_it_is_silent() -> None:
+    world, silent = World(), Silent()
+    async with driving(world, silent) as bench:
+        await bench.clock.until(lambda: silent.lists == 3, step=1)
+        bench.controller.informers["pods"].relist()
+        bench.controller.queue.add(("default", "nobody"))
+        await bench.clock.until(lambda: silent.lists == 4)
+
+
+async def test_a_network_that_is_down_is_tried_with_growing_pauses() -> None:
+    world, silent = World(), Silent()
+    silent.breaks = True
+    async with driving(world, silent) as bench:
+        await bench.clock.advance(600)
+        assert 3 * 8 < len(silent.opened) < 3 * 40
+
+
+async def test_a_cache_that_stumbles_starts_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with driving(world) as bench:
+        await bench.clock.until(lambda: bench.controller.synced)
+        take = bench.controller.take
+        monkeypatch.setattr(bench.controller, "take", lambda *_: 1 / 0)
+        world.ok("POST", JOBS, a_job("job"))
+        await turns()
+        monkeypatch.setattr(bench.controller, "take", take)
+        await bench.clock.until(bench.has("job"), step=0.1)
+
+
+def test_at_least_one_worker_is_needed() -> None:
+    async def make() -> None:
+        Bench(World(), workers=0)
+
+    with pytest.raises(ValueError, match="workers must be at least 1"):
+        asyncio.run(make())
+
+
+async def test_the_fake_clock_itself() -> None:
+    clock, event = FakeClock(), asyncio.Event()
+    waiting = asyncio.create_task(clock.wait(event, clock.monotonic() + 5))
+    await clock.advance(4.9)
+    assert not waiting.done()
+    await clock.advance(0.2)
+    assert waiting.result() is False
+    waiting = asyncio.create_task(clock.wait(event, clock.monotonic() + 5))
+    await turns()
+    event.set()
+    assert await waiting
