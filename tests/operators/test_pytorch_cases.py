@@ -1,0 +1,394 @@
+"""PyTorchJob: sections X and Y of the behavioural cases, U on a PyTorchJob, and what follows from the rules."""
+
+from typing import Any
+
+import pytest
+
+from jobcommon.api.replica import Replica
+from jobcommon.framework import Observed, Rejection
+from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile.children import pod_manifest
+from jobcommon.reconcile.plan import Create, Delete, Update
+from operators.pytorch.framework import PYTORCH, elastic_bounds, elastic_policy
+from testutil.builders import START, Manifest, finished_status, job_manifest, observe, replica_spec, view_of
+from testutil.world import World
+
+ELASTIC = {
+    "minReplicas": 1,
+    "maxReplicas": 3,
+    "rdzvBackend": "c10d",
+    "rdzvPort": 1234,
+    "rdzvHost": "localhost",
+    "rdzvId": "rdzv-id",
+    "rdzvConf": [
+        {"key": "rdzv-conf-name", "value": "rdzv-conf-value"},
+        {"key": "rdzv-conf-name-1", "value": "rdzv-conf-value-1"},
+    ],
+    "maxRestarts": 3,
+}
+BOTH = {"Master": 1, "Worker": 1}
+CPU = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]
+KEY = ("HorizontalPodAutoscaler", "demo")
+
+
+def env(replicas: dict[str, Any], pod: str, *, container: int = 0, **spec: Any) -> dict[str, str]:
+    kind, _, index = pod.rpartition("-")
+    job = read_job(PYTORCH, job_manifest(PYTORCH, replicas, **spec))
+    assert job.errors == ()
+    entries = pod_manifest(PYTORCH, job, Replica(kind, int(index)))["spec"]["containers"][container].get("env", [])
+    names = [entry["name"] for entry in entries]
+    assert len(names) == len(set(names)), "each name stands once"
+    return {entry["name"]: entry["value"] for entry in entries}
+
+
+def errors(replicas: dict[str, Any], **job: Any) -> list[str]:
+    return [str(error) for error in read_job(PYTORCH, job_manifest(PYTORCH, replicas, **job)).errors]
+
+
+@pytest.mark.parametrize(
+    ("fewest", "most"),
+    [
+        pytest.param(None, None, id="X neither"),
+        pytest.param(1, 1, id="X both"),
+        pytest.param(None, 1, id="X max"),
+        pytest.param(1, None, id="X min"),
+    ],
+)
+def test_x_elastic_bounds(fewest: int | None, most: int | None) -> None:
+    bounds = {key: value for key, value in (("minReplicas", fewest), ("maxReplicas", most)) if value is not None}
+    job = read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1}, elasticPolicy=bounds))
+    elastic = elastic_policy(job)
+    assert elastic is not None
+    assert elastic_bounds(job, elastic) == (1, 1)
+
+
+@pytest.mark.parametrize("elastic", [None, {}], ids=["no elasticPolicy", "elasticPolicy"])
+def test_x_processes_per_node_default_to_auto(elastic: Manifest | None) -> None:
+    assert env({"Worker": 1}, "Worker-0", elasticPolicy=elastic)["PET_NPROC_PER_NODE"] == "auto"
+
+
+def test_x_restart_policy_and_port_defaults() -> None:
+    job = read_job(PYTORCH, job_manifest(PYTORCH, BOTH))
+    assert [spec.restart_policy for spec in job.replica_specs.values()] == ["OnFailure", "OnFailure"]
+    container = pod_manifest(PYTORCH, job, Replica("Worker", 0))["spec"]["containers"][0]
+    assert container["ports"] == [{"name": "pytorchjob-port", "containerPort": 23456}]
+
+
+def test_x_elastic_variables() -> None:
+    found = env({"Worker": 1}, "Worker-0", elasticPolicy=ELASTIC)
+    assert {name: value for name, value in found.items() if name != "PYTHONUNBUFFERED"} == {
+        "PET_NPROC_PER_NODE": "auto",
+        "PET_MAX_RESTARTS": "3",
+        "PET_RDZV_BACKEND": "c10d",
+        "PET_RDZV_ENDPOINT": "localhost:1234",
+        "PET_RDZV_ID": "rdzv-id",
+        "PET_RDZV_CONF": "rdzv-conf-name=rdzv-conf-value,rdzv-conf-name-1=rdzv-conf-value-1",
+        "PET_NNODES": "1:3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("elastic", "expected"),
+    [
+        pytest.param(
+            {"minReplicas": 1, "maxReplicas": 3, "maxRestarts": 3},
+            {"PET_RDZV_ENDPOINT": "demo-worker-0.demo.default.svc:23456", "PET_NNODES": "1:3", "PET_MAX_RESTARTS": "3"},
+            id="X host and port default to those of worker 0",
+        ),
+        pytest.param({"rdzvConf": []}, {"PET_RDZV_CONF": None}, id="8.23 an empty rdzvConf is no panic"),
+        pytest.param({"standalone": True}, {"PET_STANDALONE": "1"}, id="8.23 standalone"),
+        pytest.param({"standalone": False}, {"PET_STANDALONE": None}, id="not standalone"),
+        pytest.param({"nProcPerNode": 4}, {"PET_NPROC_PER_NODE": "4"}, id="the deprecated field"),
+    ],
+)
+def test_x_elastic_details(elastic: Manifest, expected: dict[str, str | None]) -> None:
+    found = env({"Worker": 2}, "Worker-1", elasticPolicy=elastic)
+    assert {name: found.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("master", "worker", "nproc", "pod", "rank", "world", "nodes", "per_node"),
+    [
+        (1, 3, None, "Master-0", "0", "4", "4", "auto"),
+        (1, 3, "auto", "Worker-2", "3", "4", "4", "auto"),
+        (1, 3, "2", "Worker-0", "1", "8", "4", "2"),
+        (1, None, "gpu", "Master-0", "0", "1", "1", "gpu"),
+        (None, 3, "auto", "Worker-1", None, None, "3", "auto"),
+    ],
+)
+def test_x_derived_variables(
+    master: int | None,
+    worker: int | None,
+    nproc: str | None,
+    pod: str,
+    rank: str | None,
+    world: str | None,
+    nodes: str,
+    per_node: str,
+) -> None:
+    replicas = {kind: count for kind, count in (("Master", master), ("Worker", worker)) if count is not None}
+    found = env(replicas, pod, nprocPerNode=nproc)
+    address = "demo-master-0.demo.default.svc" if master else None
+    port = "23456" if master else None
+    expected = {
+        "PYTHONUNBUFFERED": "1", "PET_NNODES": nodes, "PET_NPROC_PER_NODE": per_node, "WORLD_SIZE": world,
+        "RANK": rank, "PET_NODE_RANK": rank, "MASTER_ADDR": address, "PET_MASTER_ADDR": address,
+        "MASTER_PORT": port, "PET_MASTER_PORT": port,
+    }  # fmt: skip
+    assert found == {name: value for name, value in expected.items() if value is not None}
+
+
+def test_x_the_master_s_own_port() -> None:
+    master = replica_spec(PYTORCH)
+    master["template"]["spec"]["containers"][0]["ports"] = [{"name": "pytorchjob-port", "containerPort": 999}]
+    assert env({"Master": master, "Worker": 1}, "Worker-0")["MASTER_PORT"] == "999"
+
+
+def test_x_cluster_variables_win_defaults_give_way() -> None:
+    worker = replica_spec(PYTORCH)
+    worker["template"]["spec"]["containers"][0]["env"] = [
+        {"name": "RANK", "value": "7"}, {"name": "PYTHONUNBUFFERED", "value": "0"},
+    ]  # fmt: skip
+    found = env({"Master": 1, "Worker": worker}, "Worker-0")
+    assert (found["RANK"], found["PYTHONUNBUFFERED"]) == ("1", "0")
+
+
+@pytest.mark.parametrize("replicas", [{"Worker": 2}, {"Master": 1, "Worker": 1}], ids=["workers", "master and worker"])
+def test_x_no_init_container(replicas: dict[str, int]) -> None:
+    """The reference waits for the master's name in one; our Service has the name before any pod is ready."""
+    job = read_job(PYTORCH, job_manifest(PYTORCH, replicas))
+    assert all("initContainers" not in pod_manifest(PYTORCH, job, replica)["spec"] for replica in job.replicas)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "masters"),
+    [({"Master": 1, "Worker": 2}, ["demo-master-0"]), ({"Worker": 2}, ["demo-worker-0"])],
+)
+def test_the_master_label(replicas: dict[str, int], masters: list[str]) -> None:
+    job = read_job(PYTORCH, job_manifest(PYTORCH, replicas))
+    pods = [pod_manifest(PYTORCH, job, replica)["metadata"] for replica in job.replicas]
+    assert [pod["name"] for pod in pods if "training.kubeflow.org/job-role" in pod["labels"]] == masters
+
+
+@pytest.mark.parametrize(
+    ("replicas", "elastic", "pods", "state"),
+    [
+        pytest.param({"Master": 1, "Worker": 2}, None, {"Master-0": "running"}, "Running", id="the master runs"),
+        pytest.param(
+            {"Master": 1, "Worker": 2}, None, {"Master-0": "succeeded", "Worker-0": "running"}, "Succeeded", id="X master done"
+        ),
+        pytest.param({"Master": 1, "Worker": 1}, None, {"Worker-0": "running"}, "Created", id="only a worker runs"),
+        pytest.param(
+            {"Worker": 2}, None, {"Worker-0": "running,succeeded", "Worker-1": "running"}, "Running", id="one of two workers"
+        ),
+        pytest.param({"Worker": 2}, None, {"Worker-0": "succeeded", "Worker-1": "succeeded"}, "Succeeded", id="all workers"),
+        pytest.param(
+            {"Worker": 2}, {}, {"Worker-0": "running,succeeded", "Worker-1": "running"}, "Succeeded", id="elastic: the first"
+        ),
+        pytest.param({"Worker": 1}, {}, {"Worker-0": "succeeded"}, "Succeeded", id="X elastic"),
+    ],
+)
+def test_x_success(replicas: dict[str, int], elastic: Manifest | None, pods: dict[str, str], state: str) -> None:
+    manifest = job_manifest(PYTORCH, replicas, elasticPolicy=elastic)
+    decided = plan(PYTORCH, read_job(PYTORCH, manifest), observe(PYTORCH, manifest, pods), START)
+    assert decided.status is not None
+    assert decided.status.conditions[-1].type == state
+
+
+@pytest.mark.parametrize("failure", ["failed 1", "failed 137"])
+def test_z14_the_master_s_success_beats_a_worker_s_failure(failure: str) -> None:
+    manifest = job_manifest(PYTORCH, BOTH, policy="Never")
+    pods = {"Master-0": "running,succeeded", "Worker-0": f"running,{failure}"}
+    decided = plan(PYTORCH, read_job(PYTORCH, manifest), observe(PYTORCH, manifest, pods), START)
+    assert decided.status is not None
+    assert [c.type for c in decided.status.conditions if c.is_true] == ["Created", "Succeeded"]
+
+
+SPECS = "spec.pytorchReplicaSpecs"
+AT = f"{SPECS}[Worker]"
+
+
+def worker(**container: Any) -> Manifest:
+    spec = replica_spec(PYTORCH)
+    spec["template"]["spec"]["containers"][0] |= container
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("replicas", "job", "expected"),
+    [
+        pytest.param(
+            BOTH,
+            {"elasticPolicy": {"rdzvBackend": "c10d"}, "run_policy": {"managedBy": "kubeflow.org/training-operator"}},
+            [],
+            id="Y valid",
+        ),
+        pytest.param(
+            BOTH,
+            {"name": "0-test"},
+            ['metadata.name: Invalid value: "0-test": use up to 63 lower case letters, digits and "-", a letter first'],
+            id="Y name",
+        ),
+        pytest.param(
+            {"Worker": {"template": {"spec": {"containers": []}}}},
+            {},
+            [f"{AT}.template.spec.containers: Required value: at least one container"],
+            id="Y containers",
+        ),
+        pytest.param(
+            {"Worker": worker(image="")}, {}, [f"{AT}.template.spec.containers[0].image: Required value"], id="Y image"
+        ),
+        pytest.param(
+            {"Worker": worker(name="")},
+            {},
+            [f'{AT}.template.spec.containers: Required value: one container must be named "pytorch"'],
+            id="Y container name",
+        ),
+        pytest.param({"Master": 2, "Worker": 1}, {}, [f"{SPECS}[Master].replicas: Forbidden: must be 1"], id="Y Master 2"),
+        pytest.param({"Master": replica_spec(PYTORCH, None)}, {}, [], id="Master unset is 1, unlike in the reference"),
+        pytest.param({"Worker": 0}, {}, [f"{AT}.replicas: Forbidden: must be at least 1"], id="Y Worker 0"),
+        pytest.param(BOTH, {"elasticPolicy": {"nProcPerNode": 1}}, [], id="Y nProcPerNode alone"),
+        pytest.param(
+            BOTH,
+            {"elasticPolicy": {"nProcPerNode": 1}, "nprocPerNode": "1"},
+            ["spec.elasticPolicy.nProcPerNode: Forbidden: spec.nprocPerNode is set; remove this one"],
+            id="Y both",
+        ),
+        pytest.param(
+            {"Master": 1},
+            {"elasticPolicy": {}},
+            [f"{AT}: Required value: elasticPolicy is about workers, so there must be some"],
+            id="Y elastic without Worker",
+        ),
+        pytest.param(
+            {"Worker": 0}, {"elasticPolicy": {}}, [f"{AT}.replicas: Forbidden: must be at least 1"], id="Y elastic, Worker 0"
+        ),
+        pytest.param(
+            {"Worker": 1},
+            {"elasticPolicy": {"minReplicas": 5, "maxReplicas": 2}},
+            ["spec.elasticPolicy.minReplicas: Invalid value: 5: must not exceed maxReplicas, which is 2"],
+            id="Z25",
+        ),
+        pytest.param(
+            {"Worker": 1},
+            {"nprocPerNode": "two"},
+            ['spec.nprocPerNode: Invalid value: "two": use "auto", "cpu", "gpu" or a number in quotes, from "1"'],
+            id="102",
+        ),
+        pytest.param({"Worker": 1}, {"nprocPerNode": 2}, ["spec.nprocPerNode: must be text, in quotes"], id="102 not quoted"),
+        pytest.param({"Robot": 1}, {}, [f"{SPECS}[Robot]: Unsupported value: use one of Master, Worker"], id="unknown type"),
+        pytest.param({"master": 1, "WORKER": 2}, {}, [], id="spelling is normalised"),
+        pytest.param(
+            BOTH,
+            {"run_policy": {"managedBy": "other-job-controller"}, "nprocPerNode": "two"},
+            [],
+            id="Y managedBy another: not ours to judge; the CRD refuses it",
+        ),
+    ],
+)
+def test_y_validation(replicas: dict[str, Any], job: Manifest, expected: list[str]) -> None:
+    assert errors(replicas, **job) == expected
+
+
+def autoscaler(job: Manifest, **observed: Any) -> list[Any]:
+    decided = plan(PYTORCH, read_job(PYTORCH, job), Observed(**observed), START)
+    return [a for a in decided.actions if isinstance(a, Create | Update | Delete) and a.plural == "horizontalpodautoscalers"]
+
+
+def elastic_job(**more: Any) -> Manifest:
+    return job_manifest(PYTORCH, {"Worker": 2}, elasticPolicy={"minReplicas": 1, "maxReplicas": 3, "metrics": CPU}, **more)
+
+
+def test_x_the_autoscaler() -> None:
+    (create,) = autoscaler(elastic_job())
+    assert isinstance(create, Create)
+    assert create.manifest["spec"] == {
+        "scaleTargetRef": {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "demo"},
+        "minReplicas": 1,
+        "maxReplicas": 3,
+        "metrics": CPU,
+    }
+    assert create.manifest["metadata"]["ownerReferences"][0]["uid"] == "uid-demo"
+    there = {KEY: view_of({**create.manifest, "spec": {**create.manifest["spec"], "behavior": {}}}, uid="uid-hpa")}
+    assert autoscaler(elastic_job(), companions=there) == [], "what the API server adds is no difference"
+    edited = {KEY: view_of({**create.manifest, "spec": {**create.manifest["spec"], "maxReplicas": 9}}, uid="uid-hpa")}
+    (update,) = autoscaler(elastic_job(), companions=edited)
+    assert isinstance(update, Update)
+    assert update.manifest["spec"]["maxReplicas"] == 3
+    for gone in (elastic_job(run_policy={"suspend": True}), elastic_job(status=finished_status())):
+        (delete,) = autoscaler(gone, companions=there)
+        assert isinstance(delete, Delete), "Z26: it goes with suspension and with the end"
+        assert delete.uid == "uid-hpa"
+
+
+def test_8_24_a_refused_autoscaler_does_not_hold_up_the_job() -> None:
+    refused = {("horizontalpodautoscalers", "demo"): Rejection(422, "Invalid", "no", required=False)}
+    decided = plan(PYTORCH, read_job(PYTORCH, elastic_job()), Observed(rejections=refused), START)
+    assert [str(action) for action in decided.actions] == [
+        "create services/demo",
+        "create pods/demo-worker-0",
+        "create pods/demo-worker-1",
+    ]
+
+
+def test_the_scale_subresource_has_a_selector() -> None:
+    manifest = job_manifest(PYTORCH, {"Worker": 1})
+    decided = plan(PYTORCH, read_job(PYTORCH, manifest), observe(PYTORCH, manifest), START)
+    assert decided.status is not None
+    assert decided.status.replica_statuses["Worker"].selector == (
+        "training.kubeflow.org/job-name=demo,training.kubeflow.org/operator-name=pytorchjob-controller,"
+        "training.kubeflow.org/replica-type=worker"
+    )
+
+
+def test_u_suspend_and_resume() -> None:
+    world = World.of(PYTORCH, BOTH, run_policy={"suspend": True})
+    world.settle()
+    shown = [(c["type"], c["status"], c["reason"], c["message"]) for c in world.status["conditions"]]
+    assert shown == [
+        ("Created", "True", "PyTorchJobCreated", "PyTorchJob demo is created."),
+        ("Suspended", "True", "PyTorchJobSuspended", "PyTorchJob demo is suspended."),
+    ]
+    world.edit(suspend=False)
+    world.settle()
+    world.run()
+    world.settle()
+    assert [c["type"] for c in world.status["conditions"]] == ["Created", "Suspended", "Running"]
+    world.exit("demo-master-0", 0)
+    world.settle()
+    assert world.current == "Succeeded"
+    assert world.status["replicaStatuses"]["Master"]["succeeded"] == 1
+
+
+def test_z12_a_permanent_failure_has_a_completion_time() -> None:
+    world = World.of(PYTORCH, BOTH, policy="ExitCode", run_policy={"ttlSecondsAfterFinished": 10})
+    world.settle()
+    world.run()
+    world.exit("demo-worker-0", 1)
+    world.settle()
+    assert world.current == "Failed"
+    assert world.status["completionTime"]
+    world.tick(10)
+    world.settle()
+    assert not world.exists
+
+
+def test_z2_a_deleted_worker_is_no_failure() -> None:
+    world = World.of(PYTORCH, BOTH, run_policy={"backoffLimit": 0})
+    world.settle()
+    world.run()
+    world.settle()
+    world.tick(5)
+    world.delete_pod("demo-worker-0")
+    world.stop_terminating()
+    world.settle()
+    world.run()
+    world.settle()
+    assert (world.current, world.status.get("restarts")) == ("Running", None)
+
+
+def test_an_invalid_spec_does_not_break_the_functions_of_the_framework() -> None:
+    manifest = job_manifest(PYTORCH, {"Worker": 1}, elasticPolicy={"minReplicas": "x"}, status=finished_status("Failed"))
+    job = read_job(PYTORCH, manifest)
+    assert [error.path for error in job.errors] == ["spec.elasticPolicy.minReplicas"]
+    assert plan(PYTORCH, job, Observed(), START).reason == "job has finished"
