@@ -1,0 +1,63 @@
+"""Run the suite: ``python -m testutil.conformance --sequences 200 --seed 0``."""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+
+from testutil.conformance import real
+from testutil.conformance.case import Case
+from testutil.conformance.cases import TABLE
+from testutil.conformance.comparison import Outcome, compare
+from testutil.conformance.driver import Driver
+from testutil.conformance.sequences import sequence
+from testutil.conformance.target import embedded
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m testutil.conformance", description=__doc__)
+    parser.add_argument("--sequences", type=int, default=100, help="how many random sequences (default 100)")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed (default 0)")
+    parser.add_argument("--case", action="append", help="only table cases whose name contains this; with --sequences 0 nothing else")
+    parser.add_argument("--show", type=int, default=20, help="how many differing cases to print (default 20)")
+    return parser.parse_args()
+
+
+async def _run(cases: Iterable[Case], show: int) -> int:
+    async with AsyncExitStack() as stack:
+        ours = Driver(await stack.enter_async_context(embedded()))
+        await ours.prepare()
+        target = await stack.enter_async_context(real.real())
+        theirs = None if target is None else Driver(target, f"run{int(time.time())}")
+        if theirs is None:
+            print(real.WHY_NOT, file=sys.stderr)
+        else:
+            await theirs.prepare()
+        outcomes: list[Outcome] = []
+        started = time.monotonic()
+        for case in cases:
+            outcome = await compare(case, ours, theirs)
+            outcomes.append(outcome)
+            if not outcome.agrees and sum(not one.agrees for one in outcomes) <= show:
+                print(outcome.report(), flush=True)
+        if theirs is not None and theirs.target.lasting:
+            await theirs.tidy()
+    against = "the embedded server alone" if target is None else f"{target.name} {target.version}"
+    steps = sum(len(outcome.case.steps) for outcome in outcomes)
+    wrong = sum(not outcome.agrees for outcome in outcomes)
+    print(f"{len(outcomes)} cases, {steps} requests, against {against}: {wrong} differ; {time.monotonic() - started:.1f} s")
+    return 1 if wrong else 0
+
+
+def main() -> int:
+    """Run as asked; 1 when something differs."""
+    asked = _parse()
+    wanted = [case for case in TABLE if not asked.case or any(part in case.name for part in asked.case)]
+    cases = [*wanted, *(sequence(asked.seed + number) for number in range(asked.sequences))]
+    return asyncio.run(_run(cases, asked.show))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

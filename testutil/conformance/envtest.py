@@ -1,0 +1,150 @@
+"""A real etcd and kube-apiserver of the user's own, found and started by the convention of controller-runtime's envtest.
+
+Nothing is fetched: the directory that ``KUBEBUILDER_ASSETS`` names holds the two programs. They listen on the loopback
+interface, with a certificate, a token and a data directory that are gone when the context ends.
+"""
+
+import asyncio
+import os
+import secrets
+import socket
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from jobcommon.client.errors import TransportError
+from jobcommon.client.request import Request
+from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
+from localcluster.apiserver.certificates import self_signed
+from testutil.conformance.target import ADMINISTRATORS, Target, connected
+
+ASSETS = "KUBEBUILDER_ASSETS"
+PROGRAMS = ("etcd", "kube-apiserver")
+_START_SECONDS = 90.0
+_STOP_SECONDS = 20.0
+_LOOPBACK = "127.0.0.1"
+
+
+class StartError(Exception):
+    """A program did not come up. The text holds the end of what it printed."""
+
+
+def assets() -> Path | None:
+    """The directory of the two programs; None when the variable is not set. Raises StartError when they are not there."""
+    named = os.environ.get(ASSETS)
+    if not named:
+        return None
+    directory = Path(named)
+    missing = [name for name in PROGRAMS if not os.access(directory / name, os.X_OK)]
+    if missing:
+        raise StartError(f"{ASSETS}={named}: no executable {' and '.join(missing)} there; point it at a directory with both")
+    return directory
+
+
+@asynccontextmanager
+async def control_plane(directory: Path) -> AsyncIterator[Target]:
+    """Both programs, ready. Raises StartError."""
+    async with AsyncExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
+        client, peer, port = _free_port(), _free_port(), _free_port()
+        store = f"http://{_LOOPBACK}:{client}"
+        await stack.enter_async_context(_running(directory / "etcd", work, [
+            f"--data-dir={work / 'etcd'}", f"--listen-client-urls={store}", f"--advertise-client-urls={store}",
+            f"--listen-peer-urls=http://{_LOOPBACK}:{peer}", "--unsafe-no-fsync",
+        ]))  # fmt: skip
+        certificate = self_signed()
+        token = secrets.token_hex(16)
+        for name, content in (
+            ("server.crt", certificate.pem), ("server.key", certificate.key),
+            ("tokens.csv", f'{token},admin,admin,"{ADMINISTRATORS}"\n'.encode()),
+        ):  # fmt: skip
+            (work / name).touch(0o600)
+            (work / name).write_bytes(content)
+        running = await stack.enter_async_context(_running(directory / "kube-apiserver", work, _arguments(work, store, port)))
+        endpoint = StaticEndpoint(
+            f"https://{_LOOPBACK}:{port}", token, ssl.create_default_context(cadata=certificate.pem.decode())
+        )
+        version = await _ready(endpoint, running)
+        yield await stack.enter_async_context(connected("kube-apiserver", version, endpoint))
+
+
+def _arguments(work: Path, store: str, port: int) -> list[str]:
+    return [
+        f"--etcd-servers={store}",
+        f"--bind-address={_LOOPBACK}",
+        f"--advertise-address={_LOOPBACK}",
+        f"--secure-port={port}",
+        f"--tls-cert-file={work / 'server.crt'}",
+        f"--tls-private-key-file={work / 'server.key'}",
+        f"--token-auth-file={work / 'tokens.csv'}",
+        f"--cert-dir={work}",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://conformance.invalid",
+        f"--service-account-key-file={work / 'server.crt'}",
+        f"--service-account-signing-key-file={work / 'server.key'}",
+        # Thousands of Services, none ever deleted: the smallest allowed range is not enough.
+        "--service-cluster-ip-range=10.96.0.0/12",
+        "--endpoint-reconciler-type=none",
+        "--allow-privileged=true",
+    ]
+
+
+@asynccontextmanager
+async def _running(program: Path, work: Path, arguments: list[str]) -> AsyncIterator[Callable[[], str | None]]:
+    """The program, and a function that tells why it ended, if it did."""
+    path = work / f"{program.name}.log"
+    with path.open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            program, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, cwd=work
+        )  # fmt: skip
+
+    def ended() -> str | None:
+        if process.returncode is None:
+            return None
+        tail = path.read_text(errors="replace")[-2000:]
+        return f"{program} ended with exit code {process.returncode}:\n{tail}"
+
+    try:
+        yield ended
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            try:
+                async with asyncio.timeout(_STOP_SECONDS):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+
+async def _ready(endpoint: StaticEndpoint, ended: Callable[[], str | None]) -> str:
+    transport = HttpTransport(endpoint, timeouts=Timeouts(connect=2.0, read=5.0))
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            while not await _answers(transport, "/readyz"):
+                if why := ended():
+                    raise StartError(why)
+                await asyncio.sleep(0.2)
+            found = await transport.send(Request("GET", "/version"))
+            return str(msgspec.json.decode(found.body)["gitVersion"])
+    except TimeoutError:
+        raise StartError(f"kube-apiserver was not ready within {_START_SECONDS:g} s") from None
+    finally:
+        await transport.close()
+
+
+async def _answers(transport: HttpTransport, path: str) -> bool:
+    try:
+        return (await transport.send(Request("GET", path))).status == 200
+    except TransportError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_LOOPBACK, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,117 @@
+"""The resources the suite is about, with the smallest objects of them that a server takes."""
+
+from typing import Any
+
+from testutil.conformance.case import Json, Kind
+
+CONFIG_MAPS = Kind("/api/v1", "configmaps", "ConfigMap")
+PODS = Kind("/api/v1", "pods", "Pod")
+SERVICES = Kind("/api/v1", "services", "Service")
+SECRETS = Kind("/api/v1", "secrets", "Secret")
+QUOTAS = Kind("/api/v1", "resourcequotas", "ResourceQuota")
+ACCOUNTS = Kind("/api/v1", "serviceaccounts", "ServiceAccount")
+NAMESPACES = Kind("/api/v1", "namespaces", "Namespace", namespaced=False)
+LEASES = Kind("/apis/coordination.k8s.io/v1", "leases", "Lease")
+DEPLOYMENTS = Kind("/apis/apps/v1", "deployments", "Deployment")
+CRDS = Kind("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+
+GROUP = "conformance.jobcommon.dev"
+WIDGETS = Kind(f"/apis/{GROUP}/v1", "widgets", "Widget")
+"""Custom: schema, defaults, CEL rules, status and scale."""
+
+NODE = "node-1"
+
+
+def obj(kind: Kind, name: str, content: Json | None = None, **meta: Any) -> Json:
+    """An object of `kind`: its metadata from `meta`, everything else from `content`."""
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, **meta}, **(content or {})}
+
+
+def config_map(name: str, data: Json | None = None, **meta: Any) -> Json:
+    """A ConfigMap."""
+    return obj(CONFIG_MAPS, name, {"data": data or {"k": "v"}}, **meta)
+
+
+def account() -> Json:
+    """The account of pods that name none; it has no token mounted, which the embedded server never does."""
+    return obj(ACCOUNTS, "default", {"automountServiceAccountToken": False})
+
+
+def pod(name: str, spec: Json | None = None, container: Json | None = None, **meta: Any) -> Json:
+    """A pod of one container; unscheduled unless `spec` has a nodeName."""
+    containers = [{"name": "main", "image": "example.com/image:1", **(container or {})}]
+    return obj(PODS, name, {"spec": {"containers": containers, **(spec or {})}}, **meta)
+
+
+def bound(name: str, spec: Json | None = None, **meta: Any) -> Json:
+    """A pod that is on a node."""
+    return pod(name, {"nodeName": NODE, **(spec or {})}, **meta)
+
+
+def service(name: str, spec: Json | None = None, **meta: Any) -> Json:
+    """A headless Service with one port."""
+    return obj(SERVICES, name, {"spec": {"clusterIP": "None", "ports": [{"port": 80}], **(spec or {})}}, **meta)
+
+
+def widget(name: str, spec: Json | None = None, **meta: Any) -> Json:
+    """A custom object that its schema accepts."""
+    return obj(WIDGETS, name, {"spec": {"size": 1, **(spec or {})}}, **meta)
+
+
+def _widget_schema() -> Json:
+    part = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string"}, "weight": {"type": "integer", "default": 5}},
+    }
+    spec = {
+        "type": "object",
+        "required": ["size"],
+        "properties": {
+            "size": {"type": "integer", "minimum": 0, "maximum": 100},
+            "replicas": {"type": "integer", "minimum": 0, "default": 1},
+            "mode": {"type": "string", "enum": ["Fast", "Slow"], "default": "Fast"},
+            "owner": {
+                "type": "string",
+                "maxLength": 20,
+                "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "owner is immutable"}],
+            },
+            "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set", "maxItems": 5},
+            "parts": {
+                "type": "array", "items": part, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "maxItems": 5,
+            },
+            "limit": {"x-kubernetes-int-or-string": True},
+            "extra": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            "nested": {
+                "type": "object",
+                "default": {},
+                "properties": {"depth": {"type": "integer", "default": 3}, "note": {"type": "string", "nullable": True}},
+            },
+        },
+        "x-kubernetes-validations": [
+            {"rule": "self.replicas <= self.size * 10", "message": "replicas must not exceed ten times size"},
+        ],
+    }  # fmt: skip
+    status = {
+        "type": "object",
+        "properties": {
+            "replicas": {"type": "integer"}, "selector": {"type": "string"}, "phase": {"type": "string", "enum": ["New", "Done"]},
+        },
+    }  # fmt: skip
+    return {"type": "object", "properties": {"spec": spec, "status": status}, "required": ["spec"]}
+
+
+def widget_crd() -> Json:
+    """The definition of `WIDGETS`."""
+    version = {
+        "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": _widget_schema()},
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector",
+            },
+        },
+    }  # fmt: skip
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
+    return obj(CRDS, f"widgets.{GROUP}", {"spec": spec})

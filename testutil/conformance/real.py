@@ -1,0 +1,58 @@
+"""Which real API server to compare with, if any."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from jobcommon.client import config
+from jobcommon.client.request import Request
+from testutil.conformance import envtest
+from testutil.conformance.target import Target, connected
+
+MARKED = "KUBECONFIG_CONFORMANCE"
+#: A kubeconfig that is there for other purposes counts only when its current context says so.
+CONTEXT = "conformance"
+WHY_NOT = (
+    f"no real API server to compare with: set {envtest.ASSETS} to a directory with etcd and kube-apiserver, or {MARKED} to the "
+    f"kubeconfig of a cluster that may be written to (KUBECONFIG counts when its current context is named {CONTEXT!r})"
+)
+
+
+def kubeconfig() -> Path | None:
+    """The kubeconfig of a cluster marked for the suite."""
+    if marked := os.environ.get(MARKED):
+        return Path(marked)
+    plain = os.environ.get("KUBECONFIG", "")
+    if plain and Path(plain).is_file():
+        content = yaml.safe_load(Path(plain).read_text())
+        if isinstance(content, dict) and content.get("current-context") == CONTEXT:
+            return Path(plain)
+    return None
+
+
+def available() -> bool:
+    """Whether there is one. Raises envtest.StartError when the variable is set wrongly."""
+    return envtest.assets() is not None or kubeconfig() is not None
+
+
+@asynccontextmanager
+async def real() -> AsyncIterator[Target | None]:
+    """The real server, started if need be; None when there is none."""
+    directory = envtest.assets()
+    if directory is not None:
+        async with envtest.control_plane(directory) as target:
+            yield target
+        return
+    path = kubeconfig()
+    if path is None:
+        yield None
+        return
+    cluster = await config.find_cluster(str(path))
+    async with connected(str(path), "", cluster, lasting=True) as target:
+        found = await target.transport.send(Request("GET", "/version"))
+        version = str(msgspec.json.decode(found.body).get("gitVersion", "unknown"))
+        yield Target(target.name, version, target.transport, target.stranger, lasting=True)

@@ -1,0 +1,48 @@
+"""A server to run cases against."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from jobcommon.client.request import Transport
+from jobcommon.client.transport import Endpoint, HttpTransport, StaticEndpoint
+from localcluster.apiserver import ApiServer, Env, User, serve
+
+ADMINISTRATORS = "system:masters"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server: `name` and `version` for reports, `transport` as an administrator, `stranger` with a token nobody knows.
+
+    `lasting` servers outlive the run: what it made is deleted.
+    """
+
+    name: str
+    version: str
+    transport: Transport
+    stranger: Transport
+    lasting: bool = False
+
+
+@asynccontextmanager
+async def connected(name: str, version: str, endpoint: Endpoint, *, lasting: bool = False) -> AsyncIterator[Target]:
+    """A target at an endpoint; its connections end with the context."""
+    transport = HttpTransport(endpoint, user_agent="conformance")
+    nobody = StaticEndpoint(endpoint.base_url, secrets.token_hex(8), endpoint.ssl_context, endpoint.server_name, endpoint.proxy)
+    stranger = HttpTransport(nobody, user_agent="conformance")
+    try:
+        yield Target(name, version, transport, stranger, lasting)
+    finally:
+        await transport.close()
+        await stranger.close()
+
+
+@asynccontextmanager
+async def embedded() -> AsyncIterator[Target]:
+    """The embedded API server, empty, behind HTTP on the loopback interface."""
+    token = secrets.token_hex(16)
+    server = ApiServer(Env.system(), tokens={token: User("admin", (ADMINISTRATORS,))})
+    async with serve(server) as running, connected("embedded", "", StaticEndpoint(running.url, token)) as target:
+        yield target
