@@ -1,0 +1,234 @@
+"""Leader election against the embedded API server: take-over times, loss, release, and every kind of failure."""
+
+import asyncio
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobcommon.client.errors import TransportError
+from jobcommon.client.request import Request, Response
+from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
+from tests.runtime.fakes import quiet_log, refusal, turns
+from tests.runtime.world import World
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+
+class Line:
+    """A transport to the world that can be cut."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.fault: str | None = None
+        self.writes = 0
+
+    async def send(self, request: Request) -> Response:
+        await asyncio.sleep(0)
+        self.writes += request.method != "GET"
+        if self.fault == "down":
+            raise TransportError("no route")
+        if self.fault == "refuses":
+            return refusal(500, "InternalError")
+        if self.fault == "nonsense":
+            return Response(200, b"<html>")
+        response = await self.world.transport.send(request)
+        if self.fault == "answer lost" and request.method != "GET":
+            raise TransportError("reset")
+        return response
+
+    def stream(self, request: Request) -> Any:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        pass
+
+
+class Candidate:
+    def __init__(self, world: World, name: str, seed: int = 1, **times: float) -> None:
+        self.line = Line(world)
+        settings = LeaseSettings("default", "operators", name, **times)
+        self.elector = LeaderElector(self.line, settings, world.clock, Random(seed).random, quiet_log())
+        self.leads = False
+        self.lost_at: float | None = None
+        self.task = asyncio.create_task(self._run(world))
+
+    async def _run(self, world: World) -> None:
+        await self.elector.acquire()
+        self.leads = True
+        await self.elector.hold()
+        self.leads = False
+        self.lost_at = world.clock.monotonic()
+
+    async def end(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+def spec(world: World) -> dict[str, Any]:
+    return world.ok("GET", f"{LEASES}/operators")["spec"]
+
+
+async def test_the_first_one_leads_and_the_second_waits() -> None:
+    world = World()
+    first, second = Candidate(world, "a"), Candidate(world, "b", 2)
+    await world.clock.until(lambda: first.leads)
+    await world.clock.advance(300)
+    assert (first.elector.held(), second.leads, second.elector.leader) == (True, False, "a")
+    assert spec(world)["leaseTransitions"] == 0
+    assert spec(world)["leaseDurationSeconds"] == 15
+    for candidate in (first, second):
+        await candidate.end()
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_after_a_crash_another_takes_over_in_time_and_never_too_early(seed: int) -> None:
+    world = World()
+    first, second = Candidate(world, "a", seed), Candidate(world, "b", seed + 100)
+    await world.clock.until(lambda: first.leads)
+    await world.clock.advance(7)
+    await first.end()
+    crashed = world.clock.monotonic()
+    await world.clock.until(lambda: second.leads, step=0.1)
+    assert not first.elector.held()
+    assert 10 < world.clock.monotonic() - crashed <= 23.9
+    assert spec(world)["leaseTransitions"] == 1
+    await second.end()
+
+
+async def test_a_release_hands_over_at_once() -> None:
+    world = World()
+    first, second = Candidate(world, "a"), Candidate(world, "b", 2)
+    await world.clock.until(lambda: first.leads)
+    await world.clock.advance(7)
+    await first.end()
+    await first.elector.release()
+    assert not first.elector.held()
+    assert (spec(world)["holderIdentity"], spec(world)["leaseDurationSeconds"]) == ("", 1)
+    released = world.clock.monotonic()
+    await world.clock.until(lambda: second.leads, step=0.1)
+    assert world.clock.monotonic() - released <= 4.5
+    await second.end()
+
+
+@pytest.mark.parametrize("fault", ["down", "refuses", "nonsense"])
+async def test_who_cannot_renew_stops_writing_before_another_may_begin(fault: str) -> None:
+    world = World()
+    first = Candidate(world, "a")
+    await world.clock.until(lambda: first.leads)
+    await world.clock.advance(1)
+    renewed = world.clock.monotonic()
+    first.line.fault = fault
+    await world.clock.advance(8.5)
+    assert first.elector.held()
+    second = Candidate(world, "b", 2)
+    await world.clock.until(lambda: not first.elector.held(), step=0.1)
+    assert world.clock.monotonic() - renewed <= 10.1
+    await world.clock.until(lambda: first.lost_at is not None, step=0.1)
+    assert not second.leads
+    await world.clock.until(lambda: second.leads, step=0.1)
+    await second.end()
+
+
+async def test_a_renewal_whose_answer_is_lost_does_not_cost_the_lease() -> None:
+    world = World()
+    first = Candidate(world, "a")
+    await world.clock.until(lambda: first.leads)
+    first.line.fault = "answer lost"
+    await world.clock.advance(3)
+    first.line.fault = None
+    await world.clock.advance(60)
+    assert first.elector.held()
+    await first.end()
+
+
+async def test_a_lease_taken_by_force_is_noticed() -> None:
+    world = World()
+    first = Candidate(world, "a")
+    await world.clock.until(lambda: first.leads)
+    lease = world.ok("GET", f"{LEASES}/operators")
+    world.ok("PUT", f"{LEASES}/operators", {**lease, "spec": {**lease["spec"], "holderIdentity": "b"}})
+    await world.clock.advance(2.1)
+    assert not first.elector.held()
+    assert first.lost_at is not None
+
+
+async def test_a_process_that_was_frozen_does_not_write() -> None:
+    world = World()
+    first = Candidate(world, "a")
+    await world.clock.until(lambda: first.leads)
+    world.clock.now += 60
+    assert not first.elector.held()
+    await turns()
+    await world.clock.until(lambda: first.lost_at is not None)
+
+
+async def test_a_deleted_lease_is_made_anew() -> None:
+    world = World()
+    first = Candidate(world, "a")
+    await world.clock.until(lambda: first.leads)
+    world.ok("DELETE", f"{LEASES}/operators")
+    await world.clock.advance(3)
+    assert first.lost_at is not None
+    second = Candidate(world, "b")
+    await world.clock.until(lambda: second.leads)
+    await second.end()
+
+
+async def test_wall_clocks_do_not_matter() -> None:
+    """The record's times may lie by years; what counts is when it last changed."""
+    world = World()
+    held = {"holderIdentity": "x", "leaseDurationSeconds": 15, "renewTime": "1999-01-01T00:00:00.000000Z"}
+    world.ok("POST", LEASES, {"metadata": {"name": "operators"}, "spec": held})
+    first = Candidate(world, "a")
+    await world.clock.advance(14)
+    assert not first.leads
+    await world.clock.until(lambda: first.leads, step=0.1)
+    await first.end()
+
+
+@pytest.mark.parametrize(
+    "strange", [{}, {"holderIdentity": None}, {"holderIdentity": "", "leaseTransitions": 7}, {"leaseDurationSeconds": 1}]
+)
+async def test_a_lease_that_nobody_holds_is_taken(strange: dict[str, Any]) -> None:
+    world = World()
+    world.ok("POST", LEASES, {"metadata": {"name": "operators"}, "spec": strange})
+    first = Candidate(world, "a")
+    await world.clock.until(lambda: first.leads)
+    await first.end()
+
+
+async def test_two_that_come_at_once_do_not_both_get_it() -> None:
+    world = World()
+    candidates = [Candidate(world, f"c{i}", i) for i in range(5)]
+    await world.clock.advance(30)
+    assert [c.leads for c in candidates].count(True) == 1
+    for candidate in candidates:
+        await candidate.end()
+
+
+async def test_release_without_the_lease_writes_nothing_and_a_failed_one_is_survived() -> None:
+    world = World()
+    first = Candidate(world, "a")
+    await first.end()
+    await first.elector.release()
+    assert first.line.writes == 0
+    second = Candidate(world, "b")
+    await world.clock.until(lambda: second.leads)
+    await second.end()
+    second.line.fault = "down"
+    await second.elector.release()
+    assert msgspec.json.decode(world.call("GET", f"{LEASES}/operators").body)["spec"]["holderIdentity"] == "b"
+
+
+def test_times_that_are_unsafe_are_refused() -> None:
+    with pytest.raises(ValueError, match="must exceed the renew deadline"):
+        LeaseSettings("default", "operators", "a", lease_duration=10, renew_deadline=10)
+    with pytest.raises(ValueError, match="retry period"):
+        LeaseSettings("default", "operators", "a", renew_deadline=2)
+
+
+def test_an_identity_names_host_and_process() -> None:
+    assert identity("host", "1234") == "host_1234"
+    assert len(identity("h" * 300, "1234")) == 68

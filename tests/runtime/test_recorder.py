@@ -1,0 +1,208 @@
+"""The event recorder: what it sends, what it folds together, what it drops; and that nobody waits for it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobcommon.client.errors import TransportError
+from jobcommon.reconcile.plan import NORMAL, WARNING, Event
+from jobcommon.runtime.recorder import BURST, QUEUE_LIMIT, Recorder, Reference
+from tests.runtime.fakes import FakeClock, ScriptedTransport, quiet_log, refusal, reply, turns
+
+EVENTS = "/api/v1/namespaces/default/events"
+JOB = Reference("kubeflow.org/v1", "TestJob", "default", "train", "uid-1")
+
+
+def about(number: int) -> Reference:
+    return Reference("kubeflow.org/v1", "TestJob", "default", f"train-{number}", f"uid-{number}")
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.server = ScriptedTransport().on("POST", EVENTS, reply({}, 201)).on("PATCH", EVENTS, reply())
+        self.recorder = Recorder(self.server, self.clock, quiet_log(), instance="me")
+
+    def say(self, text: str = "hello", job: Reference = JOB, kind: str = NORMAL) -> None:
+        self.recorder.emit("test-controller", job, Event(kind, "Greeted", text))
+
+    def bodies(self, method: str) -> list[dict[str, Any]]:
+        return [msgspec.json.decode(r.body or b"") for r in self.server.made(method)]
+
+
+@asynccontextmanager
+async def recording() -> AsyncIterator[Bench]:
+    bench = Bench()
+    task = asyncio.create_task(bench.recorder.run())
+    try:
+        yield bench
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_event_as_it_is_sent() -> None:
+    async with recording() as bench:
+        bench.say(kind=WARNING)
+        await turns()
+    (body,) = bench.bodies("POST")
+    assert body["metadata"]["name"].startswith("train.")
+    assert body["metadata"]["namespace"] == "default"
+    del body["metadata"]
+    assert body == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "involvedObject": {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "TestJob",
+            "namespace": "default",
+            "name": "train",
+            "uid": "uid-1",
+        },
+        "type": "Warning",
+        "reason": "Greeted",
+        "message": "hello",
+        "source": {"component": "test-controller"},
+        "reportingComponent": "test-controller",
+        "reportingInstance": "me",
+        "firstTimestamp": "2025-10-09T08:53:20Z",
+        "lastTimestamp": "2025-10-09T08:53:20Z",
+        "count": 1,
+    }
+
+
+async def test_what_is_said_again_is_counted() -> None:
+    async with recording() as bench:
+        bench.say()
+        await turns()
+        await bench.clock.advance(60)
+        bench.say()
+        await turns()
+        bench.say("something else")
+        await turns()
+    assert len(bench.bodies("POST")) == 2
+    (request,) = bench.server.made("PATCH")
+    assert request.path.startswith(f"{EVENTS}/train.")
+    assert bench.bodies("PATCH") == [{"count": 2, "lastTimestamp": "2025-10-09T08:54:20Z"}]
+
+
+async def test_what_is_said_while_the_line_is_busy_becomes_one_request() -> None:
+    async with recording() as bench:
+        bench.server.hold.clear()
+        for _ in range(5):
+            bench.say("a")
+            bench.say("b")
+            await turns(3)
+        bench.server.hold.set()
+        await turns()
+    posts = {body["message"]: body["count"] for body in bench.bodies("POST")}
+    assert posts == {"a": 1, "b": 5}
+    assert [body["count"] for body in bench.bodies("PATCH")] == [5]
+
+
+async def test_after_the_window_it_is_a_new_event() -> None:
+    async with recording() as bench:
+        bench.say()
+        await turns()
+        await bench.clock.advance(601)
+        bench.say()
+        await turns()
+    assert len(bench.bodies("POST")) == 2
+
+
+async def test_an_event_that_has_expired_on_the_server_is_made_anew() -> None:
+    async with recording() as bench:
+        bench.server.on("PATCH", EVENTS, refusal(404, "NotFound"))
+        bench.say()
+        await turns()
+        bench.say()
+        await turns()
+    assert [body["count"] for body in bench.bodies("POST")] == [1, 2]
+
+
+async def test_one_object_may_say_so_much_and_others_are_not_silenced() -> None:
+    async with recording() as bench:
+        for number in range(100):
+            bench.say(str(number))
+        bench.say("other", about(2))
+        await turns(400)
+        assert len(bench.bodies("POST")) == BURST + 1
+        assert bench.recorder.dropped == 100 - BURST
+        await bench.clock.advance(301)
+        bench.say("later")
+        bench.say("too much")
+        await turns()
+    assert len(bench.bodies("POST")) == BURST + 2
+
+
+async def test_a_full_queue_drops_and_nobody_waits() -> None:
+    bench = Bench()
+    for number in range(QUEUE_LIMIT + 50):
+        bench.say(job=about(number))
+    assert bench.recorder.dropped == 50
+
+
+async def test_a_sink_that_is_down_is_tried_again() -> None:
+    async with recording() as bench:
+        bench.server.on("POST", EVENTS, TransportError("down"))
+        bench.say()
+        await bench.clock.advance(15)
+        assert len(bench.bodies("POST")) == 2
+        bench.server.on("POST", EVENTS, reply({}, 201))
+        await bench.clock.advance(10)
+        assert len(bench.bodies("POST")) == 3
+        await bench.clock.advance(100)
+    assert len(bench.bodies("POST")) == 3
+    assert bench.recorder.dropped == 0
+
+
+async def test_a_sink_that_stays_down_costs_the_event() -> None:
+    async with recording() as bench:
+        bench.server.on("POST", EVENTS, refusal(503))
+        bench.say()
+        await bench.clock.advance(1000)
+    assert len(bench.bodies("POST")) == 12
+    assert bench.recorder.dropped == 1
+
+
+@pytest.mark.parametrize("code", [400, 403, 404, 422])
+async def test_an_event_that_is_refused_is_dropped_and_the_next_is_sent(code: int) -> None:
+    async with recording() as bench:
+        bench.server.on("POST", EVENTS, refusal(code))
+        bench.say()
+        await turns()
+        bench.server.on("POST", EVENTS, reply({}, 201))
+        bench.say("next")
+        await turns()
+    assert [body["message"] for body in bench.bodies("POST")] == ["hello", "next"]
+    assert bench.recorder.dropped == 1
+
+
+async def test_flush_waits_for_what_is_on_its_way_but_not_for_ever() -> None:
+    async with recording() as bench:
+        bench.server.hold.clear()
+        bench.say()
+        flushing = asyncio.create_task(bench.recorder.flush(bench.clock.monotonic() + 3))
+        await turns()
+        assert not flushing.done()
+        bench.server.hold.set()
+        await turns()
+        assert flushing.done()
+        bench.server.hold.clear()
+        bench.say("stuck")
+        flushing = asyncio.create_task(bench.recorder.flush(bench.clock.monotonic() + 3))
+        await bench.clock.advance(3.1)
+        assert flushing.done()
+
+
+async def test_long_names_and_messages_fit() -> None:
+    async with recording() as bench:
+        bench.say("m" * 5000, Reference("v1", "TestJob", "default", "n" * 253, "uid"))
+        await turns()
+    (body,) = bench.bodies("POST")
+    assert len(body["metadata"]["name"]) <= 253
+    assert len(body["message"]) == 1024
