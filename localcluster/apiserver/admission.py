@@ -8,12 +8,13 @@ from typing import Any
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import forbidden_error, not_found
 from localcluster.apiserver.quantity import parse_quantity
-from localcluster.apiserver.storage import Item
+from localcluster.apiserver.storage import Item, Storage
 
 Obj = dict[str, Any]
 
 _SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 _BUILTIN_SERVICE_ACCOUNT = "default"
+QUOTA_TABLE = "resourcequotas"
 
 
 def check_namespace(call: Call, name: str) -> None:
@@ -96,34 +97,35 @@ def check_quota(call: Call, obj: Obj) -> None:
     """Raise 403 "exceeded quota" when a ResourceQuota of the namespace has no room for the object."""
     if not call.resource.namespaced:
         return
-    quotas = list(call.storage.table("resourcequotas").items(call.namespace))
+    quotas = list(call.storage.table(QUOTA_TABLE).items(call.namespace))
     asked = _usage(call.resource.plural, call.resource.group, obj) if quotas else {}
     for quota in quotas:
         hard = (quota.obj.get("spec") or {}).get("hard") or {}
         touched = {name: hard[name] for name in asked if name in hard}
         if not touched:
             continue
-        used = usage(call, touched)
+        used = usage(call.storage, call.namespace, list(touched))
         over = [name for name, limit in touched.items() if used[name] + asked[name] > parse_quantity(limit)]
         if over:
             told = [
-                ",".join(f"{name}={_plain(value[name])}" for name in over) for value in (asked, used)
+                ",".join(f"{name}={plain(value[name])}" for name in over) for value in (asked, used)
             ]  # fmt: skip
             limited = ",".join(f"{name}={hard[name]}" for name in over)
             why = f"exceeded quota: {quota.name}, requested: {told[0]}, used: {told[1]}, limited: {limited}"
             raise forbidden_error(call.resource.plural, call.resource.group, obj["metadata"].get("name", ""), why)
 
 
-def _plain(value: Decimal) -> str:
+def plain(value: Decimal) -> str:
+    """A quantity without exponent."""
     return format(value.normalize(), "f")
 
 
-def usage(call: Call, names: Sequence[str] | dict[str, Any]) -> dict[str, Decimal]:
-    """What the namespace uses of each quota resource; finished pods use nothing."""
+def usage(storage: Storage, namespace: str, names: Sequence[str]) -> dict[str, Decimal]:
+    """What a namespace uses of each quota resource; finished pods use nothing."""
     totals = dict.fromkeys(names, Decimal(0))
     for table in {_table_of(name) for name in names}:
         plural, _, group = table.partition(".")
-        for item in call.storage.table(table).items(call.namespace):
+        for item in storage.table(table).items(namespace):
             if table == "pods" and _finished(item):
                 continue
             for name, amount in _usage(plural, group, item.obj).items():

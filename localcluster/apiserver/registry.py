@@ -33,6 +33,7 @@ class Registry:
         for change in changes:
             if change.type == "DELETED":
                 self._custom.pop(change.item.name, None)
+                self._storage.table(change.item.name).history.retire()
             elif change.old is None or change.old.obj["spec"] != change.item.obj["spec"]:
                 self._custom[change.item.name] = resources_of(change.item.obj)
         self._reindex()

@@ -71,6 +71,8 @@ class History:
         self._changes: list[Change] = []
         self._start = 0
         self.compacted = compacted
+        #: Counts the times that the table stopped being served; watches end with it.
+        self.epoch = 0
         self.listeners: set[Callable[[], None]] = set()
 
     @property
@@ -88,6 +90,12 @@ class History:
         self._changes.append(change)
         if len(self._changes) > 2 * self._capacity:
             self._drop(self._capacity)
+        for listener in tuple(self.listeners):
+            listener()
+
+    def retire(self) -> None:
+        """End every watch: what served the table is gone."""
+        self.epoch += 1
         for listener in tuple(self.listeners):
             listener()
 

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from localcluster.apiserver import builtin_schemas
+from localcluster.apiserver.env import parse_time
 from localcluster.apiserver.errors import bad_request
 
 Obj = dict[str, Any]
@@ -70,7 +71,7 @@ def _compile(node: Obj) -> Decoder:
         case "array":
             return _array(_compile(node.get("items", {})))
         case "string":
-            return _scalar((str,), "string")
+            return _time if node.get("format") == "date-time" else _scalar((str,), "string")
         case "integer":
             return _integer(node.get("format", "int32"))
         case "boolean":
@@ -109,6 +110,16 @@ def _scalar(types: tuple[type, ...], name: str) -> Decoder:
         return value
 
     return scalar
+
+
+def _time(value: Any, path: str, _unknown: list[str]) -> Any:
+    if not isinstance(value, str):
+        raise _wrong(value, path, "Time")
+    try:
+        parse_time(value)
+    except ValueError:
+        raise _WrongTypeError(f'parsing time "{value}" at {path}: it must look like 2006-01-02T15:04:05Z') from None
+    return value
 
 
 def _integer(name: str) -> Decoder:

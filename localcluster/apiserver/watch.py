@@ -87,6 +87,7 @@ class WatchStream:
         self.closed = False
         self._next_bookmark = clock() + BOOKMARK_INTERVAL
         history = table.history
+        self._epoch = history.epoch
         history.listeners.add(self._notify)
         if options.start is None:
             self._start_now()
@@ -136,6 +137,8 @@ class WatchStream:
             pending = self._pending()
             if pending:
                 self._ready.append(pending)
+            if self._epoch != self._table.history.epoch:
+                self.close()
         lines = b"".join(self._ready)
         self._ready.clear()
         return lines

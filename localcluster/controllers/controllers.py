@@ -10,6 +10,7 @@ from localcluster.controllers.endpoints import EndpointsController
 from localcluster.controllers.event_ttl import EventTtl
 from localcluster.controllers.garbage_collector import GarbageCollector
 from localcluster.controllers.namespaces import NamespaceContents, NamespaceController
+from localcluster.controllers.quota import QuotaController
 
 
 class Controller(Protocol):
@@ -41,6 +42,7 @@ class Controllers:
             NamespaceController(server),
             NamespaceContents(server, root_ca),
             EndpointsController(server),
+            QuotaController(server),
             EventTtl(server),
             *more,
         )

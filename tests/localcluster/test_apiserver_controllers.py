@@ -216,3 +216,18 @@ def test_a_change_wakes_the_controllers(api: Cluster) -> None:
     api.controllers.wake = lambda: woken.append(None)
     api.post(PODS, pod("p"))
     assert woken
+
+
+def test_quotas_show_what_is_used(api: Cluster) -> None:
+    quotas = "/api/v1/namespaces/default/resourcequotas"
+    hard = {"pods": "3", "requests.cpu": "4", "count/configmaps": "9"}
+    api.post(quotas, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+    api.post(PODS, pod("p", container={"resources": {"requests": {"cpu": "1500m"}}}))
+    api.post(PODS, pod("q"))
+    api.step()
+    status = {"hard": hard, "used": {"pods": "2", "requests.cpu": "1.5", "count/configmaps": "1"}}
+    assert api.get(f"{quotas}/q").body["status"] == status
+    ready(api, "p", "127.0.0.2", "True")
+    api.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
+    api.step()
+    assert api.get(f"{quotas}/q").body["status"]["used"]["pods"] == "1"

@@ -256,6 +256,18 @@ def test_closing_a_watch_stops_its_wake_ups(api: Api) -> None:
     assert watch.woken == []
 
 
+def test_a_watch_ends_with_its_definition(api: Api) -> None:
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    api.post(definitions, crd())
+    api.post(CRS, cr("a"))
+    watch = api.watch(CRS)
+    api.delete(f"{definitions}/foos.ex.com")
+    api.delete(f"{CRS}/a")
+    api.patch(f"{definitions}/foos.ex.com", {"metadata": {"finalizers": None}})
+    assert watch.seen() == [("DELETED", "a")]
+    assert watch.stream.closed
+
+
 def test_tables(api: Api) -> None:
     fill(api, "a")
     accept = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}

@@ -75,6 +75,24 @@ def test_generated_names(api: Api) -> None:
     assert all(name.startswith("job-") and len(name) == 9 for name in names)
 
 
+def test_a_generated_name_avoids_taken_ones(api: Api) -> None:
+    def generated() -> str:
+        api.server.env.random.seed(7)
+        answer = api.post(PODS, {**pod(""), "metadata": {"generateName": "job-"}})
+        assert answer.code == 201
+        return str(answer.body["metadata"]["name"])
+
+    first = generated()
+    assert generated() != first
+
+
+def test_the_same_seed_gives_the_same_cluster() -> None:
+    first, second = Api(), Api()
+    for one in (first, second):
+        one.post(PODS, {**pod(""), "metadata": {"generateName": "job-"}})
+    assert first.get(PODS).body == second.get(PODS).body
+
+
 def test_server_owned_metadata_is_not_taken_from_the_client(api: Api) -> None:
     forged = pod(
         "a", uid="mine", creationTimestamp="2000-01-01T00:00:00Z", deletionTimestamp="2000-01-01T00:00:00Z", generation=7
@@ -105,6 +123,11 @@ BAD_BODIES: dict[str, tuple[Any, int, str]] = {
         pod("a", labels={"x": 1}),
         400,
         "cannot unmarshal number into Go struct field metadata.labels.x of type string",
+    ),
+    "a time that is none": (
+        {"metadata": {"name": "a"}, "spec": pod("a")["spec"], "status": {"startTime": "soon"}},
+        400,
+        'parsing time "soon" at status.startTime',
     ),
     "metadata as a list": ({"metadata": []}, 400, "metadata: it must be an object"),
 }

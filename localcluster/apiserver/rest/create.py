@@ -16,6 +16,8 @@ Obj = dict[str, Any]
 #: The alphabet of generated names: no vowels and no look-alikes, so that no words appear.
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
+#: As the real server: then the client gets the 409.
+_NAME_ATTEMPTS = 8
 _NAME_BASE_LIMIT = 63 - _SUFFIX_LENGTH
 
 
@@ -84,13 +86,22 @@ def _fresh_metadata(call: Call, given: Obj) -> Obj:
     if not call.applying:
         meta.pop("managedFields", None)
     if not meta.get("name") and meta.get("generateName"):
-        suffix = "".join(env.random.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_LENGTH))
-        meta["name"] = meta["generateName"][:_NAME_BASE_LIMIT] + suffix
+        meta["name"] = _generate_name(call, meta["generateName"])
     meta["uid"] = env.uuid()
     meta["creationTimestamp"] = env.timestamp()
     if call.resource.generation:
         meta["generation"] = 1
     return meta
+
+
+def _generate_name(call: Call, base: str) -> str:
+    table = call.storage.table(call.resource.storage_key)
+    for _ in range(_NAME_ATTEMPTS):
+        suffix = "".join(call.server.env.random.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_LENGTH))
+        name = base[:_NAME_BASE_LIMIT] + suffix
+        if table.get(call.namespace, name) is None:
+            break
+    return name
 
 
 def _refuse_existing(call: Call, name: str) -> None:
