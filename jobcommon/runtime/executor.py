@@ -8,7 +8,7 @@ live read (rule R12), and whatever failed comes back by way of the queue.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import msgspec
@@ -88,7 +88,10 @@ class Executor:
         await asyncio.gather(*(run(chain) for chain in chains.values()))
 
     async def _create(self, work: Work, done: dict[int, Outcome]) -> None:
-        """What pods need first, then the pods; replica types do not wait for each other (rule R15)."""
+        """What pods need first, then the pods; replica types do not wait for each other (rule R15).
+
+        Without what they need no pods: they would fail, or find another owner's Secret under the name of theirs.
+        """
         creates = [(i, action) for i, action in enumerate(work.plan.actions) if isinstance(action, Create)]
         others = [(i, action) for i, action in creates if action.plural != PODS]
         types: dict[str, list[tuple[int, Create]]] = {}
@@ -98,6 +101,9 @@ class Executor:
                 types.setdefault(kind, []).append((i, action))
         for (i, _), outcome in zip(others, await self._all(work, others), strict=True):
             done[i] = outcome
+        if any(action.required and done[i].effect not in (Effect.APPLIED, Effect.EXISTED) for i, action in others):
+            done.update((i, Outcome(action, Effect.SKIPPED)) for pods in types.values() for i, action in pods)
+            return
         await asyncio.gather(*(self._slow_start(work, pods, done) for pods in types.values()))
 
     async def _slow_start(self, work: Work, pods: list[tuple[int, Create]], done: dict[int, Outcome]) -> None:
@@ -168,7 +174,7 @@ class Executor:
 
     async def _create_one(self, work: Work, action: Create) -> Outcome:
         try:
-            response = await self._write(work, request_for(action, work.namespace))
+            response = await self._write(work, request_for(_generated(action), work.namespace))
         except StatusError as error:
             if error.code == 409 and error.reason in ("AlreadyExists", ""):
                 return await self._look_up(work, action, error)
@@ -255,3 +261,8 @@ class Executor:
 
 def _name_in_use(outcome: Outcome) -> bool:
     return isinstance(outcome.error, StatusError) and outcome.error.code == 409
+
+
+def _generated(action: Create) -> Create:
+    """The create with what must be made up for it, such as a key."""
+    return replace(action, manifest={**action.manifest, **action.generate()}) if action.generate is not None else action

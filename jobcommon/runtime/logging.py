@@ -6,7 +6,7 @@ What comes from the cluster cannot forge a line or steer a terminal (attack case
 import logging
 import re
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
@@ -59,17 +59,29 @@ def _processors() -> list[Processor]:
 def _renderers(log_format: str, out: TextIO) -> list[Processor]:
     if log_format == "json":
         return [structlog.processors.JSONRenderer(ensure_ascii=True, default=str)]
-    return [escape_control, structlog.dev.ConsoleRenderer(colors=out.isatty())]
+    return [
+        escape_control,
+        structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback),
+    ]
 
 
 def mask_secrets(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Mask values under a telling key, and credentials inside any text."""
+    """Mask values under a telling key, and credentials inside any text, at any depth."""
     for key, value in line.items():
-        if _SECRET_KEY.search(key):
-            line[key] = MASK
-        elif isinstance(value, str):
-            line[key] = _SECRET_TEXT.sub(MASK, value)
+        line[key] = _masked(key, value)
     return line
+
+
+def _masked(key: str, value: Any) -> Any:
+    if _SECRET_KEY.search(key):
+        return MASK
+    if isinstance(value, Mapping):
+        return {k: _masked(str(k), v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked("", v) for v in value]
+    if value is None or isinstance(value, int | float):
+        return value
+    return _SECRET_TEXT.sub(MASK, str(value))
 
 
 def escape_control(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -1,0 +1,296 @@
+"""The manager: several frameworks, leader election, health, signals and a graceful end."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from io import StringIO
+from random import Random
+from typing import Any
+
+import aiohttp
+import pytest
+
+from jobcommon.client.request import Request, Response
+from jobcommon.framework import Framework
+from jobcommon.runtime import logging
+from jobcommon.runtime.manager import Env, Manager, run_operators
+from jobcommon.runtime.settings import Settings
+from tests.runtime.fakes import TESTJOB, FakeClock, a_job, crd, quiet_log, turns
+from tests.runtime.world import JOBS, SETTINGS, World, operating, world_with_testjobs
+
+ELECTING = replace(SETTINGS, leader_elect=True)
+OTHER = replace(TESTJOB, kind="OtherJob", plural="otherjobs", name="other")
+
+
+class Tap:
+    """A transport that notes writes, and can hold them up."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.writes: list[Request] = []
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def send(self, request: Request) -> Response:
+        if request.method != "GET":
+            await self.open.wait()
+            self.writes.append(request)
+        return await self.world.transport.send(request)
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        lines = self.world.transport.stream(request)
+        try:
+            async for line in lines:
+                yield line
+        finally:
+            await lines.aclose()  # type: ignore[attr-defined]
+
+    async def close(self) -> None:
+        pass
+
+
+class Process:
+    """A manager at work, with its own name."""
+
+    def __init__(self, world: World, name: str = "a", settings: Settings = ELECTING, *frameworks: Framework) -> None:
+        self.tap = Tap(world)
+        env = Env(world.clock, Random(name).random, name)
+        self.manager = Manager(
+            self.tap, frameworks or (TESTJOB,), settings, election_transport=world.transport, env=env, log=quiet_log()
+        )
+        self.task = asyncio.create_task(self.manager.run())
+
+
+@asynccontextmanager
+async def processes(world: World, *started: Process) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        for process in started:
+            process.tap.open.set()
+            process.manager.stop()
+        for process in started:
+            await world.clock.until(process.task.done, step=0.1)
+            process.task.result()
+
+
+@pytest.fixture
+def world() -> World:
+    return world_with_testjobs()
+
+
+async def test_one_kind_that_is_not_installed_does_not_hold_up_another(world: World) -> None:
+    process = Process(world, "a", SETTINGS, OTHER, TESTJOB)
+    async with processes(world, process):
+        world.ok("POST", JOBS, a_job())
+        await world.clock.until(lambda: len(world.pods()) == 2)
+        assert process.manager.ready
+        world.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(OTHER))
+        other = {**a_job("second", workers=1), "kind": "OtherJob"}
+        world.ok("POST", "/apis/kubeflow.org/v1/namespaces/default/otherjobs", other)
+        await world.clock.until(lambda: len(world.pods()) == 3, step=1)
+
+
+async def test_only_the_leader_works_and_another_takes_over_after_a_graceful_end(world: World) -> None:
+    first = Process(world, "a")
+    await world.clock.until(lambda: first.manager.elector is not None and first.manager.elector.held())
+    second = Process(world, "b")
+    async with processes(world, second):
+        async with processes(world, first):
+            world.ok("POST", JOBS, a_job("one"))
+            await world.clock.until(lambda: len(world.pods()) == 2)
+            assert (first.manager.ready, second.manager.ready) == (True, True)
+            assert second.tap.writes == []
+        ended = world.clock.monotonic()
+        world.ok("POST", JOBS, a_job("two"))
+        await world.clock.until(lambda: len(world.pods()) == 4, step=0.1)
+        assert world.clock.monotonic() - ended <= 5
+        assert len(second.tap.writes) > 0
+
+
+async def test_who_loses_the_lease_stops_and_comes_back_with_fresh_caches(world: World) -> None:
+    process = Process(world)
+    async with processes(world, process):
+        await world.clock.until(lambda: process.manager.drivers)
+        (before,) = process.manager.drivers
+        lease = world.ok("GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/jobcommon-operator")
+        lease["spec"]["holderIdentity"] = "b"
+        world.ok("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/jobcommon-operator", lease)
+        await world.clock.until(lambda: not process.manager.drivers, step=0.1)
+        world.ok("POST", JOBS, a_job())
+        await world.clock.advance(10)
+        assert world.pods() == []
+        await world.clock.until(lambda: len(world.pods()) == 2, step=0.5)
+        assert process.manager.drivers[0] is not before
+
+
+async def test_the_writes_under_way_are_finished_before_the_lease_is_released(world: World) -> None:
+    process = Process(world)
+    async with processes(world, process):
+        await world.clock.until(lambda: process.manager.ready and process.manager.drivers)
+        process.tap.open.clear()
+        world.ok("POST", JOBS, a_job())
+        await world.clock.until(lambda: process.manager.drivers[0].busy)
+        process.manager.stop()
+        await world.clock.advance(5)
+        lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/jobcommon-operator"
+        assert world.ok("GET", lease)["spec"]["holderIdentity"] == "a"
+        process.tap.open.set()
+        await world.clock.until(process.task.done)
+        assert world.ok("GET", lease)["spec"]["holderIdentity"] == ""
+        assert len(world.pods()) == 2
+        assert world.conditions() == ["Created"]
+
+
+async def test_a_write_that_hangs_does_not_hold_up_the_end_for_ever(world: World) -> None:
+    process = Process(world, settings=SETTINGS)
+    await world.clock.until(lambda: process.manager.ready)
+    process.tap.open.clear()
+    world.ok("POST", JOBS, a_job())
+    await world.clock.until(lambda: process.manager.drivers[0].busy)
+    asked = world.clock.monotonic()
+    process.manager.stop()
+    await world.clock.until(process.task.done, step=0.5)
+    assert world.clock.monotonic() - asked <= 30
+    process.task.result()
+
+
+async def test_the_settings_reach_the_decision(world: World) -> None:
+    settings = replace(SETTINGS, cluster_domain="cluster.test", tracking_finalizer=False)
+    async with operating(world, settings=settings):
+        world.ok("POST", JOBS, a_job())
+        await world.clock.until(lambda: len(world.pods()) == 2)
+        (pod, _) = world.pods()
+        assert "finalizers" not in pod["metadata"]
+        variables = {e["name"]: e["value"] for e in pod["spec"]["containers"][0]["env"]}
+        assert variables["LEADER"] == "train-worker-0.train.default.svc.cluster.test"
+
+
+async def test_other_namespaces_are_left_alone(world: World) -> None:
+    world.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+    elsewhere = a_job("there", workers=1)
+    elsewhere["metadata"]["namespace"] = "team"
+    async with operating(world, settings=replace(SETTINGS, namespace="team")):
+        world.ok("POST", JOBS, a_job("here"))
+        world.ok("POST", JOBS.replace("default", "team"), elsewhere)
+        await world.clock.until(lambda: world.ok("GET", "/api/v1/namespaces/team/pods")["items"])
+        assert world.pods() == []
+
+
+async def test_a_rate_limit_is_kept(world: World) -> None:
+    started = world.clock.monotonic()
+    async with operating(world, settings=replace(SETTINGS, qps=5.0, burst=5)):
+        world.ok("POST", JOBS, a_job(workers=50))
+        await world.clock.until(lambda: len(world.pods()) == 50, step=0.1)
+        assert 9 <= world.clock.monotonic() - started <= 20
+
+
+async def test_counts_and_health_are_served(world: World) -> None:
+    settings = replace(SETTINGS, metrics_port=0, metrics_host="127.0.0.1", metrics_token="s3cret")
+    process, out = Process(world, settings=settings), StringIO()
+    process.manager.log = logging.setup("json", "info", out)
+
+    def port() -> int | None:
+        return next((line["port"] for line in map(json.loads, out.getvalue().splitlines()) if "port" in line), None)
+
+    async with processes(world, process), aiohttp.ClientSession() as client:
+        world.ok("POST", JOBS, a_job())
+        await world.clock.until(lambda: port() and len(world.pods()) == 2)
+        url = f"http://127.0.0.1:{port()}"
+        for path in ("/healthz", "/readyz"):
+            async with client.get(url + path) as answer:
+                assert answer.status == 200
+        async with client.get(f"{url}/metrics") as answer:
+            assert answer.status == 401
+        async with client.get(f"{url}/metrics", headers={"Authorization": "Bearer wrong"}) as answer:
+            assert answer.status == 403
+        async with client.get(f"{url}/metrics", headers={"Authorization": "Bearer s3cret"}) as answer:
+            text = await answer.text()
+    assert 'created_pods_total{framework="test",job_namespace="default"} 2.0' in text
+    assert 'training_operator_jobs_created_total{framework="test",job_namespace="default"} 1.0' in text
+    assert 'rest_client_requests_total{code="201",verb="POST"}' in text
+    assert 'workqueue_depth{name="test"} 0.0' in text
+    assert "workqueue_queue_duration_seconds_count" in text
+    assert "training_operator_reconcile_duration_seconds_count" in text
+
+
+async def test_it_is_not_ready_before_the_caches_are() -> None:
+    world = World()
+    process = Process(world, settings=SETTINGS)
+    assert not process.manager.ready
+    async with processes(world, process):
+        await world.clock.until(lambda: process.manager.ready)
+
+
+PROGRAM = """
+import asyncio, sys
+from jobcommon import Settings, run_operators
+from localcluster.apiserver import ApiServer, Env
+from localcluster.apiserver.inprocess import InProcessTransport
+from tests.runtime.fakes import TESTJOB
+
+async def main():
+    server = ApiServer(Env.system())
+    print("ready", flush=True)
+    settings = Settings(metrics_port=None, leader_elect=True)
+    await run_operators(InProcessTransport(server), [TESTJOB], settings, handle_signals=True)
+    print(server.storage.rv > 0, flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_the_process_with_0(number: signal.Signals) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ}
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert await process.stdout.readline() == b"ready\n"
+    while b"leading" not in (line := await process.stderr.readline()):
+        assert line
+    process.send_signal(number)
+    output, errors = await process.communicate()
+    assert (process.returncode, output) == (0, b"True\n"), errors
+
+
+async def test_cancelling_ends_it_too(world: World) -> None:
+    env = Env(world.clock, Random(1).random, "a")
+    running = asyncio.create_task(run_operators(world.transport, [TESTJOB], SETTINGS, env=env, log=quiet_log()))
+    await turns()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert left == []
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "workers must be at least 1": {"workers": 0},
+    "concurrency must be at least 1": {"concurrency": 0},
+    "slow_start_cap must be at least 1": {"slow_start_cap": -1},
+    "qps must be over 0": {"qps": 0.0},
+    "metrics_port must be from 0 to 65535": {"metrics_port": 70000},
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_settings_that_make_no_sense_are_refused(message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Settings(**WRONG[message])
+
+
+async def test_nothing_to_run_is_refused() -> None:
+    with pytest.raises(ValueError, match="no framework"):
+        Manager(World().transport, [], SETTINGS)
+
+
+def test_an_environment_of_its_own_has_a_unique_identity() -> None:
+    assert Env().identity != Env().identity
+    assert isinstance(Env(FakeClock()).clock, FakeClock)
