@@ -5,34 +5,13 @@ Source: the Kubernetes CEL library (lists, regex, quantity) of Kubernetes 1.29 a
 """
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-_SUFFIXES = {
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    "": Decimal(1),
-    **{suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", 1)},
-    **{suffix + "i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", 1)},
-}
-_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")
+from localcluster.apiserver.quantity import parse_quantity
+
 _KEY = "quantity"
-
-
-def parse_quantity(text: str) -> Decimal:
-    """The exact value of a Kubernetes quantity such as ``500m``, ``1.5Gi`` or ``1e3``; raises ValueError for
-    anything else.
-    """
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a quantity; examples are 500m, 2 and 1.5Gi")
-    number, exponent, suffix = match.groups()
-    try:
-        return Decimal(number + (exponent or "")) * _SUFFIXES[suffix or ""]
-    except InvalidOperation as error:
-        raise ValueError(f"{text!r} is not a quantity") from error
 
 
 def _wrap(value: Decimal) -> dict[str, str]:
@@ -48,7 +27,11 @@ def _quantity(text: str) -> dict[str, str]:
 
 
 def _is_quantity(text: str) -> bool:
-    return _QUANTITY.fullmatch(text) is not None
+    try:
+        parse_quantity(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _amount(other: Any) -> Decimal:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from localcluster.apiserver import cel
-from localcluster.apiserver.cel_functions import parse_quantity
 from localcluster.apiserver.schema import compile_schema, structural_causes
 
 Json = dict[str, Any]
@@ -259,13 +258,22 @@ def test_without_the_engine_rules_are_skipped(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("500m", 0.5), ("1Ki", 1024), ("1e3", 1000), ("1.5G", 1.5e9), ("-2", -2), ("3n", 3e-9)]
+    ("rule", "holds"),
+    [
+        ("isQuantity('500m') && isQuantity('1.5Gi') && isQuantity('1e3')", True),
+        ("isQuantity('1 Gi') || isQuantity('1K') || isQuantity('')", False),
+        ("quantity('3n').sign() == 1 && quantity('-2').sign() == -1", True),
+        ("quantity('1500m').isInteger()", False),
+        ("quantity('1Ki').asInteger() == 1024 && quantity('500m').asApproximateFloat() == 0.5", True),
+    ],
 )
-def test_quantity(text: str, value: float) -> None:
-    assert float(parse_quantity(text)) == value
+def test_quantities(rule: str, holds: bool) -> None:
+    compiled = compile_schema(version(STRING, {"rule": rule}))
+    assert (compiled.validate(crd_object("x")) == []) is holds
 
 
-@pytest.mark.parametrize("text", ["", "1 Gi", "Gi", "1K", "0x1", "1e"])
-def test_not_a_quantity(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a quantity"):
-        parse_quantity(text)
+def test_a_malformed_quantity_is_an_error_of_evaluation() -> None:
+    (cause,) = compile_schema(version(STRING, {"rule": "quantity(self).sign() == 1", "message": "m"})).validate(
+        crd_object("lots")
+    )
+    assert "quantities must match" in cause.message
