@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from jobcommon.barrier import STALL
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.controller import JobController, Moment
 from jobcommon.expectations import TIMEOUT
-from jobcommon.framework import Framework, Observed
+from jobcommon.framework import Companion, Framework, Observed
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.plan import Action, Create, Delete, Plan, Release
@@ -456,3 +457,66 @@ def test_7_jobs_of_one_name_in_two_namespaces(bench: Bench, manifest: Manifest) 
     works = [bench.work(), bench.work()]
     assert [(work.namespace, work.uid) for work in works] == [("default", "uid-demo"), ("elsewhere", "uid-other")]
     assert {a.manifest["metadata"]["namespace"] for a in works[1].plan.actions if isinstance(a, Create)} == {"elsewhere"}
+
+
+def test_80_writes_of_a_history_that_is_no_more_hold_up_nobody(bench: Bench, manifest: Manifest) -> None:
+    """etcd came back from a backup: the versions our writes got will never be seen again."""
+    bench.say("testjobs", "ADDED", manifest)
+    bench.finish(bench.work())
+    for resource in bench.controller.informers:
+        if resource != "testjobs":
+            bench.bookmark(resource)
+    bench.controller.queue.add(("default", "demo"))
+    bench.now += 60
+    assert bench.begin() is None
+    bench.now += STALL
+    assert bench.begin() is None, "a store that is behind for so long is made to list anew"
+    assert not bench.controller.informers["testjobs"].streaming
+    bench.controller.informers["testjobs"].next(bench.now)
+    bench.version -= 3
+    bench.say("testjobs", "ADDED", manifest)
+    metadata = {"resourceVersion": str(bench.version), "annotations": {"k8s.io/initial-events-end": "true"}}
+    bench._line("testjobs", "BOOKMARK", {"metadata": metadata})
+    bench.now += 60
+    assert bench.begin() is not None
+
+
+def test_companions_are_seen_by_their_owner(manifest: Manifest) -> None:
+    companion = Companion("v1", "ConfigMap", "configmaps", "demo-config", {"data": {"a": "b"}}, owned_fields=("data",))
+    kinds = (("v1", "ConfigMap", "configmaps"),)
+    bench = Bench(replace(TEST_JOB, companions=lambda _job, _pods: (companion,), companion_kinds=kinds))
+    bench.sync()
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    (create,) = [a for a in work.plan.actions if isinstance(a, Create) and a.plural == "configmaps"]
+    first = bench.version + 1
+    bench.finish(work)
+    bench.echo(work, first)
+    assert bench.work().plan.actions == ()
+    bench.controller.queue.done(("default", "demo"))
+    bench.say("configmaps", "MODIFIED", {**created(create), "data": {"a": "c"}})
+    assert [str(action) for action in bench.work().plan.actions] == ["update configmaps/demo-config"]
+
+
+def test_30_a_service_that_somebody_deletes_comes_back(bench: Bench, manifest: Manifest) -> None:
+    (service, *_) = [a for a in start(bench, manifest).plan.actions if isinstance(a, Create)]
+    bench.finish(bench.work())
+    bench.say("services", "DELETED", created(service))
+    assert pods_of(bench.work()) == ["create services/demo"]
+
+
+def test_10_a_pod_whose_owner_is_taken_away_is_no_longer_ours(bench: Bench, manifest: Manifest) -> None:
+    """Its slot is vacant; the name is not, so the platform's answer decides, and nothing is created twice."""
+    start(bench, manifest)
+    pod = running_pod(bench, manifest)
+    bench.say("pods", "MODIFIED", pod)
+    bench.finish(bench.work())
+    bench.say("pods", "MODIFIED", {**pod, "metadata": {**pod["metadata"], "ownerReferences": []}})
+    for resource in bench.controller.informers:
+        bench.bookmark(resource)
+    bench.now += 60
+    work = bench.work()
+    assert pods_of(work) == ["create pods/demo-worker-0"]
+    assert work.plan.confirm
+    bench.controller.finish(work, Result((Outcome(work.plan.actions[0], Effect.TAKEN),)), bench.moment)
+    assert bench.controller.queue.requeues(("default", "demo")) == 1

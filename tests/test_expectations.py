@@ -69,6 +69,22 @@ def test_all_must_be_met_over_replica_types_and_resources() -> None:
     assert known.satisfied("job", 0.0)
 
 
+def test_l_ten_creations_and_thirty_deletions() -> None:
+    """Section L: not satisfied after 11 creations, satisfied after 31 deletions; what is observed in excess is harmless."""
+    known = Expectations()
+    for number in range(10):
+        known.expect_creation("job", "pods", f"p-{number}", 0.0)
+    for number in range(30):
+        known.expect_deletion("job", f"uid-{number}", 0.0)
+    for number in range(11):
+        known.observe_created("job", "pods", f"p-{number}")
+    assert not known.satisfied("job", 0.0)
+    for number in range(31):
+        known.observe_deleted("job", f"uid-{number}")
+    assert known.satisfied("job", 0.0)
+    assert len(known) == 0
+
+
 def test_an_observation_before_the_expectation_does_not_count() -> None:
     known = Expectations()
     known.observe_created("job", "pods", "p-0")

@@ -1,0 +1,79 @@
+"""What a reconcile tells the world: events and counts from what the writes did."""
+
+from typing import Any
+
+import pytest
+
+from jobcommon.client.errors import StatusError
+from jobcommon.framework import Observed
+from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile.plan import Create, Delete
+from jobcommon.report import MAX_SINGLE_EVENTS, report
+from jobcommon.result import Effect, Outcome, Result, Work
+from testutil.builders import START, job_manifest
+from testutil.frameworks import TEST_JOB
+
+
+def work(workers: int = 2) -> Work:
+    manifest = job_manifest(TEST_JOB, {"Worker": workers})
+    job = read_job(TEST_JOB, manifest)
+    return Work("default", "demo", "uid-demo", plan(TEST_JOB, job, Observed(), START), job, manifest)
+
+
+def told(done: Work, effect: Effect = Effect.APPLIED, error: Any = None, said: Any = None) -> tuple[list[str], dict[str, int]]:
+    outcomes = tuple(Outcome(action, effect, error=error) for action in done.plan.actions)
+    found = report(TEST_JOB, done, Result(outcomes, status_version="9"), set() if said is None else said)
+    return [str(event) for event in found.events], found.counts
+
+
+def test_creations() -> None:
+    assert told(work()) == (
+        [
+            "Normal SuccessfulCreateService: Created service: demo",
+            "Normal SuccessfulCreatePod: Created pod: demo-worker-0",
+            "Normal SuccessfulCreatePod: Created pod: demo-worker-1",
+        ],
+        {"created_pods": 2, "succeeded_service_creation": 1, "jobs_created": 1},
+    )
+
+
+def test_a_large_job_gets_a_handful_of_events() -> None:
+    events, counts = told(work(500))
+    assert events[1:] == ["Normal SuccessfulCreatePod: Created pod: demo-worker-0 … demo-worker-499 (500 in all)"]
+    assert counts["created_pods"] == 500
+    assert len(told(work(MAX_SINGLE_EVENTS))[0]) == MAX_SINGLE_EVENTS + 1
+
+
+@pytest.mark.parametrize("effect", [Effect.EXISTED, Effect.ABSENT, Effect.SKIPPED])
+def test_what_changed_nothing_is_not_told(effect: Effect) -> None:
+    assert told(work(), effect) == ([], {"jobs_created": 1})
+
+
+def test_a_refusal_is_told_once() -> None:
+    said: set[tuple[str, str]] = set()
+    error = StatusError(403, "Forbidden", "exceeded quota")
+    events, counts = told(work(), Effect.REFUSED, error, said)
+    assert events == [
+        "Warning FailedCreateService: Error creating: 403 Forbidden: exceeded quota",
+        "Warning FailedCreatePod: Error creating: 403 Forbidden: exceeded quota",
+    ]
+    assert counts["failed_service_creation"] == 1
+    assert told(work(), Effect.REFUSED, error, said)[0] == []
+
+
+def test_5_6_a_name_that_is_taken() -> None:
+    said: set[tuple[str, str]] = set()
+    events, _ = told(work(1), Effect.TAKEN, StatusError(409, "AlreadyExists", ""), said)
+    assert events[1] == (
+        "Warning NameConflict: create pods/demo-worker-0 failed: an object of that name exists and does not belong to this "
+        "job; delete or rename it"
+    )
+    assert told(work(1), Effect.TAKEN, None, said)[0] == []
+
+
+def test_127_nothing_is_counted_that_was_not_written() -> None:
+    done = work()
+    outcomes = tuple(Outcome(action, Effect.APPLIED) for action in done.plan.actions if isinstance(action, Create | Delete))
+    found = report(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), set())
+    assert "jobs_created" not in found.counts
+    assert report(TEST_JOB, done, Result(stale=True), set()).counts == {}
