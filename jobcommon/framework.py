@@ -35,7 +35,10 @@ class FieldError:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaType:
-    """One kind of replica: its canonical name, its defaults and how many a job may have."""
+    """One kind of replica: its canonical name, its defaults and how many a job may have.
+
+    The name of a pod ends with its index, unless the type is not `indexed`; then `max_replicas` must be 1.
+    """
 
     name: str
     restart_policy: RestartPolicy = RestartPolicy.NEVER
@@ -44,14 +47,20 @@ class ReplicaType:
     max_replicas: int | None = None
     required: bool = False
     restart_policies: tuple[RestartPolicy, ...] = tuple(RestartPolicy)
+    indexed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One served version of the kind. Exactly one is stored."""
+    """One served version of the kind. Exactly one is stored.
+
+    `defaults` are fields of the spec that mean something of its own in this version when absent. They are defaults in the
+    CRD, so that an object keeps them when it is read in another version.
+    """
 
     name: str
     storage: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +110,19 @@ class EnvVar:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the one who runs the operator chooses, for all jobs alike."""
+    """What the one who runs the operator chooses for all jobs. `kubectl_image` must have a shell and kubectl."""
 
     cluster_domain: str = ""
     tracking_finalizer: bool = True
+    kubectl_image: str = "kubeflow/kubectl-delivery:latest"
 
 
 @dataclass(frozen=True)
 class Job:
     """One job at one version: defaulted, its replica types in the framework's order and canonical spelling.
 
-    `errors` says what is wrong with the spec; such a job keeps only the replica specs that could be read.
+    `errors` says what is wrong with the spec; such a job keeps only the replica specs that could be read. `unindexed`: the
+    types, in lower case as in labels, whose only pod has no index in its name.
     """
 
     kind: str
@@ -131,6 +142,7 @@ class Job:
     raw_status: Mapping[str, Any]
     options: Options = Options()
     errors: tuple[FieldError, ...] = ()
+    unindexed: frozenset[str] = frozenset()
 
     @property
     def key(self) -> str:
@@ -169,7 +181,7 @@ class Job:
 
     def pod_name(self, replica: Replica) -> str:
         """The name of the pod in that slot."""
-        return pod_name(self.name, replica)
+        return pod_name(self.name, replica, indexed=replica.type.lower() not in self.unindexed)
 
     def address(self, replica: Replica) -> str:
         """The DNS name under which the other replicas reach that one."""
@@ -254,7 +266,7 @@ def _first_replica(job: Job, replica: Replica) -> bool:
     return replica == next(iter(job.replicas), None)
 
 
-def _never_tolerates(_job: Job, _replica: Replica) -> bool:
+def _never(_job: Job, _replica: Replica) -> bool:
     return False
 
 
@@ -264,7 +276,8 @@ class Companion:
 
     `manifest` is the wanted object without our labels and owner reference, which the controller adds; None means that
     the object must not be there. `owned_fields` names the top-level fields that are put right when they differ.
-    A companion whose failure must not hold up the job (an autoscaler) is not `required`.
+    A companion whose failure must not hold up the job (an autoscaler) is not `required`. `generate` gives what must not be
+    decided twice, such as a key: it is called once when the object is created, and its fields are added to the manifest.
     """
 
     api_version: str
@@ -274,6 +287,7 @@ class Companion:
     manifest: Mapping[str, Any] | None
     owned_fields: tuple[str, ...] = ("spec",)
     required: bool = True
+    generate: Callable[[], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -282,7 +296,7 @@ class Framework:
 
     Facts: `kind`, `plural`, `name` (for flags and metric labels), `controller` (the operator-name label and the source
     of events), `replica_specs` (the spec's field), `replica_types` in the order in which they are handled, `container`
-    (the one whose exit code counts), `port_name` and `port`.
+    (the one whose exit code counts; "" for the first of the template), `port_name` and `port` ("" for none).
 
     Functions, all pure and total:
 
@@ -291,12 +305,12 @@ class Framework:
     * `outcome(job, tallies)`: does the job run, has it succeeded;
     * `is_master(job, replica)`: which replica carries the job-role=master label;
     * `upgrade(spec, version)`: the raw spec of an older or looser form, brought to the current one;
-    * `default(job)` is not needed: defaults that are facts stand in `replica_types`; others in the spec model;
     * `validate(job)`: errors beyond those of the models;
     * `shape_pod(job, replica, pod)`: anything else a pod needs; may change and return `pod`;
     * `companions(job, pods)`: the further objects the job needs now;
     * `may_create(job, replica, tallies)`: whether that replica's pod may be created yet;
-    * `tolerates_failure(job, replica)`: whether the job lives on when that replica has failed for good.
+    * `tolerates_failure(job, replica)`: whether the job lives on when that replica has failed for good;
+    * `retries(job, replica)`: whether its pod is replaced after any failure, as a batch Job does within backoffLimit.
     """
 
     kind: str
@@ -320,7 +334,8 @@ class Framework:
     companions: Callable[[Job, Sequence[PodView]], Sequence[Companion]] = _no_companions
     companion_kinds: tuple[tuple[str, str, str], ...] = ()
     may_create: Callable[[Job, Replica, Tallies], bool] = _no_gate
-    tolerates_failure: Callable[[Job, Replica], bool] = _never_tolerates
+    tolerates_failure: Callable[[Job, Replica], bool] = _never
+    retries: Callable[[Job, Replica], bool] = _never
     rules: tuple[CelRule, ...] = ()
     columns: tuple[Column, ...] = ()
     scale: ScalePaths | None = None
@@ -341,6 +356,10 @@ class Framework:
     def storage_version(self) -> str:
         """The version that is stored and that the operator reads."""
         return next(version.name for version in self.versions if version.storage)
+
+    def defaults_of(self, version: str) -> Mapping[str, Any]:
+        """The defaults of a version's own; none for a version that is not served."""
+        return next((v.defaults for v in self.versions if v.name == version), {})
 
     @property
     def api_version(self) -> str:

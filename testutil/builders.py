@@ -28,7 +28,7 @@ START = 1_700_000_000.0
 
 def template(framework: Framework, **container: Any) -> Manifest:
     """A pod template with the framework's main container, and `container` on top of it."""
-    return {"spec": {"containers": [{"name": framework.container, "image": "image", **container}]}}
+    return {"spec": {"containers": [{"name": framework.container or "main", "image": "image", **container}]}}
 
 
 def replica_spec(framework: Framework, replicas: int | None = 1, restart_policy: str | None = None, **fields: Any) -> Manifest:
@@ -115,7 +115,7 @@ class Pod:
         name = raw["metadata"]["name"]
         raw["metadata"] |= {"uid": uid or f"uid-{name}", "resourceVersion": "1", "creationTimestamp": format_time(at)}
         raw["status"] = {"phase": "Pending"}
-        return cls(raw, framework.container)
+        return cls(raw, framework.container or raw["spec"]["containers"][0]["name"])
 
     @property
     def view(self) -> PodView:

@@ -16,9 +16,10 @@ class Replica:
         return f"{self.type}-{self.index}"
 
 
-def pod_name(job_name: str, replica: Replica) -> str:
-    """``<job>-<type in lower case>-<index>``; a slash becomes a dash, as in the reference."""
-    return f"{job_name}-{replica.type.lower()}-{replica.index}".replace("/", "-")
+def pod_name(job_name: str, replica: Replica, *, indexed: bool = True) -> str:
+    """``<job>-<type in lower case>-<index>``, or without the index; a slash becomes a dash, as in the reference."""
+    name = f"{job_name}-{replica.type.lower()}"
+    return (f"{name}-{replica.index}" if indexed else name).replace("/", "-")
 
 
 def replica_count(spec: ReplicaSpec) -> int:

@@ -7,7 +7,7 @@ from jobcommon.api import labels
 from jobcommon.api.job import ReplicaSpec, RestartPolicy
 from jobcommon.api.replica import Replica
 from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
-from jobcommon.reconcile.template import template_for
+from jobcommon.reconcile.template import main_container, template_for
 
 CORE = "v1"
 HEADLESS = "None"
@@ -78,7 +78,7 @@ def service_manifests(framework: Framework, job: Job) -> list[dict[str, Any]]:
     """
     services = [_service(job, job.name, job_selector(framework, job), [])]
     if job.service_per_replica:
-        ports = [{"name": framework.port_name, "port": framework.port}]
+        ports = [{"name": framework.port_name, "port": framework.port}] if framework.port_name else []
         services += [
             _service(job, job.pod_name(replica), replica_labels(framework, job, replica), ports) for replica in job.replicas
         ]
@@ -109,21 +109,21 @@ def with_env(container: dict[str, Any], variables: Iterable[EnvVar]) -> dict[str
 def _pod_spec(framework: Framework, job: Job, replica: Replica, spec: ReplicaSpec, template: dict[str, Any]) -> dict[str, Any]:
     policy = spec.restart_policy or RestartPolicy.NEVER
     variables = framework.env(job, replica)
+    main = main_container(framework, spec, replica.index)
     pod_spec = {
         **template,
         "hostname": job.pod_name(replica),
         "subdomain": job.name,
         "restartPolicy": _IN_PLACE.get(policy, "Never"),
-        "containers": [_container(framework, c, variables) for c in template.get("containers") or ()],
+        "containers": [_container(framework, c, c.get("name") == main, variables) for c in template.get("containers") or ()],
     }
     if template.get("hostNetwork") and not template.get("dnsPolicy"):
         pod_spec["dnsPolicy"] = "ClusterFirstWithHostNet"
     return pod_spec
 
 
-def _container(framework: Framework, container: dict[str, Any], variables: Sequence[EnvVar]) -> dict[str, Any]:
-    is_main = container.get("name") == framework.container
-    if is_main:
+def _container(framework: Framework, container: dict[str, Any], is_main: bool, variables: Sequence[EnvVar]) -> dict[str, Any]:
+    if is_main and framework.port_name:
         container = _with_port(container, framework)
     if variables and (is_main or not framework.env_in_main_only):
         container = with_env(container, variables)

@@ -32,7 +32,16 @@ def tend_companions(framework: Framework, job: Job, observed: Observed) -> list[
         if found is None:
             if companion.manifest is not None and (companion.plural, companion.name) not in observed.rejections:
                 manifest = _manifest(framework, job, companion, companion.manifest)
-                actions.append(Create(companion.api_version, companion.plural, companion.name, manifest, companion.required))
+                actions.append(
+                    Create(
+                        companion.api_version,
+                        companion.plural,
+                        companion.name,
+                        manifest,
+                        companion.required,
+                        companion.generate,
+                    )
+                )
         elif companion.manifest is None:
             if found.deletion_time is None:
                 actions.append(Delete(companion.api_version, companion.plural, companion.name, found.uid, "no longer wanted"))

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
-from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobStatus
@@ -19,8 +18,8 @@ from jobcommon.reconcile import cleanup, limits
 from jobcommon.reconcile.children import CORE, pod_manifest, replica_labels
 from jobcommon.reconcile.companions import tend_companions, tend_services
 from jobcommon.reconcile.conditions import set_condition, tidy
-from jobcommon.reconcile.ending import Verdict, ending_of, is_over, last_failure_in_place, trouble
-from jobcommon.reconcile.ledger import Ledger, keep_books, recorded_success, replica_statuses
+from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
+from jobcommon.reconcile.ledger import Ledger, ending_in_slot, keep_books, recorded_success, replica_statuses
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
@@ -261,8 +260,7 @@ class _Pass:
 
     def _given_up(self, replica: Replica, pod: PodView) -> bool:
         """Whether the replica has failed for good and the job lives on without it."""
-        policy = self.job.replica_specs[replica.type].restart_policy or RestartPolicy.NEVER
-        ending = ending_of(pod, self.framework.container, policy)
+        ending = ending_in_slot(self.framework, self.job, replica, pod)
         tolerated = self.framework.tolerates_failure(self.job, replica)
         return tolerated and ending is not None and ending.verdict == Verdict.PERMANENT
 

@@ -38,7 +38,7 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     raw_spec = raw.get("spec")
     if not isinstance(raw_spec, Mapping):
         errors.append(FieldError("spec", f"must be an object with {framework.replica_specs}"))
-    spec = dict(framework.upgrade(_mapping(raw_spec), version))
+    spec = dict(framework.upgrade({**framework.defaults_of(version), **_mapping(raw_spec)}, version))
     raw_replicas = spec.pop(framework.replica_specs, None)
     replica_specs = {} if errors else _read_replica_specs(framework, raw_replicas, errors)
     job = Job(
@@ -58,6 +58,7 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         status=read_status(raw.get("status")),
         raw_status=_mapping(raw.get("status")),
         options=framework.options,
+        unindexed=frozenset(kind.name.lower() for kind in framework.replica_types if not kind.indexed),
     )
     return _with_errors(framework, job, errors)
 

@@ -16,6 +16,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.ending import Ending, Verdict, deletion_asked_at, ending_of, failures_in_place, restarts_in_place
 from jobcommon.reconcile.slots import Slots
+from jobcommon.reconcile.template import main_container
 
 # More would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
 MAX_ENTRIES = 500
@@ -73,10 +74,9 @@ def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
     for replica, pod in slots.pods.items():
         if replica.index in succeeded[replica.type] or pod.uid in counted:
             continue
-        policy = job.replica_specs[replica.type].restart_policy or RestartPolicy.NEVER
-        ending = ending_of(pod, framework.container, policy)
+        ending = ending_in_slot(framework, job, replica, pod)
         if ending is None or len(entries) >= MAX_ENTRIES:
-            in_place += failures_in_place(pod, policy)
+            in_place += failures_in_place(pod, restart_policy(job, replica))
             continue
         if ending.verdict != Verdict.SUCCEEDED and _stopped(job, pod):
             ending = replace(ending, verdict=Verdict.STOPPED)
@@ -97,6 +97,20 @@ def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
         failures=_story(status, entries),
         counted_pods=_counted(status, slots, entries),
     )
+
+
+def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodView) -> Ending | None:
+    """How the pod in a slot ended, by its restart policy and by what the framework makes of it; None while it has not."""
+    main = main_container(framework, job.replica_specs[replica.type], replica.index)
+    ending = ending_of(pod, main, restart_policy(job, replica))
+    if ending is not None and ending.verdict == Verdict.PERMANENT and framework.retries(job, replica):
+        return replace(ending, verdict=Verdict.DISRUPTED if ending.exit_code is None else Verdict.RETRYABLE)
+    return ending
+
+
+def restart_policy(job: Job, replica: Replica) -> RestartPolicy:
+    """The restart policy of a slot."""
+    return job.replica_specs[replica.type].restart_policy or RestartPolicy.NEVER
 
 
 def recorded_success(job: Job) -> Mapping[str, frozenset[int]]:

@@ -1,6 +1,6 @@
 """The decision as a value: what to do for one job, what its status becomes, what to say, and when to look again."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ from jobcommon.api.status import JobStatus
 class Create:
     """Create an object of the job. `manifest` is complete, with its owner reference.
 
-    If it is not `required`, the job goes on when the API server refuses it.
+    If it is not `required`, the job goes on when the API server refuses it. With `generate`, the fields it gives are added
+    to the manifest when the object is created: chance has no place in a decision.
     """
 
     api_version: str
@@ -19,6 +20,7 @@ class Create:
     name: str
     manifest: Mapping[str, Any]
     required: bool = True
+    generate: Callable[[], Mapping[str, Any]] | None = None
 
     def __str__(self) -> str:
         return f"create {self.plural}/{self.name}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jobcommon.api import labels
 from jobcommon.api.pod import PodView
-from jobcommon.api.replica import Replica, pod_name, replica_count
+from jobcommon.api.replica import Replica, replica_count
 from jobcommon.framework import Job, Tallies, Tally
 
 
@@ -69,4 +69,4 @@ def _was_a_slot(job: Job, pod: PodView) -> bool:
     kind, index = pod.labels.get(labels.REPLICA_TYPE, ""), pod.labels.get(labels.REPLICA_INDEX, "")
     if not index.isdecimal() or len(index) > 9:
         return False
-    return pod.name == pod_name(job.name, Replica(kind, int(index)))
+    return pod.name == job.pod_name(Replica(kind, int(index)))

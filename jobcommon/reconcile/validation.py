@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobcommon.api.job import MAX_REPLICAS, ReplicaSpec
-from jobcommon.api.replica import Replica, pod_name, replica_count
+from jobcommon.api.replica import Replica, replica_count
 from jobcommon.framework import FieldError, Framework, Job, ReplicaType
 from jobcommon.reconcile.template import template_for
 
@@ -39,7 +39,7 @@ def _name_errors(job: Job) -> Iterator[FieldError]:
         )
         return
     last = [Replica(kind, max(replica_count(spec) - 1, 0)) for kind, spec in job.replica_specs.items()]
-    longest = max((pod_name(job.name, replica) for replica in last), key=len, default=job.name)
+    longest = max((job.pod_name(replica) for replica in last), key=len, default=job.name)
     if len(longest) > MAX_NAME:
         allowed = len(job.name) - (len(longest) - MAX_NAME)
         yield FieldError(
@@ -105,7 +105,13 @@ def _template_errors(framework: Framework, template: Mapping[str, Any], path: st
         for name in ("env", "ports"):
             if not _are_objects(container.get(name)):
                 yield FieldError(f"{where}[{position}].{name}", "must be a list of objects with a name")
-    if not any(container.get("name") == framework.container for container in containers):
+        for name in ("command", "args"):
+            if not _are_words(container.get(name)):
+                advice = 'must be a list of words; for a line of shell use ["sh", "-c", "the line"]'
+                yield FieldError(f"{where}[{position}].{name}", advice)
+        if not framework.container and not (isinstance(container.get("name"), str) and container["name"]):
+            yield FieldError(f"{where}[{position}].name", "Required value")
+    if framework.container and not any(container.get("name") == framework.container for container in containers):
         yield FieldError(where, f'Required value: one container must be named "{framework.container}"')
 
 
@@ -113,6 +119,10 @@ def _are_objects(value: object) -> bool:
     """Whether the value is a list of objects whose names, where they have one, are text; nothing is one, too."""
     entries = value if value is not None else []
     return isinstance(entries, list) and all(isinstance(e, Mapping) and isinstance(e.get("name", ""), str) for e in entries)
+
+
+def _are_words(value: object) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(entry, str) for entry in value))
 
 
 def _is_metadata(value: object) -> bool:
