@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from cli.errors import UserError
 from jobcommon.client.config import ConfigError, find_cluster
-from jobcommon.client.transport import HttpTransport
 from jobcommon.framework import Framework
-from jobcommon.runtime.manager import run_operators
+from jobcommon.runtime.manager import run_against
 from jobcommon.runtime.settings import Settings
 
 
@@ -16,15 +15,9 @@ async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfi
         cluster = await find_cluster(kubeconfig, context)
     except ConfigError as error:
         raise UserError(str(error)) from None
-    transport = HttpTransport(cluster, concurrency=settings.concurrency)
-    # The lease has connections of its own: load must not lose it.
-    election = HttpTransport(cluster, concurrency=2)
     try:
-        await run_operators(transport, frameworks, settings, election_transport=election, handle_signals=True)
+        await run_against(cluster, frameworks, settings, handle_signals=True)
     except OSError as error:
         raise UserError(
             f"--metrics-port {settings.metrics_port}: {error.strerror or error}; choose another, or -1 for none"
         ) from error
-    finally:
-        await transport.close()
-        await election.close()

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         follow_leader,
     )
     from jobcommon.reconcile import Plan, plan, read_job
-    from jobcommon.runtime.manager import run_operators
+    from jobcommon.runtime.manager import run_against, run_operators
     from jobcommon.runtime.settings import Settings
 
 _HOMES = {
@@ -72,7 +72,7 @@ _HOMES = {
         "follow_leader",
     ),
     "jobcommon.reconcile": ("Plan", "plan", "read_job"),
-    "jobcommon.runtime.manager": ("run_operators",),
+    "jobcommon.runtime.manager": ("run_against", "run_operators"),
     "jobcommon.runtime.settings": ("Settings",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -119,6 +119,7 @@ __all__ = [
     "plan",
     "read_job",
     "replica_count",
+    "run_against",
     "run_operators",
 ]
 

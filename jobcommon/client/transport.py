@@ -77,6 +77,7 @@ class Timeouts:
 
 
 LEADER_TIMEOUTS = Timeouts(connect=3.0, write=4.0)
+ELECTION_TIMEOUTS = Timeouts(connect=3.0, read=4.0, write=4.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,12 +95,16 @@ class LeaderElector:
 
     async def release(self) -> None:
         """Let others have the lease at once. Only after the last guarded write has ended."""
-        if not self.held() or self._seen is None:
+        if not self.held():
             return
         self._renewed_at = None
-        spec = {**self._seen.get("spec", {}), "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._time()}
         try:
-            await self._put({**self._seen, "spec": spec})
+            # A renewal may have been broken off half-way, so our copy may be behind.
+            lease = await self._look()
+            spec = (lease or {}).get("spec") or {}
+            if lease is not None and spec.get("holderIdentity") == self._settings.identity:
+                free = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._time()}
+                await self._put({**lease, "spec": free})
         except Exception as error:  # it runs out by itself
             self._log.warning("could not release the lease", error=str(error))
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import Transport
+from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Endpoint, HttpTransport, Timeouts
 from jobcommon.controller import JobController
 from jobcommon.framework import Framework
 from jobcommon.report import Report
@@ -264,6 +265,31 @@ async def run_operators(
         if watching is not None:
             await _cancelled(watching)
         await _cancelled(running)
+
+
+async def run_against(
+    endpoint: Endpoint,
+    frameworks: Sequence[Framework],
+    settings: Settings,
+    *,
+    stop: asyncio.Event | None = None,
+    handle_signals: bool = False,
+) -> None:
+    """`run_operators` over HTTP, with connections and timeouts as the settings need them.
+
+    The lease has connections of its own. With leader election a write is given up before the lease could have gone to
+    somebody else (rule R8).
+    """
+    timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
+    transport = HttpTransport(endpoint, timeouts=timeouts, concurrency=settings.concurrency)
+    election = HttpTransport(endpoint, timeouts=ELECTION_TIMEOUTS, concurrency=2)
+    try:
+        await run_operators(
+            transport, frameworks, settings, election_transport=election, stop=stop, handle_signals=handle_signals
+        )
+    finally:
+        await transport.close()
+        await election.close()
 
 
 async def _stop_with(stop: asyncio.Event, manager: Manager) -> None:

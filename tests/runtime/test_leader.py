@@ -112,6 +112,17 @@ async def test_a_release_hands_over_at_once() -> None:
     await second.end()
 
 
+async def test_a_renewal_that_was_broken_off_does_not_stand_in_the_way_of_the_release() -> None:
+    world = World()
+    first = Candidate(world, "a")
+    await world.clock.until(lambda: first.leads)
+    lease = world.ok("GET", f"{LEASES}/operators")
+    await first.end()
+    world.ok("PUT", f"{LEASES}/operators", {**lease, "spec": {**lease["spec"], "renewTime": "2026-01-01T00:00:00.000000Z"}})
+    await first.elector.release()
+    assert spec(world)["holderIdentity"] == ""
+
+
 @pytest.mark.parametrize("fault", ["down", "refuses", "nonsense"])
 async def test_who_cannot_renew_stops_writing_before_another_may_begin(fault: str) -> None:
     world = World()
