@@ -24,6 +24,8 @@ from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Ev
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
 NOTHING = Plan(reason="nothing to do")
+# Of what happens to hundreds of pods at once, so many are told one by one.
+MAX_EVENTS = 10
 
 
 def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
@@ -180,7 +182,7 @@ class _Pass:
             if run is not None:
                 causes.append(f"{replica}: exited with code {run.exit_code} ({run.reason or 'Error'})")
         cause = f"; last: {causes[-1]}" if causes else ""
-        return f"{text}: {self.ledger.charged} failed runs, {limit} restarts allowed{cause}"
+        return f"{text}: failed runs {self.ledger.charged}, restarts allowed {limit}{cause}"
 
     # -- suspension -------------------------------------------------------------------------------------------------
 
@@ -296,10 +298,10 @@ class _Pass:
     def _troubles(self) -> list[Event]:
         """What keeps pods from running, each said once, and pods that claim to be ours but are not."""
         found = [trouble(pod) for pod in self.slots.pods.values() if not is_over(pod)]
-        events = [Event(WARNING, reason, message, lasting=True) for reason, message in filter(None, found)]
+        events = [Event(WARNING, reason, message, lasting=True) for reason, message in filter(None, found)][:MAX_EVENTS]
         events += [
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
-            for p in self.slots.strangers
+            for p in self.slots.strangers[:MAX_EVENTS]
         ]
         if self.observed.predecessors:
             events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
@@ -318,7 +320,7 @@ class _Pass:
             )
             for e in self.ledger.entries
             if e.ending.exit_code is not None
-        ]
+        ][:MAX_EVENTS]
 
     def _status(self, *steps: "_Step", active: bool = True) -> JobStatus:
         """The status with the books of this pass and `steps` applied to the conditions in order."""

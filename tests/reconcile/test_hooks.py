@@ -146,3 +146,11 @@ def test_what_keeps_pods_from_running_is_told() -> None:
         ("Warning", "ImagePullBackOff", 'Pod demo-worker-0, container test-container: Back-off pulling image "x"', True),
         ("Warning", "Unschedulable", "Pod demo-worker-1: 0/3 nodes are available", True),
     ]
+
+
+@pytest.mark.parametrize("state", ["running,failed 137", "unschedulable", "running,succeeded"])
+def test_a_large_job_gets_a_handful_of_events(state: str) -> None:
+    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 100}, policy="ExitCode")
+    pods = {f"Worker-{index}": state for index in range(100)}
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
+    assert 10 <= len(decided.events) <= 12

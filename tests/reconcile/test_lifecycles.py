@@ -116,7 +116,7 @@ def test_l4_backoff_limit_mixed() -> None:
     world.exit("demo-worker-0", 1)
     world.settle()
     assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
-    assert world.job.status.conditions[-1].message.partition(": ")[2].startswith("4 failed runs, 3 restarts allowed")
+    assert world.job.status.conditions[-1].message.partition(": ")[2].startswith("failed runs 4, restarts allowed 3")
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])

@@ -53,7 +53,7 @@ def test_the_message_says_what_failed_last() -> None:
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
     assert decided.status is not None
     assert decided.status.conditions[-1].message == (
-        "Job demo has failed because it has reached the specified backoff limit: 2 failed runs, 1 restarts allowed; "
+        "Job demo has failed because it has reached the specified backoff limit: failed runs 2, restarts allowed 1; "
         "last: Worker-0: exited with code 1 (Error)"
     )
 
