@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from jobcommon.client.request import Request
-from localcluster.apiserver import channels
+from localcluster.apiserver import channels, tunnel
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.env import parse_time
 from localcluster.apiserver.errors import ApiError, bad_request
@@ -208,17 +208,21 @@ def _outcome(code: int) -> dict[str, Any]:
 
 async def _port_forward(call: Call, pods: PodBackend, http: web.BaseRequest) -> web.StreamResponse:
     pod = call.resource.typed(call.live().obj)
-    texts = [part for key, value in call.request.query if key == "ports" for part in value.split(",")]
-    if not texts or not all(text.isdecimal() and 0 < int(text) < 65536 for text in texts):
-        raise bad_request("pods/portforward: the query needs ports, numbers from 1 to 65535")
-    if pod.get("status", {}).get("phase") != "Running":
-        raise bad_request(
-            f"unable to forward port because pod is not running. Current status={pod.get('status', {}).get('phase')}"
-        )
-    socket = _upgrade(http, ("v4.channel.k8s.io",))
+    phase = pod.get("status", {}).get("phase")
+    if phase != "Running":
+        raise bad_request(f"unable to forward port because pod is not running. Current status={phase}")
+    socket = _upgrade(http, (tunnel.PROTOCOL, "v4.channel.k8s.io"))
+    ports: list[int] = []
+    if tunnel.PROTOCOL not in http.headers.get("Sec-WebSocket-Protocol", ""):
+        texts = [part for key, value in call.request.query if key == "ports" for part in value.split(",")]
+        if not texts or not all(text.isdecimal() and 0 < int(text) < 65536 for text in texts):
+            raise bad_request("pods/portforward: the query needs ports, numbers from 1 to 65535")
+        ports = [int(text) for text in texts]
     await socket.prepare(http)
-    forwarder = channels.Forwarder(socket, [int(text) for text in texts])
-    await forwarder.run(lambda port, stream: pods.port_forward(pod, port, stream))
+    if ports:
+        await channels.Forwarder(socket, ports).run(lambda port, stream: pods.port_forward(pod, port, stream))
+    else:
+        await tunnel.Tunnel(socket, lambda port, stream: pods.port_forward(pod, port, stream)).run()
     return socket
 
 

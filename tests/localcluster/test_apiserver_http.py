@@ -15,51 +15,15 @@ from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request
 from localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.apiserver.pods import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
+from localcluster.apiserver.pods import ExecOptions, LogOptions
 from localcluster.controllers import Controllers
 from tests.localcluster.api import pod
+from tests.localcluster.echo import Echo
 
 Json = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
 HEADERS = {"Authorization": "Bearer secret"}
-
-
-class Echo:
-    """A backend without pods: it tells what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-
-    async def logs(self, pod: Pod, options: LogOptions) -> AsyncIterator[bytes]:
-        self.asked.append(options)
-        if options.previous:
-            raise PodBackendError(f'previous terminated container "{options.container}" not found', 404)
-        yield b"one\ntwo"
-        yield b" and more\nthree"
-
-    async def exec(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
-        self.asked.append(options)
-        if options.command == ("broken",):
-            raise PodBackendError("no such program", 500)
-        size = await streams.resized() if options.tty else None
-        data = b""
-        while options.stdin and (piece := await streams.read_stdin()):
-            data += piece
-        await streams.write_stdout(data.upper() + (f" {size.width}x{size.height}".encode() if size else b""))
-        await streams.write_stderr(b"careful")
-        return 7 if options.command == ("fail",) else 0
-
-    async def attach(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
-        await streams.write_stdout(b"attached")
-        await streams.closed()
-        self.asked.append("left")
-        return 0
-
-    async def port_forward(self, pod: Pod, port: int, stream: PortForwardStream) -> None:
-        if port == 1:
-            raise PodBackendError("connection refused", 500)
-        await stream.write(await stream.read() + str(port).encode())
 
 
 class Http:
@@ -258,12 +222,23 @@ async def test_attach_ends_when_the_client_leaves(http: Http) -> None:
 
 @pytest.mark.parametrize(
     ("path", "message"),
-    [("exec", "at least 1 command"), ("exec?command=x", "Upgrade request required"), ("portforward", "needs ports")],
+    [
+        ("exec", "at least 1 command"),
+        ("exec?command=x", "Upgrade request required"),
+        ("portforward", "Upgrade request required"),
+    ],
 )
 async def test_refused_sessions(http: Http, path: str, message: str) -> None:
     await http.running_pod()
     async with http.session.get(f"{http.url}{PODS}/a/{path}") as answer:
         assert (answer.status, message in (await answer.json())["message"]) == (400, True)
+
+
+async def test_port_forward_without_ports(http: Http) -> None:
+    await http.running_pod()
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await http.session.ws_connect(f"{http.url}{PODS}/a/portforward", protocols=("v4.channel.k8s.io",))
+    assert refused.value.status == 400
 
 
 async def test_port_forward(http: Http) -> None:

