@@ -9,7 +9,7 @@ live read (rule R12), and whatever failed comes back by way of the queue.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -22,29 +22,10 @@ from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, Release, Update
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.fence import Fence, FencedError, NoFence
 from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
 
 SLOW_START_CAP = 64
-
-
-class Fence(Protocol):
-    """Whether this process may write now."""
-
-    def held(self) -> bool:
-        """Whether the lease is valid by the local monotonic clock."""
-        ...
-
-
-class NoFence:
-    """For a process that is alone."""
-
-    def held(self) -> bool:
-        """Always."""
-        return True
-
-
-class FencedError(ClientError):
-    """The write was not tried: this process does not hold the lease."""
 
 
 @dataclass

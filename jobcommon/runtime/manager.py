@@ -25,8 +25,9 @@ from jobcommon.result import Work
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.driver import Driver
-from jobcommon.runtime.executor import Executor, Fence, NoFence
+from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.fence import Fence, FencedTransport, NoFence
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
 from jobcommon.runtime.logging import Log
@@ -95,10 +96,11 @@ class Manager:
         self.metrics = Metrics()
         clock = self.env.clock
         self._frameworks = [replace(framework, options=settings.options) for framework in frameworks]
-        self._transport = self._limited(MeteredTransport(transport, self.metrics, clock))
+        self.elector = self._make_elector(election_transport or transport) if settings.leader_elect else None
+        self._fence: Fence = self.elector or NoFence()
+        self._transport = self._limited(FencedTransport(MeteredTransport(transport, self.metrics, clock), self._fence))
         self._gate = FairGate(self._concurrency())
         self.recorder = Recorder(self._transport, clock, self.log, instance=self.env.identity)
-        self.elector = self._make_elector(election_transport or transport) if settings.leader_elect else None
         self.drivers: list[Driver] = []
         self._stop = asyncio.Event()
 
@@ -204,9 +206,8 @@ class Manager:
 
     def _driver(self, framework: Framework) -> Driver:
         settings = self.settings
-        fence: Fence = self.elector or NoFence()
         controller = JobController(framework, self.env.random, settings.namespace)
-        executor = Executor(framework, self._transport, self._gate, fence, settings.slow_start_cap)
+        executor = Executor(framework, self._transport, self._gate, self._fence, settings.slow_start_cap)
         reporter = _Reporter(framework, self.metrics, self.recorder)
         self.metrics.watch_queue(framework.name, lambda: len(controller.queue))
         return Driver(controller, self._transport, executor, self.env.clock, reporter, self.log, workers=settings.workers)

@@ -11,8 +11,9 @@ from jobcommon.client.request import JSON_PATCH, Request, Response
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, read_job
 from jobcommon.result import Effect, Result, Work
-from jobcommon.runtime.executor import Executor, FencedError
+from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.fence import FencedError
 from tests.runtime.fakes import TESTJOB, Answer, ScriptedTransport, a_job, refusal, reply
 
 UID = "job-uid"

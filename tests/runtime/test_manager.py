@@ -147,6 +147,19 @@ async def test_the_writes_under_way_are_finished_before_the_lease_is_released(wo
         assert world.conditions() == ["Created"]
 
 
+async def test_a_write_that_waited_for_its_turn_is_not_made_once_the_lease_is_gone(world: World) -> None:
+    process = Process(world, settings=replace(ELECTING, qps=1.0, burst=1))
+    async with processes(world, process):
+        await world.clock.until(lambda: process.manager.drivers and process.manager.ready)
+        world.ok("POST", JOBS, a_job(workers=20))
+        await world.clock.until(lambda: len(world.pods()) >= 2, step=0.1)
+        # The process is frozen: when it wakes up, all timers are due at once and the lease is long over.
+        process.tap.writes.clear()
+        world.clock.now += 60
+        await world.clock.advance(0.01)
+        assert process.tap.writes == []
+
+
 async def test_a_write_that_hangs_does_not_hold_up_the_end_for_ever(world: World) -> None:
     process = Process(world, settings=SETTINGS)
     await world.clock.until(lambda: process.manager.ready)

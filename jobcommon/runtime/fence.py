@@ -1,0 +1,52 @@
+"""The fence: whether this process may write now (rule R8)."""
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from jobcommon.client.errors import ClientError
+from jobcommon.client.lines import closing
+from jobcommon.client.request import Request, Response, Transport
+
+
+class Fence(Protocol):
+    """Whether the lease is valid by the local monotonic clock."""
+
+    def held(self) -> bool:
+        """Whether a write begun now ends before another process may begin to write."""
+        ...
+
+
+class NoFence:
+    """For a process that is alone."""
+
+    def held(self) -> bool:
+        """Always."""
+        return True
+
+
+class FencedError(ClientError):
+    """The write was not tried: this process does not hold the lease."""
+
+
+class FencedTransport:
+    """Refuses writes without the lease. It stands behind everything that may wait, such as a limit on the rate."""
+
+    def __init__(self, transport: Transport, fence: Fence) -> None:
+        self._transport = transport
+        self._fence = fence
+
+    async def send(self, request: Request) -> Response:
+        """See `Transport.send`. Raises FencedError."""
+        if request.method != "GET" and not self._fence.held():
+            raise FencedError("this process does not hold the lease")
+        return await self._transport.send(request)
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """See `Transport.stream`."""
+        async with closing(self._transport.stream(request)) as lines:
+            async for line in lines:
+                yield line
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        await self._transport.close()
