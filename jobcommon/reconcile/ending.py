@@ -75,8 +75,8 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
         return Ending(Verdict.DISRUPTED, "Deleted", message=pod.message, finished_at=pod.deletion_time, deleted=True)
     if pod.phase == "Succeeded" or (run is not None and run.exit_code == 0):
         return Ending(Verdict.SUCCEEDED, "Completed", exit_code=0, finished_at=run.finished_at if run else None)
-    if pod.disruption is not None or pod.reason in _PLATFORM_REASONS or run is None or run.exit_code is None:
-        return _without_fault(pod, policy)
+    if pod.disruption is not None or pod.reason in _PLATFORM_REASONS or run is None or _code_is_unknown(run):
+        return _without_fault(pod, policy, run)
     return Ending(
         verdict=_verdict(run.exit_code, policy),
         reason=decode(run),
@@ -93,7 +93,7 @@ def deletion_asked_at(pod: PodView) -> float:
 
 def decode(run: Terminated) -> str:
     """The cause of a container's end in a word: the kubelet's (OOMKilled), or the signal's name, or Error."""
-    if run.reason not in ("", "Error", "Completed", "ContainerStatusUnknown"):
+    if run.reason not in ("", "Error", "Completed"):
         return run.reason
     number = run.signal or (run.exit_code - FIRST_RETRYABLE_CODE if run.exit_code and run.exit_code > 128 else 0)
     try:
@@ -140,9 +140,16 @@ def _verdict(exit_code: int, policy: RestartPolicy) -> Verdict:
     return Verdict.PERMANENT
 
 
-def _without_fault(pod: PodView, policy: RestartPolicy) -> Ending:
+def _code_is_unknown(run: Terminated) -> bool:
+    """Whether the kubelet knows no exit code: after a crash of the node it fills in 137 for a container it cannot find."""
+    return run.exit_code is None or run.reason == "ContainerStatusUnknown"
+
+
+def _without_fault(pod: PodView, policy: RestartPolicy, run: Terminated | None = None) -> Ending:
     verdict = Verdict.PERMANENT if policy == RestartPolicy.NEVER else Verdict.DISRUPTED
-    return Ending(verdict, pod.reason or pod.disruption or "Lost", message=pod.message, finished_at=pod.deletion_time)
+    lost = run if run is not None and _code_is_unknown(run) else Terminated()
+    reason = pod.reason or pod.disruption or lost.reason or "Lost"
+    return Ending(verdict, reason, message=pod.message or lost.message, finished_at=pod.deletion_time or lost.finished_at)
 
 
 def _decisive_run(pod: PodView, main_container: str) -> Terminated | None:

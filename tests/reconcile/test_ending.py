@@ -106,6 +106,13 @@ DRAINED = POD.running().disrupted().deleting(at=START + 50).failed(143, at=START
             id="preempted, with a code",
         ),
         pytest.param(POD.evicted(reason=""), NO, Verdict.DISRUPTED, "Lost", id="B absent code"),
+        pytest.param(
+            POD.running().failed(137, reason="ContainerStatusUnknown"),
+            NO,
+            Verdict.DISRUPTED,
+            "ContainerStatusUnknown",
+            id="the node crashed and its kubelet made the code up",
+        ),
         pytest.param(DRAINED, NO, Verdict.DISRUPTED, "EvictionByEvictionAPI", id="drained"),
         pytest.param(
             POD.running().deleting(at=START + 50).failed(143, at=START + 60),
