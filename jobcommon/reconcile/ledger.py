@@ -78,7 +78,7 @@ def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
         if ending is None or len(entries) >= MAX_ENTRIES:
             in_place += failures_in_place(pod, restart_policy(job, replica))
             continue
-        if ending.verdict != Verdict.SUCCEEDED and _stopped(job, pod):
+        if ending.exit_code is None and _stopped(job, pod):
             ending = replace(ending, verdict=Verdict.STOPPED)
         entries.append(Entry(replica, pod, ending))
         restarts[replica.type] += restarts_in_place(pod)

@@ -132,3 +132,25 @@ def test_109_managed_elsewhere(suspend: bool, spec: dict[str, int]) -> None:
     manifest = job_manifest(TEST_JOB, spec, run_policy=run_policy)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
     assert (decided.actions, decided.status, decided.events, decided.wake_at) == ((), None, (), None)
+
+
+@pytest.mark.parametrize(
+    ("pod", "restarts", "disruptions"),
+    [
+        pytest.param("running,failed 137,deleting", 1, None, id="failed before it was deleted"),
+        pytest.param("running,deleting,failed 137", None, None, id="stopped by the suspension"),
+        pytest.param("running,disrupted,deleting,failed 137", None, None, id="drained while it was being stopped"),
+        pytest.param("running,evicted", None, 1, id="evicted at the same time"),
+    ],
+)
+def test_what_counts_while_suspended(pod: str, restarts: int | None, disruptions: int | None) -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="ExitCode", run_policy={"suspend": True})
+    job = read_job(TEST_JOB, manifest)
+    built = Pod.of(TEST_JOB, job, "Worker", 0)
+    for number, step in enumerate(pod.split(",")):
+        method, *code = step.split()
+        built = getattr(built, method)(*map(int, code), **({"at": START + number} if method in ("failed", "deleting") else {}))
+    decided = plan(TEST_JOB, job, Observed((built.view,)), START + 9)
+    assert decided.status is not None
+    assert (decided.status.restarts, decided.status.disruptions) == (restarts, disruptions)
+    assert decided.status.conditions[-1].type == "Suspended"
