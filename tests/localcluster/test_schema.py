@@ -362,4 +362,4 @@ def test_validate(name: str) -> None:
 def test_format(kind: str, good: str, bad: str) -> None:
     compiled = compile_schema(of(record(a=string(format=kind))))
     assert compiled.validate(crd_object({"a": good})) == []
-    assert len(compiled.validate(crd_object({"a": bad}))) == 1
+    assert [cause.reason for cause in compiled.validate(crd_object({"a": bad}))] == ["FieldValueTypeInvalid"]

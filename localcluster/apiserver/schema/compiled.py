@@ -7,6 +7,15 @@ from localcluster.apiserver.errors import Cause
 from localcluster.apiserver.schema import defaults, rules, values
 from localcluster.apiserver.schema.trim import trim
 
+#: A rule may rely on what these would have made sure of, so it does not run.
+_BLOCKING = ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
+_UNCHECKED = Cause(
+    "FieldValueInvalid",
+    "<nil>",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+
 
 class CompiledSchema:
     """Prunes, defaults and validates objects of one CRD version. `node` is the schema for apply and unknown fields."""
@@ -32,12 +41,14 @@ class CompiledSchema:
     def validate(self, new: Json, old: Json | None = None) -> list[Cause]:
         """What is wrong with the object, by field. `old` is the stored object on update, for transition rules.
 
-        CEL rules run only on an object whose values are valid, as on the real server.
+        CEL rules run only on an object whose shape they can rely on; else a cause says that they did not.
         """
         found = values.value_causes(self._values, new)
         if self._lists is not None:
             found += values.list_causes(self._lists, new)
-        if self._rules is not None and not found:
+        if self._rules is not None and any(cause.reason in _BLOCKING for cause in found):
+            found.append(_UNCHECKED)
+        elif self._rules is not None:
             found += rules.rule_causes(self._rules, self.node, new, old, old is not None)
         return found
 

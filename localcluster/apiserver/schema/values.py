@@ -110,7 +110,9 @@ def _causes(error: Any) -> Iterator[Cause]:
     elif keyword in _COMPOSED:
         yield invalid(path or "<nil>", "", f'"{path}" {_COMPOSED[keyword]}')
     elif keyword == "format":
-        yield invalid(path, value, f"{path} in body must be of type {limit}: {json.dumps(value)}")
+        # A wrong format is an error of type, with the value where other errors of type name the type.
+        cause = invalid(path, value, f"{path} in body must be of type {limit}: {json.dumps(value)}")
+        yield Cause("FieldValueTypeInvalid", path, cause.message)
     else:
         text = _TEXT[keyword].format(limit) if keyword in _TEXT else error.message
         yield invalid(path, value, f"{path} in body {text}")
