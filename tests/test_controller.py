@@ -520,3 +520,13 @@ def test_10_a_pod_whose_owner_is_taken_away_is_no_longer_ours(bench: Bench, mani
     assert work.plan.confirm
     bench.controller.finish(work, Result((Outcome(work.plan.actions[0], Effect.TAKEN),)), bench.moment)
     assert bench.controller.queue.requeues(("default", "demo")) == 1
+
+
+def test_an_invalid_pod_is_not_kept_waiting_by_a_quota(bench: Bench, manifest: Manifest) -> None:
+    """One create refused for good, another for the time being: the job fails now, not after the platform's back-off."""
+    bench.say("testjobs", "ADDED", manifest)
+    answers = {"demo-worker-0": StatusError(422, "Invalid", "no"), "demo-worker-1": StatusError(403, "Forbidden", "quota")}
+    bench.finish(bench.work(), refuse=lambda a: answers.get(a.name))
+    wakeup = bench.controller.queue.next_wakeup()
+    assert wakeup is not None
+    assert wakeup < bench.now + 1
