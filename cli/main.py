@@ -206,7 +206,7 @@ def crds_command(
         for path in write(output, frameworks):
             typer.echo(path)
     else:
-        typer.echo("---\n".join(as_yaml(each) for each in frameworks), nl=False)
+        typer.echo(as_yaml(frameworks), nl=False)
 
 
 def console() -> Console:

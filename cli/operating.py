@@ -18,6 +18,5 @@ async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfi
     try:
         await run_against(cluster, frameworks, settings, handle_signals=True)
     except OSError as error:
-        raise UserError(
-            f"--metrics-port {settings.metrics_port}: {error.strerror or error}; choose another, or -1 for none"
-        ) from error
+        text = error.strerror or str(error)
+        raise UserError(f"--metrics-port {settings.metrics_port}: {text}; choose another, or -1 for none") from error

@@ -76,7 +76,7 @@ class TestCluster:
     async def until(
         self, of: Framework | str, name: str, holds: Callable[[Seen], bool], seconds: float = WAIT_SECONDS
     ) -> Manifest:
-        """The object once `holds` says so of it or of its last state. Raises AssertionError after `seconds`."""
+        """The object once `holds` says so of it. Raises AssertionError after `seconds`."""
         last: Manifest = {}
         try:
             async with asyncio.timeout(seconds), aclosing(follow(self.cluster.transport, self.path(of))) as states:
@@ -89,15 +89,23 @@ class TestCluster:
             pass
         raise AssertionError(f"{name} is not so after {seconds} s: {json.dumps(last.get('status'), indent=1)}")
 
+    async def until_gone(self, of: Framework | str, name: str, seconds: float = WAIT_SECONDS) -> None:
+        """Return when there is no such object (any more). Raises TimeoutError after `seconds`."""
+        async with asyncio.timeout(seconds):
+            while (await self.cluster.transport.send(Request("GET", self.path(of, name)))).status != 404:
+                await asyncio.sleep(0.02)
+
 
 def has(kind: ConditionType) -> Callable[[Seen], bool]:
-    """Whether a job has that condition."""
-    return lambda seen: not seen.gone and read_status(seen.body.get("status")).has(kind)
+    """Whether a job has that condition. Raises AssertionError for one that has come to another end and never will."""
 
+    def holds(seen: Seen) -> bool:
+        status = read_status(seen.body.get("status"))
+        if status.finished and kind in (ConditionType.SUCCEEDED, ConditionType.FAILED):
+            assert status.has(kind), status.conditions[-1].message
+        return status.has(kind) and not seen.gone
 
-def gone(seen: Seen) -> bool:
-    """Whether the object is no longer there."""
-    return seen.gone
+    return holds
 
 
 succeeded = has(ConditionType.SUCCEEDED)
@@ -105,7 +113,9 @@ failed = has(ConditionType.FAILED)
 
 
 @asynccontextmanager
-async def cluster_for(*frameworks: Framework, data_dir: Path | None = None) -> AsyncIterator[TestCluster]:
-    """An embedded cluster with the operators of `frameworks`, for as long as the context lasts."""
-    async with training_cluster(frameworks, data_dir=data_dir, stop_grace=1.0) as cluster:
+async def cluster_for(
+    *frameworks: Framework, data_dir: Path | None = None, operators: bool = True
+) -> AsyncIterator[TestCluster]:
+    """An embedded cluster with the kinds of `frameworks` and their operators, for as long as the context lasts."""
+    async with training_cluster(frameworks, data_dir=data_dir, stop_grace=1.0, operators=operators) as cluster:
         yield TestCluster(cluster)

@@ -66,11 +66,16 @@ class Kubectl:
 
 @contextmanager
 def started(*arguments: str, until: str) -> Iterator[subprocess.Popen[str]]:
-    """`jobcommon` once it has printed a line that contains `until`. A failing test shows what it says on standard error."""
-    process = subprocess.Popen([*JOBCOMMON, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    """`jobcommon` once it has printed a line that contains `until`, on standard output or error."""
+    process = subprocess.Popen([*JOBCOMMON, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
     try:
         assert process.stdout is not None
-        assert any(until in line for line in process.stdout), f"jobcommon {' '.join(arguments)} ended at once"
+        said: list[str] = []
+        for line in process.stdout:
+            said.append(line)
+            if until in line:
+                break
+        assert until in "".join(said), f"jobcommon {' '.join(arguments)} said {said}"
         yield process
     finally:
         process.send_signal(signal.SIGTERM)

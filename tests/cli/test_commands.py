@@ -212,5 +212,5 @@ def test_crds_are_printed_and_written(tmp_path: Path) -> None:
     assert printed.returncode == 0, printed.stderr
     assert "name: pytorchjobs.kubeflow.org" in printed.stdout
     written = jobcommon("crds", "--framework", "pytorch", "--output", str(tmp_path / "crds"))
-    assert written.stdout.split() == [str(tmp_path / "crds/pytorchjobs.yaml")]
-    assert (tmp_path / "crds/pytorchjobs.yaml").read_text() == printed.stdout
+    assert written.stdout.split() == [str(tmp_path / "crds/kubeflow.org_pytorchjobs.yaml")]
+    assert (tmp_path / "crds/kubeflow.org_pytorchjobs.yaml").read_text() == printed.stdout
