@@ -75,12 +75,13 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
         return Ending(Verdict.DISRUPTED, "Deleted", message=pod.message, finished_at=pod.deletion_time, deleted=True)
     if pod.phase == "Succeeded" or (run is not None and run.exit_code == 0):
         return Ending(Verdict.SUCCEEDED, "Completed", exit_code=0, finished_at=run.finished_at if run else None)
-    if pod.disruption is not None or pod.reason in _PLATFORM_REASONS or run is None or _code_is_unknown(run):
+    code = None if run is None or _code_is_unknown(run) else run.exit_code
+    if pod.disruption is not None or pod.reason in _PLATFORM_REASONS or run is None or code is None:
         return _without_fault(pod, policy, run)
     return Ending(
-        verdict=_verdict(run.exit_code, policy),
+        verdict=_verdict(code, policy),
         reason=decode(run),
-        exit_code=run.exit_code,
+        exit_code=code,
         message=run.message or pod.message,
         finished_at=run.finished_at,
     )
