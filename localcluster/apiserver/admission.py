@@ -14,6 +14,8 @@ Obj = dict[str, Any]
 
 _SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 _BUILTIN_SERVICE_ACCOUNT = "default"
+_LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_LOST_NODE_SECONDS = 300
 QUOTA_TABLE = "resourcequotas"
 
 
@@ -47,6 +49,8 @@ def admit_update(call: Call, new: Obj, _old: Obj) -> None:
     """Complete a changed object."""
     if call.resource.gvk == ("", "v1", "Service"):
         _allocate_address(new)
+    elif call.resource.gvk == ("", "v1", "Pod"):
+        _tolerate_lost_nodes(new["spec"])
 
 
 def _admit_pod(call: Call, obj: Obj) -> None:
@@ -63,6 +67,19 @@ def _admit_pod(call: Call, obj: Obj) -> None:
         why = f"{told}; priority admission controller computed {priority}"
         raise forbidden_error("pods", "", name, why)
     spec["priority"] = priority
+    _tolerate_lost_nodes(spec)
+
+
+def _tolerate_lost_nodes(spec: Obj) -> None:
+    """The plugin DefaultTolerationSeconds: five minutes on a node that is not ready or not reachable."""
+    tolerations = list(spec.get("tolerations") or ())
+    missing = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _LOST_NODE_SECONDS}
+        for key in _LOST_NODE_TAINTS
+        if not any(one.get("key", "") in ("", key) and one.get("effect", "") in ("", "NoExecute") for one in tolerations)
+    ]
+    if missing:
+        spec["tolerations"] = [*tolerations, *missing]
 
 
 def _priority(call: Call, spec: Obj, pod: str) -> int:

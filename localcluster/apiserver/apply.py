@@ -84,7 +84,10 @@ def _apply(node: Json, live: Json | None, wanted: Json, me: Manager, now: str, f
         merged = _prune(node, merged, last.fields, managers)
     changes = compare(node, ownable(current), ownable(merged))
     managers = _settle(managers, me, changes, force=force)
-    if changes or last is None or last.fields != claimed:
+    if not claimed:
+        # Who owns nothing is not listed, so that applying nothing is a write of nothing.
+        managers.pop(me, None)
+    elif changes or last is None or last.fields != claimed:
         managers[me] = Entry(claimed, now)
     return _with_managers(merged, managers)
 

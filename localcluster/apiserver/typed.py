@@ -10,7 +10,7 @@ from typing import Any
 
 from localcluster.apiserver import builtin_schemas
 from localcluster.apiserver.env import parse_time
-from localcluster.apiserver.errors import bad_request
+from localcluster.apiserver.errors import ApiError
 
 Obj = dict[str, Any]
 #: Decodes a value found at a path, adding the paths of unknown fields to the list.
@@ -19,6 +19,14 @@ Decoder = Callable[[Any, str, list[str]], Any]
 
 class _WrongTypeError(Exception):
     """A value that does not fit its field."""
+
+
+class UndecodableError(ApiError):
+    """The 400 for an object with a value of the wrong type; `problem` is the decoder's own word."""
+
+    def __init__(self, kind: str, where: str, problem: str) -> None:
+        super().__init__(400, "BadRequest", f"{where} cannot be handled as a {kind}: {problem}")
+        self.problem = problem
 
 
 _NAMES = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object", type(None): "null"}
@@ -52,7 +60,7 @@ def _run(kind: str, version: str, decoder: Decoder, value: Any, unknown: list[st
         return decoder(value, "", unknown)
     except _WrongTypeError as error:
         where = f'{kind} in version "{version}"' if version else kind
-        raise bad_request(f"{where} cannot be handled as a {kind}: json: {error}") from None
+        raise UndecodableError(kind, where, f"json: {error}") from None
 
 
 @cache
@@ -162,6 +170,7 @@ def _map(node: Obj) -> Decoder:
 
 def _object(node: Obj) -> Decoder:
     fields = {key: _compile(inner) for key, inner in node["properties"].items()}
+    collections = {key for key, inner in node["properties"].items() if _is_collection(inner)} - set(node.get("required") or ())
 
     def struct(value: Any, path: str, unknown: list[str]) -> Any:
         if not isinstance(value, dict):
@@ -174,6 +183,13 @@ def _object(node: Obj) -> Decoder:
                 unknown.append(prefix + key)
             elif one is not None:
                 found[key] = decoder(one, prefix + key, unknown)
+                if key in collections and not found[key]:
+                    # An empty list or map is an unset one: the stored form of the real server cannot tell them apart.
+                    del found[key]
         return found
 
     return struct
+
+
+def _is_collection(node: Obj) -> bool:
+    return node.get("type") == "array" or (node.get("type") == "object" and "additionalProperties" in node)

@@ -228,7 +228,7 @@ def test_status_and_spec_are_separate(api: Api) -> None:
 
 INVALID: dict[str, tuple[str, Json, list[str]]] = {
     "label value of 64": (PODS, pod("a", labels={"x": "v" * 64}), ["metadata.labels"]),
-    "service name of 64": (SERVICES, service("s" * 64), ["metadata.name"]),
+    "service name of 64": (SERVICES, service("s" * 64), ["metadata.name", "spec.selector"]),
     "service name starting with a digit": (SERVICES, service("1s"), ["metadata.name"]),
     "hostname of 64": (PODS, pod("a", spec={"hostname": "h" * 64}), ["spec.hostname"]),
     "subdomain starting with a digit": (PODS, pod("a", spec={"subdomain": "1s"}), ["spec.subdomain"]),

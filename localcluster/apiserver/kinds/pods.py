@@ -13,7 +13,7 @@ Obj = dict[str, Any]
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 #: Fields of a pod's spec that an update may change; everything else needs a new pod.
-_MUTABLE_SPEC = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds")
+_MUTABLE_SPEC = ("activeDeadlineSeconds", "tolerations")
 _IMMUTABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -60,6 +60,17 @@ def default(obj: Obj) -> None:
 def on_create(obj: Obj) -> None:
     """A new pod is Pending; its QoS class never changes."""
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
+    if obj["spec"].get("schedulingGates"):
+        obj["status"]["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "lastProbeTime": None,
+                "lastTransitionTime": obj["metadata"]["creationTimestamp"],
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }
+        ]
 
 
 def on_update(new: Obj, old: Obj) -> None:

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
-from localcluster.apiserver.names import check, dns1123_label, port_name
+from localcluster.apiserver.names import check, check_labels, dns1123_label, port_name
 
 Obj = dict[str, Any]
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_AFFINITIES = ("ClientIP", "None")
+_AFFINITY_SECONDS = 10800
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
@@ -19,8 +21,14 @@ def default(obj: Obj) -> None:
     spec.setdefault("sessionAffinity", "None")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        # Nothing is allocated for a headless Service without a selector, so it is open to both families.
+        both = spec.get("clusterIP") == "None" and not spec.get("selector") and "ipFamilyPolicy" not in spec
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
+    if spec["sessionAffinity"] == "ClientIP":
+        spec.setdefault("sessionAffinityConfig", {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}})
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port"))
@@ -52,9 +60,9 @@ def validate(obj: Obj) -> Sequence[Cause]:
     elif not ports and spec.get("clusterIP") != "None":
         causes.append(required("spec.ports"))
     causes += _validate_ports(ports)
-    for key, value in (spec.get("selector") or {}).items():
-        if not isinstance(value, str):
-            causes.append(invalid(f"spec.selector[{key}]", value, "must be a string"))
+    causes += check_labels(spec.get("selector") or {}, "spec.selector")
+    if spec["sessionAffinity"] not in _AFFINITIES:
+        causes.append(not_supported("spec.sessionAffinity", spec["sessionAffinity"], _AFFINITIES))
     return causes
 
 

@@ -23,6 +23,13 @@ def accept(call: Call, obj: Obj) -> Obj:
 
     Raises 400 ApiErrors for a wrong kind, version, namespace, type or, under Strict, an unknown field.
     """
+    accepted, unknown = decode(call, obj)
+    _report_unknown(call, unknown)
+    return accepted
+
+
+def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
+    """What `accept` gives, and the paths of the unknown fields that were dropped."""
     resource = call.resource
     _check_type(resource, obj)
     meta = obj.get("metadata")
@@ -40,8 +47,7 @@ def accept(call: Call, obj: Obj) -> Obj:
         obj["metadata"] = typed.decode_metadata(resource.kind, obj["metadata"])
     else:
         obj, unknown = typed.decode(resource.group, resource.version, resource.kind, obj)
-    _report_unknown(call, unknown)
-    return place(call, obj)
+    return place(call, obj), unknown
 
 
 def _check_type(resource: Resource, obj: Obj) -> None:

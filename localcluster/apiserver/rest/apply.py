@@ -7,11 +7,12 @@ from localcluster.apiserver.apply import ApplyConflictError, ApplyError
 from localcluster.apiserver.apply import apply as merge
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import ApiError, bad_request, conflict, invalid_object, required
-from localcluster.apiserver.rest.accept import accept
+from localcluster.apiserver.rest.accept import accept, decode
 from localcluster.apiserver.rest.create import create_object
 from localcluster.apiserver.rest.managers import manager_of, schema_node
 from localcluster.apiserver.rest.update import replace
 from localcluster.apiserver.storage import Item
+from localcluster.apiserver.typed import UndecodableError
 
 Obj = dict[str, Any]
 
@@ -24,7 +25,7 @@ def apply(call: Call) -> Response:
     config = call.body()
     if not config.get("apiVersion") or not config.get("kind"):
         raise bad_request("an applied configuration needs apiVersion and kind")
-    config = accept(call, config)
+    config = _typed(call, config)
     name = config["metadata"].setdefault("name", call.info.name)
     if name != call.info.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
@@ -39,6 +40,21 @@ def apply(call: Call) -> Response:
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise conflict(call.resource.plural, call.resource.group, name, why)
     return call.answer(create_object(call, accept(call, merged)), 201)
+
+
+def _typed(call: Call, config: Obj) -> Obj:
+    """The configuration as its schema has it. What ownership cannot be kept of is an error, whatever fieldValidation says."""
+    try:
+        accepted, unknown = decode(call, config)
+        problems = [f".{path}: field not declared in schema" for path in unknown]
+    except UndecodableError as error:
+        problems = [error.problem]
+    if problems:
+        resource = call.resource
+        what = f"{call.info.namespace}/{call.info.name}; {resource.group}/{resource.version}, Kind={resource.kind}"
+        told = problems[0] if len(problems) == 1 else "errors:\n" + "\n".join(f"  {problem}" for problem in problems)
+        raise ApiError(500, "", f"failed to create typed patch object ({what}): {told}")
+    return accepted
 
 
 def _merge(call: Call, live: Item | None, config: Obj) -> Obj:

@@ -1,5 +1,6 @@
 """POST: a new object."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -7,7 +8,7 @@ import msgspec
 from jobcommon.client.request import Response
 from localcluster.apiserver import admission
 from localcluster.apiserver.call import OBJECT_LIMIT, Call
-from localcluster.apiserver.errors import ApiError, already_exists, invalid_object
+from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid_object
 from localcluster.apiserver.rest.accept import accept, check_metadata
 from localcluster.apiserver.rest.managers import track
 
@@ -23,10 +24,7 @@ _NAME_BASE_LIMIT = 63 - _SUFFIX_LENGTH
 
 def create(call: Call) -> Response:
     """POST to a collection."""
-    obj = accept(call, call.body())
-    if obj["metadata"].get("resourceVersion"):
-        raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
-    return call.answer(create_object(call, obj), 201)
+    return call.answer(create_object(call, accept(call, call.body())), 201)
 
 
 def create_object(call: Call, obj: Obj) -> Obj:
@@ -36,6 +34,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
     """
     resource = call.resource
     new = resource.bare(obj)
+    given_version = new["metadata"].get("resourceVersion")
     meta = new["metadata"] = _fresh_metadata(call, new["metadata"])
     if resource.status:
         # Status belongs to the controllers: a creator's is dropped.
@@ -44,9 +43,11 @@ def create_object(call: Call, obj: Obj) -> Obj:
     prepare(call, new)
     resource.strategy.on_create(new)
     admission.admit_new(call, new)
-    _refuse_existing(call, meta.get("name", ""))
     validate(call, new, None)
     admission.check_quota(call, new)
+    if given_version and not call.dry_run:
+        raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
+    _refuse_existing(call, meta.get("name", ""))
     new = track(call, None, new)
     return resource.typed(_store(call, new))
 
@@ -61,10 +62,10 @@ def prepare(call: Call, obj: Obj) -> None:
         obj.update(resource.bare(shown))
 
 
-def validate(call: Call, new: Obj, old: Obj | None) -> None:
-    """Raise a 422 ApiError with every broken rule."""
+def validate(call: Call, new: Obj, old: Obj | None, known: Sequence[Cause] = ()) -> None:
+    """Raise a 422 ApiError with every broken rule, those `known` included."""
     resource = call.resource
-    causes = list(check_metadata(resource, new["metadata"]))
+    causes = [*known, *check_metadata(resource, new["metadata"])]
     if call.info.subresource != "status":
         causes += resource.strategy.validate(new)
         causes += [] if old is None else resource.strategy.validate_update(new, old)

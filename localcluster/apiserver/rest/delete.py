@@ -77,7 +77,10 @@ def delete_collection(call: Call) -> Response:
     options = options_of(call)
     dry_run = call.dry_run or _body_dry_run(call)
     items, meta = select(call, scope_of(call))
-    shown = [delete_object(call, item, options, dry_run)[0] for item in items]
+    for item in items:
+        delete_object(call, item, options, dry_run)
+    # The list is of the objects as they were; built-in ones come without kind and apiVersion, as in any list.
+    shown = [call.resource.typed(item.obj) if call.resource.custom else item.obj for item in items]
     listed = {"kind": call.resource.list_name, "apiVersion": call.resource.api_version, "metadata": meta, "items": shown}
     return call.respond(msgspec.json.encode(listed))
 
@@ -94,6 +97,9 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
     else:
         meta.pop("finalizers", None)
     grace = _grace(resource.plural, live.obj, options) if resource.group == "" else None
+    if grace is not None and "deletionTimestamp" in meta and grace >= (meta.get("deletionGracePeriodSeconds") or 0) > 0:
+        # It is ending already, and this deletion would not make it faster.
+        return resource.typed(live.obj), False
     _mark(call, meta, grace, bool(finalizers))
     if resource.plural == "namespaces":
         _terminate_namespace(new)
@@ -114,14 +120,18 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
 def _check_preconditions(call: Call, live: Item, options: DeleteOptions) -> None:
     resource = call.resource
     if options.uid and options.uid != live.uid:
-        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {live.uid}"
-        raise conflict(resource.plural, resource.group, live.name, why)
+        why = (
+            f"Precondition failed: the UID in the precondition ({options.uid}) does not match the UID in record ({live.uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        # By its kind, not its resource, as nowhere else.
+        raise conflict(resource.kind, resource.group, live.name, why)
     if options.version and options.version != str(live.rv):
         why = (
-            f"Precondition failed: ResourceVersion in precondition: {options.version}, "
-            f"ResourceVersion in object meta: {live.rv}"
+            f"Precondition failed: the ResourceVersion in the precondition ({options.version}) does not match the "
+            f"ResourceVersion in record ({live.rv}). The object might have been modified"
         )
-        raise conflict(resource.plural, resource.group, live.name, why)
+        raise conflict(resource.kind, resource.group, live.name, why)
 
 
 def _finalizers(current: list[str], policy: str) -> list[str]:

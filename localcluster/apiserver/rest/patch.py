@@ -10,12 +10,13 @@ from jsonpointer import JsonPointerException
 
 from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Response
 from localcluster.apiserver.call import BODY_LIMIT, Call, decode
-from localcluster.apiserver.errors import ApiError, bad_request, unsupported_media_type
+from localcluster.apiserver.errors import ApiError, bad_request, invalid, invalid_object, unsupported_media_type
 from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.apply import apply
 from localcluster.apiserver.rest.managers import schema_node
 from localcluster.apiserver.rest.update import replace
+from localcluster.apiserver.typed import UndecodableError
 
 Obj = dict[str, Any]
 
@@ -31,7 +32,12 @@ def patch(call: Call) -> Response:
     if patched.get("metadata", {}).get("name") != call.info.name:
         name = patched.get("metadata", {}).get("name", "")
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
-    return call.answer(replace(call, live, accept(call, patched)))
+    try:
+        accepted = accept(call, patched)
+    except UndecodableError as error:
+        # The object was right before, so it is the patch that is not.
+        raise invalid_object("", "", "", [invalid("patch", patched, error.problem)]) from None
+    return call.answer(replace(call, live, accepted))
 
 
 def media_of(call: Call) -> str:
@@ -71,12 +77,12 @@ def _json_patch(body: bytes, obj: Obj) -> Obj:
         if not isinstance(operations, list):
             raise bad_request("a JSON patch must be a list of operations")
         result = jsonpatch.JsonPatch(operations).apply(copy.deepcopy(obj), in_place=True)
-    except (msgspec.DecodeError, jsonpatch.InvalidJsonPatch) as error:
+    except msgspec.DecodeError as error:
         raise bad_request(f"error decoding patch: {error}") from None
     except (jsonpatch.JsonPatchException, JsonPointerException, TypeError, KeyError) as error:
         # A failed test or a missing path; the real server gives no more than this message.
         message = "the server rejected our request due to an error in our request"
-        raise ApiError(422, "Invalid", message, {"causes": [{"message": str(error)}]}) from None
+        raise ApiError(422, "Invalid", message, {}) from error
     if not isinstance(result, dict):
         raise bad_request("the patch leaves something that is not an object")
     return result

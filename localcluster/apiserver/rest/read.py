@@ -80,7 +80,8 @@ def select(call: Call, scope: Scope) -> tuple[list[Item], dict[str, Any]]:
     shown_rv = storage.rv if rv is None else rv
     found = [item for item in candidates if scope.matches(item)]
     meta: dict[str, Any] = {"resourceVersion": str(shown_rv)}
-    if limit and len(found) > limit and call.query.get("resourceVersion") != "0":
+    # Whether there is more goes by the objects, not by the matching ones: the next page may turn out to be empty.
+    if limit and len(found) >= limit and candidates[-1] is not found[limit - 1] and call.query.get("resourceVersion") != "0":
         last = found[limit - 1]
         meta["continue"] = _token(shown_rv, f"{last.namespace}/{last.name}")
         if not scope.selective:

@@ -52,7 +52,8 @@ def _scale_of(call: Call) -> tuple[Obj, Scale]:
     if selector:
         status["selector"] = selector
     scale = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown}
-    return {**scale, "spec": {"replicas": replicas or 0}, "status": status}, paths
+    # autoscaling/v1 leaves out a zero.
+    return {**scale, "spec": {"replicas": replicas} if replicas else {}, "status": status}, paths
 
 
 def get(call: Call) -> Response:

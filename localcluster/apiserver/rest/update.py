@@ -36,7 +36,8 @@ def update(call: Call) -> Response:
         raise conflict(call.resource.plural, call.resource.group, call.info.name, why)
     if not meta.get("resourceVersion") and not call.resource.unconditional_update:
         causes = [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
-        raise invalid_object(call.resource.kind, call.resource.group, call.info.name, causes)
+        # The store says so, which knows the resource but not its kind.
+        raise invalid_object(call.resource.plural, call.resource.group, call.info.name, causes)
     return call.answer(replace(call, live, obj))
 
 
@@ -66,12 +67,10 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
         # A built-in kind has no defaults in its status, and the rest of it is the stored object's, which is not to be changed.
         prepare(call, new)
     _count_generation(call, new, old)
-    if causes:
-        raise invalid_object(resource.kind, resource.group, call.info.name, causes)
-    if new == old:
+    if new == old and not causes:
         return resource.typed(old)
     admission.admit_update(call, new, old)
-    validate(call, new, old)
+    validate(call, new, old, causes)
     new = track(call, old, new)
     if new == old:
         return resource.typed(old)
@@ -121,6 +120,8 @@ def _settle_metadata(meta: Obj, old: Obj, custom: bool) -> list[Cause]:
         causes.append(invalid("metadata.uid", meta["uid"], "field is immutable"))
     if not custom and meta.get("name", old["name"]) != old["name"]:
         causes.append(invalid("metadata.name", meta["name"], "field is immutable"))
+    if meta.get("deletionTimestamp") and "deletionTimestamp" not in old:
+        causes.append(invalid("metadata.deletionTimestamp", meta["deletionTimestamp"], "field is immutable"))
     for name in _SERVER_OWNED:
         meta.pop(name, None)
         if name in old:
