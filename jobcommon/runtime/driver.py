@@ -166,7 +166,7 @@ class Driver:
 
     @property
     def _free(self) -> bool:
-        return len(self._running) < self._workers and not self._stopping
+        return len(self._running) < self._workers
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)

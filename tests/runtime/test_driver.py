@@ -167,6 +167,35 @@ async def test_an_idle_driver_sleeps(world: World, monkeypatch: pytest.MonkeyPat
         assert max(bench.observer.waits) < 1
 
 
+async def test_a_driver_whose_workers_are_busy_sleeps_though_a_timer_is_due(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with driving(world, workers=1) as bench:
+        bench.executor.gate.clear()
+        world.ok("POST", JOBS, a_job())
+        await bench.clock.until(lambda: bench.driver.busy == 1)
+        bench.controller.queue.add_at(("default", "other"), bench.clock.monotonic() + 1)
+        bench.controller.queue.add(("default", "third"))
+        await bench.clock.advance(2)
+        waits, wait = [], bench.clock.wait
+        monkeypatch.setattr(bench.clock, "wait", lambda *given: waits.append(given) or wait(*given))
+        await turns(200)
+        assert waits == []
+
+
+async def test_a_long_list_leaves_the_others_their_turn() -> None:
+    world, silent = World(), Silent()
+    silent.bookmarks = 10_000
+    async with driving(world, silent) as bench:
+        passes = 0
+        await silent.said.wait()
+        while silent.open:
+            passes += 1
+            await asyncio.sleep(0)
+        assert passes >= 50
+        bench.driver.stop()
+
+
 async def test_what_is_under_way_is_finished_and_nothing_new_begun(world: World) -> None:
     async with driving(world) as bench:
         bench.executor.gate.clear()
@@ -182,6 +211,16 @@ async def test_what_is_under_way_is_finished_and_nothing_new_begun(world: World)
     assert bench.observer.finishes[0][0].name == "first"
 
 
+async def test_after_the_stop_not_even_what_is_ready_is_begun(world: World) -> None:
+    for number in range(5):
+        world.ok("POST", JOBS, a_job(f"job-{number}"))
+    async with driving(world) as bench:
+        waited = bench.observer.waited
+        bench.observer.waited = lambda seconds: (waited(seconds), bench.driver.stop())  # type: ignore[method-assign,assignment]
+        await bench.clock.until(lambda: bench.observer.waits and not bench.driver.busy)
+    assert len(bench.observer.finishes) == 1
+
+
 class Silent:
     """Lists are empty; watches open and say nothing. `breaks` makes them break instead."""
 
@@ -190,6 +229,8 @@ class Silent:
         self.opened: list[Request] = []
         self.open = 0
         self.breaks = False
+        self.bookmarks = 0
+        self.said = asyncio.Event()
 
     async def send(self, request: Request) -> Response:
         self.lists += 1
@@ -201,6 +242,11 @@ class Silent:
         try:
             if self.breaks:
                 raise TransportError("reset")
+            for _ in range(self.bookmarks):
+                self.said.set()
+                yield b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}'
+            if self.bookmarks:
+                return
             await asyncio.Event().wait()
             yield b""
         finally:
@@ -229,7 +275,8 @@ async def test_a_watch_that_has_lost_track_is_closed_though_it_is_silent() -> No
         await bench.clock.until(lambda: silent.lists == 3, step=1)
         bench.controller.informers["pods"].relist()
         bench.controller.queue.add(("default", "nobody"))
-        await bench.clock.until(lambda: silent.lists == 4)
+        await bench.clock.advance(1)
+        assert silent.lists == 4
 
 
 async def test_a_network_that_is_down_is_tried_with_growing_pauses() -> None:

@@ -1,5 +1,6 @@
 """The executor against a scripted API server: what each answer makes of an action, in what order, under what guard."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -7,14 +8,15 @@ import pytest
 
 from jobcommon.api.status import JobCondition, JobStatus
 from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import JSON_PATCH, Request, Response
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, read_job
 from jobcommon.result import Effect, Result, Work
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
-from jobcommon.runtime.fence import FencedError
-from tests.runtime.fakes import TESTJOB, Answer, ScriptedTransport, a_job, refusal, reply
+from jobcommon.runtime.fence import FencedError, FencedTransport
+from tests.runtime.fakes import TESTJOB, Answer, FakeClock, ScriptedTransport, a_job, refusal, reply, turns
 
 UID = "job-uid"
 POD = "/api/v1/namespaces/default/pods"
@@ -314,3 +316,17 @@ async def test_the_bound_on_requests_holds_for_deletions_too() -> None:
     many = [Delete("v1", "pods", f"p{i}", f"u{i}", "test") for i in range(50)]
     await run(transport, work(*many), concurrency=5)
     assert transport.most_under_way == 5
+
+
+async def test_a_write_that_waited_for_the_rate_limit_is_not_made_without_the_lease() -> None:
+    clock, server, lease = FakeClock(), ScriptedTransport().on("POST", "/", reply({}, 201)), Lease(100)
+    bucket = TokenBucket(1, 1, clock.monotonic, clock.sleep_until)
+    limited = LimitedTransport(FencedTransport(server, lease), bucket)
+    running = asyncio.create_task(Executor(TESTJOB, limited, FairGate(10), lease).execute(work(CREATE, SERVICE)))
+    await turns()
+    assert len(server.sent) == 1
+    lease.times = 0
+    await clock.advance(2)
+    effects = {outcome.action.name: outcome.effect for outcome in (await running).outcomes}
+    assert effects == {"train": Effect.APPLIED, "p": Effect.SKIPPED}
+    assert len(server.sent) == 1

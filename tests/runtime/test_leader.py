@@ -23,6 +23,7 @@ class Line:
         self.world = world
         self.fault: str | None = None
         self.writes = 0
+        self.delay = 0.0
 
     async def send(self, request: Request) -> Response:
         await asyncio.sleep(0)
@@ -34,6 +35,7 @@ class Line:
         if self.fault == "nonsense":
             return Response(200, b"<html>")
         response = await self.world.transport.send(request)
+        await self.world.clock.sleep(self.delay)
         if self.fault == "answer lost" and request.method != "GET":
             raise TransportError("reset")
         return response
@@ -152,6 +154,18 @@ async def test_a_renewal_whose_answer_is_lost_does_not_cost_the_lease() -> None:
     await world.clock.advance(60)
     assert first.elector.held()
     await first.end()
+
+
+async def test_the_lease_counts_from_before_the_request() -> None:
+    """The server may have stored it at any moment while the answer was on its way."""
+    world = World()
+    first = Candidate(world, "a")
+    first.line.delay = 3.0
+    await world.clock.until(lambda: first.leads, step=0.1)
+    asked = world.clock.monotonic() - 3
+    first.line.fault = "down"
+    await world.clock.until(lambda: not first.elector.held(), step=0.1)
+    assert world.clock.monotonic() - asked <= 10.2
 
 
 async def test_a_lease_taken_by_force_is_noticed() -> None:

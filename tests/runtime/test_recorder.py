@@ -10,7 +10,7 @@ import pytest
 
 from jobcommon.client.errors import TransportError
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
-from jobcommon.runtime.recorder import BURST, QUEUE_LIMIT, Recorder, Reference
+from jobcommon.runtime.recorder import BURST, MEMORY_LIMIT, QUEUE_LIMIT, Recorder, Reference
 from tests.runtime.fakes import FakeClock, ScriptedTransport, quiet_log, refusal, reply, turns
 
 EVENTS = "/api/v1/namespaces/default/events"
@@ -206,3 +206,24 @@ async def test_long_names_and_messages_fit() -> None:
     (body,) = bench.bodies("POST")
     assert len(body["metadata"]["name"]) <= 253
     assert len(body["message"]) == 1024
+
+
+async def test_what_is_remembered_is_bounded_and_the_latest_is_kept() -> None:
+    async with recording() as bench:
+        bench.say()
+        for number in range(MEMORY_LIMIT - 1):
+            bench.say(job=about(number))
+            if number % 500 == 0:
+                await turns(2000)
+        bench.say()
+        await turns(2000)
+        posts = len(bench.bodies("POST"))
+        bench.say(job=about(MEMORY_LIMIT))
+        bench.say()
+        await turns()
+        bench.say(job=about(0))
+        await turns()
+    assert posts == MEMORY_LIMIT
+    assert [body["count"] for body in bench.bodies("PATCH")] == [2, 3]
+    assert len(bench.bodies("POST")) == posts + 2
+    assert bench.recorder.dropped == 0
