@@ -20,7 +20,7 @@ class AddressPool:
         self._next = 0
 
     def acquire(self, uid: str, wanted: str = "") -> str:
-        """The pod's address; `wanted` is the one it had before, kept when it is still free. Raises OSError when none is left."""
+        """The pod's address; `wanted` is the one it had before, kept when it is free. Raises OSError when none is left."""
         if self._shared:
             return LOOPBACK
         if uid not in self._taken:

@@ -54,8 +54,8 @@ def object_path(plural: str, namespace: str, name: str, subresource: str = "") -
 class Mirror:
     """The current objects of one core/v1 resource in all namespaces, by (namespace, name).
 
-    `changed` is called with (old, new) for every change, either of them None; it must not block. `synced` is set after the first
-    list. Losing the watch leads to a new list, whose differences are reported like any other change.
+    `changed` is called with (old, new) for every change, either of them None; it must not block. `synced` is set after the
+    first list. Losing the watch leads to a new list, whose differences are reported like any other change.
     """
 
     def __init__(self, api: Api, plural: str, changed: Callable[[Object | None, Object | None], None]) -> None:

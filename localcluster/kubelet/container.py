@@ -1,6 +1,7 @@
 """One container of a pod: its process, and what is known of it."""
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -141,10 +142,8 @@ class ContainerProcess:
     async def _stop(self, process: ShimProcess, before: Callable[[], Awaitable[None]] | None) -> None:
         loop = asyncio.get_running_loop()
         if before is not None and self._kill_at > loop.time():
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(before(), self._kill_at - loop.time())
-            except TimeoutError:
-                pass
         process.terminate()
         await asyncio.sleep(max(0.0, self._kill_at - loop.time()))
         self._kill(process)

@@ -1,5 +1,6 @@
 """A container's environment and command line, from its spec. Pure: what it refers to is handed in."""
 
+import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,8 +52,6 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 
 def data_of(kind: str, item: Mapping[str, Any]) -> dict[str, bytes]:
     """The decoded entries of a config map or secret."""
-    import base64
-
     if kind == "Secret":
         return {key: base64.b64decode(value) for key, value in (item.get("data") or {}).items()}
     entries = {key: value.encode() for key, value in (item.get("data") or {}).items()}
@@ -68,7 +67,7 @@ def container_environment(pod: Pod, container: Container, objects: Objects, capa
     for source in container.get("envFrom") or []:
         for kind, key in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
             if key in source:
-                entries = _entries(pod, kind, source[key], objects)
+                entries = _entries(kind, source[key], objects)
                 prefix = source.get("prefix") or ""
                 values |= {prefix + name: text.decode() for name, text in entries.items() if _NAME.fullmatch(prefix + name)}
     for entry in container.get("env") or []:
@@ -82,7 +81,7 @@ def container_environment(pod: Pod, container: Container, objects: Objects, capa
     return values
 
 
-def _entries(pod: Pod, kind: str, reference: Mapping[str, Any], objects: Objects) -> dict[str, bytes]:
+def _entries(kind: str, reference: Mapping[str, Any], objects: Objects) -> dict[str, bytes]:
     item = objects.get((kind, reference["name"]))
     if item is None:
         if reference.get("optional"):
@@ -103,7 +102,7 @@ def _from(
         raise ConfigError(str(error)) from None
     for kind, key in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
         if key in origin:
-            entries = _entries(pod, kind, origin[key], objects)
+            entries = _entries(kind, origin[key], objects)
             if origin[key]["key"] in entries:
                 return entries[origin[key]["key"]].decode()
             if origin[key].get("optional"):

@@ -25,7 +25,8 @@ from localcluster.kubelet.worker import PodWorker
 class Kubelet:
     """Schedules and runs pods. ``async with Kubelet(transport, options)`` is ready on entry and leaves no process on exit.
 
-    `backend` answers the server's pods/log, exec, attach and portforward. `now` is the clock decisions depend on, in Unix seconds.
+    `backend` answers the server's pods/log, exec, attach and portforward. `now` is the clock decisions depend on, in Unix
+    seconds.
     """
 
     def __init__(self, transport: Transport, options: KubeletOptions, now: Callable[[], float] = time.time) -> None:

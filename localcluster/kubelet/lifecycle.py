@@ -1,7 +1,7 @@
 """What to do next with one pod: a pure function of its spec, what is known of its containers, and the time.
 
-`decide` neither starts nor stops anything. It says which containers to start and stop now, what the pod's status is, and when to
-ask again if nothing happens before. The rules are the real kubelet's (Pod lifecycle, Kubernetes 1.29 and later).
+`decide` neither starts nor stops anything. It says which containers to start and stop now, what the pod's status is, and when
+to ask again if nothing happens before. The rules are the real kubelet's (Pod lifecycle, Kubernetes 1.29 and later).
 """
 
 from collections.abc import Mapping

@@ -80,7 +80,7 @@ async def read_log(path: Path, options: LogOptions, now: float, ended: Callable[
         # Asked before reading: what a run wrote before its end is then surely in the file.
         over = ended() or not options.follow
         old = Path(f"{path}.old")
-        stored = [line for line in _lines([old])] + reader.read()
+        stored = [*_lines([old]), *reader.read()]
         rendered = (piece for line in stored if (piece := _render(line, options, since)) is not None)
         first = deque(rendered, maxlen=options.tail_lines) if options.tail_lines is not None else rendered
         pieces = list(first)

@@ -1,6 +1,7 @@
 """The node object and its heartbeat."""
 
 import asyncio
+import contextlib
 import os
 import platform
 import sys
@@ -85,7 +86,7 @@ async def register(api: Api, node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def heartbeat(api: Api, name: str, uid: str, now: Callable[[], float]) -> None:
-    """Renew the node's lease until cancelled. The node's status is not rewritten: the lease is the cheap half of the protocol."""
+    """Renew the node's lease until cancelled; its status is not rewritten, the lease being the cheap half of the protocol."""
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     while True:
@@ -100,10 +101,8 @@ async def heartbeat(api: Api, name: str, uid: str, now: Callable[[], float]) -> 
             await api.patch(f"{path}/{name}", {"spec": spec})
         except StatusError as error:
             if error.code == 404:
-                try:
+                with contextlib.suppress(ClientError):
                     await api.call("POST", path, lease)
-                except ClientError:
-                    pass
         except ClientError:
             pass
         await asyncio.sleep(_RENEW_EVERY)

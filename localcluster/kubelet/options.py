@@ -17,11 +17,11 @@ from localcluster.kubelet.process import Isolation
 def host_environment() -> dict[str, str]:
     """What every container inherits: this process's environment, with this interpreter first on PATH.
 
-    `python` in a manifest is then the interpreter that runs the cluster. Output is unbuffered unless the user chose otherwise, so
-    that logs can be followed.
+    `python` in a manifest is then the interpreter that runs the cluster. Output is unbuffered unless the user chose otherwise,
+    so that logs can be followed.
     """
     path = os.environ.get("PATH") or os.defpath
-    ours = os.path.dirname(sys.executable)
+    ours = Path(sys.executable).parent
     return {"PYTHONUNBUFFERED": "1", **os.environ, "PATH": f"{ours}{os.pathsep}{path}"}
 
 
@@ -29,9 +29,9 @@ def host_environment() -> dict[str, str]:
 class KubeletOptions:
     """Settings of one kubelet.
 
-    `data_dir` holds logs and volumes and must exist. `restart` is the restart back-off. `isolation` None: found out by trying.
-    `enforce_resources` makes pods wait Pending while the node's `capacity` is used up. `stop_grace` bounds, in seconds, how long
-    pods may take to end when the cluster stops. `log_bytes` is when a container's log file is rotated.
+    `data_dir` holds logs and volumes and must exist. `restart` is the restart back-off. `isolation` None: found out by
+    trying. `enforce_resources` makes pods wait Pending while the node's `capacity` is used up. `stop_grace` bounds, in
+    seconds, how long pods may take to end when the cluster stops. `log_bytes` is when a container's log file is rotated.
     """
 
     data_dir: Path

@@ -162,7 +162,17 @@ async def detect() -> Isolation:
     """The best isolation that works here, found out by trying it."""
     if sys.platform != "linux":
         return Isolation(namespaces=False)
-    candidate = Isolation(namespaces=True, user_namespace=os.geteuid() != 0)
+    candidates = [Isolation(namespaces=True, user_namespace=True)]
+    if os.geteuid() == 0:
+        # Root inside a container may lack the right to mount and still have it in a user namespace of its own.
+        candidates.insert(0, Isolation(namespaces=True))
+    for candidate in candidates:
+        if await _works(candidate):
+            return candidate
+    return Isolation(namespaces=False)
+
+
+async def _works(candidate: Isolation) -> bool:
     gone = asyncio.Event()
     messages: list[Message] = []
     devnull = os.open(os.devnull, os.O_RDWR)
@@ -172,5 +182,4 @@ async def detect() -> Isolation:
         await asyncio.wait_for(gone.wait(), 20)
     finally:
         os.close(devnull)
-    works = any(message.get("exited") == 0 for message in messages)
-    return candidate if works else Isolation(namespaces=False)
+    return any(message.get("exited") == 0 for message in messages)

@@ -1,4 +1,4 @@
-"""What a kubelet that starts again knows of a pod's containers: the status it wrote, and the logs of runs it could not report."""
+"""What a kubelet that starts again knows of a pod: the status it wrote, and the logs of runs it could not report."""
 
 from pathlib import Path
 from typing import Any

@@ -122,7 +122,7 @@ class Sandbox:
                 f'image "{container.get("image") or ""}" is not pulled: the embedded cluster runs commands of this machine. '
                 f"Give container {container['name']!r} a command."
             )
-        mounts = self._mounts(pod, container, own)
+        mounts = self._mounts(container, own)
         log = self._shared.log_path(self._uid, container["name"], attempt)
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
@@ -135,7 +135,8 @@ class Sandbox:
         mounts.append((str(message), container.get("terminationMessagePath") or "/dev/termination-log", False))
         if not isolation.namespaces:
             argv, env, cwd = fallback.rewrite(argv, env, cwd, mounts, hostname(pod))
-        uid, gid, groups = identity(pod, container) if os.geteuid() == 0 else (None, None, ())
+        as_root = os.geteuid() == 0 and not isolation.user_namespace
+        uid, gid, groups = identity(pod, container) if as_root else (None, None, ())
         return Launch(
             argv=argv,
             env=env,
@@ -156,15 +157,15 @@ class Sandbox:
 
     def _name_mounts(self) -> list[tuple[str, str, bool]]:
         # A machine without one of these files has no use for ours either: nothing reads it.
-        return [(str(self._dir / path[1:]), path, False) for path in _RESOLVER_FILES if os.path.exists(path)]
+        return [(str(self._dir / path[1:]), path, False) for path in _RESOLVER_FILES if Path(path).exists()]
 
-    def _mounts(self, pod: Pod, container: Container, env: dict[str, str]) -> list[tuple[str, str, bool]]:
+    def _mounts(self, container: Container, env: dict[str, str]) -> list[tuple[str, str, bool]]:
         mounts = []
         for mount in container.get("volumeMounts") or []:
             root = (self._roots or {}).get(mount["name"])
             if root is None:
                 raise ConfigError(f"volumeMount {mount['name']!r}: the pod has no volume of that name")
-            target = os.path.normpath(os.path.join("/", mount["mountPath"]))
+            target = os.path.normpath(f"/{mount['mountPath']}")
             if target == "/":
                 raise ConfigError(f"volumeMount {mount['name']!r}: mountPath must not be /")
             read_only = bool(mount.get("readOnly")) or mount["name"] in self._projected
@@ -188,8 +189,8 @@ class Sandbox:
 def resolver_config(pod: Pod) -> str:
     """The pod's resolv.conf: the host's (unless dnsPolicy is None) and the pod's dnsConfig.
 
-    No cluster search domains: every cluster name there is stands in the hosts file in all its forms, and searching would only send
-    names that do not exist yet out to a real DNS server. For the same reason answers are not waited for long.
+    No cluster search domains: every cluster name there is stands in the hosts file in all its forms, and searching would only
+    send names that do not exist yet out to a real DNS server. For the same reason answers are not waited for long.
     """
     spec = pod["spec"]
     lines = []

@@ -15,7 +15,6 @@ from localcluster.apiserver.pods import ExecOptions, ExecStreams, PodBackendErro
 from localcluster.kubelet.container import ContainerProcess
 from localcluster.kubelet.descriptors import read_some, write_all
 from localcluster.kubelet.lifecycle import Container
-from localcluster.kubelet.options import Shared
 from localcluster.kubelet.process import Message, ShimProcess
 
 _NOT_FOUND = 127
@@ -48,45 +47,58 @@ def _start(container: ContainerProcess, command: list[str], outcome: _Outcome, *
     return process
 
 
+class _Ends:
+    """The pipes (or the terminal) between a command and us."""
+
+    def __init__(self, tty: bool) -> None:
+        if tty:
+            ours, theirs = pty.openpty()
+            self.input: int | None = os.dup(ours)
+            self.outputs = [ours]
+            self.theirs = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+        else:
+            (stdin, self.input), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
+            self.outputs = [out, err]
+            self.theirs = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+
+    def give(self) -> None:
+        """Close the command's ends: it has its own copies."""
+        for descriptor in set(self.theirs.values()):
+            os.close(descriptor)
+
+    def close_input(self) -> None:
+        """Close our end of its input: that is how the command sees the end of it."""
+        if self.input is not None:
+            os.close(self.input)
+            self.input = None
+
+    def close(self) -> None:
+        """Close all our ends."""
+        self.close_input()
+        for descriptor in self.outputs:
+            os.close(descriptor)
+
+
 async def run_exec(container: ContainerProcess, options: ExecOptions, streams: ExecStreams) -> int:
     """Run `options.command` in the container, joined to `streams`; its exit code. Raises PodBackendError."""
-    outcome = _Outcome()
-    command = list(options.command)
+    outcome, ends = _Outcome(), _Ends(options.tty)
     env = dict(container.launched.env) if container.launched else {}
-    pumps: list[asyncio.Task[None]] = []
     if options.tty:
-        ours, theirs = pty.openpty()
         env.setdefault("TERM", "xterm")
-        ends, mine = [theirs], [ours]
-        descriptors = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-        reads = [(ours, streams.write_stdout)]
-        writes: int | None = os.dup(ours)
-    else:
-        into_read, into_write = os.pipe()
-        out_read, out_write = os.pipe()
-        err_read, err_write = os.pipe()
-        ends, mine = [into_read, out_write, err_write], [out_read, err_read]
-        descriptors = {"stdin": into_read, "stdout": out_write, "stderr": err_write}
-        reads = [(out_read, streams.write_stdout), (err_read, streams.write_stderr)]
-        writes = into_write
     try:
         try:
-            process = _start(container, command, outcome, env=env, tty=options.tty, **descriptors)
+            process = _start(container, list(options.command), outcome, env=env, tty=options.tty, **ends.theirs)
         finally:
-            for end in ends:
-                os.close(end)
-        if writes is not None and options.stdin:
-            feeder = asyncio.create_task(_feed(streams, writes))
-            writes = None  # the feeder closes it: that is how the command sees the end of its input
-        else:
-            feeder = None
-        if writes is not None and not options.tty:
-            os.close(writes)
-            writes = None
-        pumps = [asyncio.create_task(_pump(descriptor, write)) for descriptor, write in reads]
+            ends.give()
+        writes = (streams.write_stdout, streams.write_stderr)
+        pumps = [asyncio.create_task(_pump(end, write)) for end, write in zip(ends.outputs, writes, strict=False)]
         others = [asyncio.create_task(_hang_up(streams, process))]
-        others += [feeder] if feeder else []
-        others += [asyncio.create_task(_resize(streams, mine[0]))] if options.tty else []
+        if options.stdin:
+            others.append(asyncio.create_task(_feed(streams, ends, hold=options.tty)))
+        elif not options.tty:
+            ends.close_input()
+        if options.tty:
+            others.append(asyncio.create_task(_resize(streams, ends.outputs[0])))
         try:
             await outcome.gone.wait()
             await asyncio.wait(pumps, timeout=_FLUSH_SECONDS)
@@ -95,12 +107,11 @@ async def run_exec(container: ContainerProcess, options: ExecOptions, streams: E
             for task in [*others, *pumps]:
                 task.cancel()
             await asyncio.gather(*others, *pumps, return_exceptions=True)
-        if outcome.error:
-            raise PodBackendError(outcome.error, 500)
-        return outcome.code
     finally:
-        for descriptor in [*mine, *([] if writes is None else [writes])]:
-            os.close(descriptor)
+        ends.close()
+    if outcome.error:
+        raise PodBackendError(outcome.error, 500)
+    return outcome.code
 
 
 async def _pump(descriptor: int, write: Callable[[bytes], Awaitable[None]]) -> None:
@@ -108,13 +119,13 @@ async def _pump(descriptor: int, write: Callable[[bytes], Awaitable[None]]) -> N
         await write(data)
 
 
-async def _feed(streams: ExecStreams, descriptor: int) -> None:
-    try:
-        while data := await streams.read_stdin():
-            if not await write_all(descriptor, data):
-                return
-    finally:
-        os.close(descriptor)
+async def _feed(streams: ExecStreams, ends: _Ends, *, hold: bool) -> None:
+    """Copy the caller's input; at its end, close the command's too unless it is a terminal (`hold`)."""
+    while data := await streams.read_stdin():
+        if ends.input is None or not await write_all(ends.input, data):
+            break
+    if not hold:
+        ends.close_input()
 
 
 async def _hang_up(streams: ExecStreams, process: ShimProcess) -> None:
@@ -143,7 +154,7 @@ async def run_quietly(container: ContainerProcess, command: list[str], seconds: 
     return outcome.code
 
 
-async def run_hook(shared: Shared, container: ContainerProcess, address: str, spec: Container, hook: Mapping[str, Any]) -> None:
+async def run_hook(container: ContainerProcess, address: str, spec: Container, hook: Mapping[str, Any]) -> None:
     """Run a postStart or preStop handler. A failing hook is an event, not an end."""
     from localcluster.kubelet.probes import check_http
 

@@ -186,7 +186,7 @@ class PodWorker:
     def _stop(self, stop: Stop) -> None:
         container, spec = self.containers[stop.container], self._specs[stop.container]
         hook = ((spec.get("lifecycle") or {}).get("preStop") or {}) if container.process else {}
-        before = (lambda: run_hook(self._shared, container, self.address, spec, hook)) if hook else None
+        before = (lambda: run_hook(container, self.address, spec, hook)) if hook else None
         if container.stop(stop.grace, before):
             self.event("Normal", "Killing", f"Stopping container {stop.container}", stop.container)
 
@@ -206,7 +206,7 @@ class PodWorker:
                 spec = self._specs[name]
                 hook = (spec.get("lifecycle") or {}).get("postStart")
                 if hook:
-                    self._hooks.add(task := asyncio.create_task(run_hook(self._shared, container, self.address, spec, hook)))
+                    self._hooks.add(task := asyncio.create_task(run_hook(container, self.address, spec, hook)))
                     task.add_done_callback(self._hooks.discard)
             if name not in self._probers and any(f"{kind}Probe" in self._specs[name] for kind in Prober.KINDS):
                 self._probers[name] = Prober(self, name, run.attempt)

@@ -1,4 +1,4 @@
-"""Loaded by Python programs in pods where there are no namespaces: cluster names are this machine, and so is the own hostname."""
+"""Loaded by Python programs in pods where there are no namespaces: cluster names and the own hostname are this machine."""
 
 import os
 import socket

@@ -2,14 +2,17 @@
 
 The kubelet holds one end of a socket pair. It first sends the specification, one line of JSON, and then single letters:
 ``T`` (SIGTERM to the command's process group) and ``K`` (SIGKILL to everything). The shim answers with lines of JSON:
-``{"init": pid}`` (as the host sees it), ``{"started": time}``, ``{"error": text}`` when the command could not be started, and
-``{"exited": code, "signal": n}``. End of file on either side means that side is dead: the shim then kills all it started, which is
-what leaves no orphan behind when the kubelet is killed with SIGKILL.
+``{"init": pid}`` (as the host sees it), ``{"started": time}``, ``{"error": text}`` when the command could not be started,
+and ``{"exited": code, "signal": n}``. End of file on either side means that side is dead: the shim then kills all it
+started, which is what leaves no orphan behind when the kubelet is killed with SIGKILL.
 
-Processes: the *outer* one lives in the host's namespaces and waits; *init* is process 1 of the container's PID namespace, so the
-kernel kills whatever is left when it ends; the *command* is init's child, so that it has the ordinary signal dispositions that a
-process 1 would not have.
+Processes: the *outer* one lives in the host's namespaces and waits; *init* is process 1 of the container's PID namespace, so
+the kernel kills whatever is left when it ends; the *command* is init's child, so that it has the ordinary signal
+dispositions that a process 1 would not have.
 """
+
+# Importing pathlib would add half again to the start-up time of every container.
+# ruff: noqa: PTH123
 
 import json
 import os
@@ -33,13 +36,16 @@ def report(control: int, message: dict[str, Any]) -> None:
 
 
 def _read_spec(control: int) -> Spec:
-    received = bytearray()
-    while not received.endswith(b"\n"):
+    received = b""
+    while b"\n" not in received:
         piece = os.read(control, 1 << 16)
         if not piece:
             sys.exit(0)
         received += piece
-    spec: Spec = json.loads(received)
+    line, _, letters = received.partition(b"\n")
+    spec: Spec = json.loads(line)
+    # A kubelet that changes its mind at once may have sent a letter before the specification was read.
+    spec["letters"] = letters.decode()
     return spec
 
 
@@ -120,8 +126,8 @@ def main() -> None:
             if spec["namespaces"]:
                 _guard(None)
             _init(spec, control)
-        except OSError as error:
-            report(control, {"error": f"cannot set up the container: {error}"})
+        except Exception as error:  # whatever it is, the kubelet must hear of it: this process has no other voice
+            report(control, {"error": f"cannot set up the container: {error or type(error).__name__}"})
         finally:
             os._exit(0)
     report(control, {"init": init})

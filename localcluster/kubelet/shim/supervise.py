@@ -1,5 +1,8 @@
 """Init's work: start the command, keep its log, pass signals on, reap, and leave nothing running."""
 
+# Importing pathlib would add half again to the start-up time of every container.
+# ruff: noqa: PTH112, PTH123, PTH208
+
 import contextlib
 import os
 import select
@@ -69,7 +72,7 @@ def _become(spec: dict[str, Any]) -> None:
         signal.signal(number, signal.SIG_DFL)
     name = spec["argv"][0]
     try:
-        os.execvpe(name, spec["argv"], spec["env"])
+        os.execvpe(name, spec["argv"], spec["env"])  # noqa: S606 - this is what it is for
     except FileNotFoundError:
         where = "no such file or directory" if "/" in name else "executable file not found in $PATH"
         raise OSError(f"exec: {name!r}: {where}") from None
@@ -86,6 +89,7 @@ class Supervisor:
         self._exec = spec["mode"] == "exec"  # what an exec left running stays until its container ends
         self._alone = os.getpid() == 1  # process 1 of a PID namespace: kill(-1) reaches exactly the container
         self._log = LogFile(spec["log"], spec["log_bytes"]) if spec["log"] else None
+        self._early = spec["letters"].encode()
         self._streams = {spec[f"read_{name}"]: name for name in ("stdout", "stderr")} if self._log else {}
         for descriptor in spec["inherit"]:
             if descriptor not in self._streams:
@@ -103,6 +107,7 @@ class Supervisor:
         poll = select.poll()
         for descriptor in (wake, self._control, *self._streams):
             poll.register(descriptor, select.POLLIN)
+        self._follow(self._early)
         status = self._reap()
         while status is None:
             for descriptor, _ in poll.poll():
@@ -138,11 +143,14 @@ class Supervisor:
             letters = os.read(self._control, _CHUNK)
         except OSError:
             letters = b""
+        self._follow(letters or b"K")
+        return bool(letters)
+
+    def _follow(self, letters: bytes) -> None:
         if b"T" in letters:
             self._terminate()
-        if b"K" in letters or not letters:
+        if b"K" in letters:
             self._kill()
-        return bool(letters)
 
     def _terminate(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
