@@ -92,7 +92,8 @@ class TestCluster:
     async def until_gone(self, of: Framework | str, name: str, seconds: float = WAIT_SECONDS) -> None:
         """Return when there is no such object (any more). Raises TimeoutError after `seconds`."""
         async with asyncio.timeout(seconds):
-            while (await self.cluster.transport.send(Request("GET", self.path(of, name)))).status != 404:
+            # Asked again and again: what is not there has no watch event.
+            while (await self.cluster.transport.send(Request("GET", self.path(of, name)))).status != 404:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
 

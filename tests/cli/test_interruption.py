@@ -1,0 +1,139 @@
+"""Whatever ends the command, no process of a pod outlives it."""
+
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, cluster_up, processes_with, started
+
+pytestmark = pytest.mark.cluster
+
+JOB = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {{name: endless}}
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: any
+              command: [sh, -c, "trap '' TERM; sleep {marker} & echo ready; wait"]
+"""
+
+
+def until_none_left(marker: str) -> None:
+    """Wait until no process has `marker` in its command line."""
+    end = time.monotonic() + PATIENCE
+    while left := processes_with(marker):
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def marker(request: pytest.FixtureRequest) -> str:
+    """A number of seconds that nothing else on this machine sleeps."""
+    return f"7{os.getpid()}.{abs(hash(request.node.name)) % 10**6}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_ends_run_in_order(number: signal.Signals, marker: str, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB.format(marker=marker))
+    with started("run", "-f", str(tmp_path / "job.yaml"), until="| ready") as process:
+        assert processes_with(marker)
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 128 + number
+        assert "Traceback" not in out
+        assert "Error" not in out
+    assert processes_with(marker) == []
+
+
+def test_a_second_signal_does_not_disturb_the_cleaning_up(marker: str, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB.format(marker=marker))
+    with started("run", "-f", str(tmp_path / "job.yaml"), until="| ready") as process:
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.05)  # the shell of an impatient user
+        out, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+        assert "Traceback" not in out
+    assert processes_with(marker) == []
+
+
+def test_kill_9_leaves_no_process_either(marker: str, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB.format(marker=marker))
+    with started("run", "-f", str(tmp_path / "job.yaml"), until="| ready") as process:
+        process.kill()
+        process.wait(PATIENCE)
+        until_none_left(marker)
+
+
+def test_up_takes_its_kubeconfig_away_and_ends_with_0(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    with started("up", "--kubeconfig", str(kubeconfig), until="The cluster is up") as process:
+        assert kubeconfig.stat().st_mode & 0o777 == 0o600
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+    assert not kubeconfig.exists()
+
+
+@pytest.mark.timeout(240)
+def test_a_data_directory_survives_kill_9(tmp_path: Path, marker: str) -> None:
+    data, kubeconfig = tmp_path / "data", tmp_path / "kubeconfig"
+    with started("up", "--data-dir", str(data), "--kubeconfig", str(kubeconfig), until="The cluster is up") as process:
+        kubectl_text = kubeconfig.read_text()
+        from tests.cli.commands import Kubectl
+
+        kubectl = Kubectl(kubeconfig)
+        kubectl("create", "configmap", "kept", "--from-literal=word=hello")
+        kubectl("apply", "-f", "-", stdin=JOB.format(marker=marker))
+        kubectl("wait", "--for=condition=Running", "pytorchjob/endless", "--timeout=60s")
+        process.kill()
+        process.wait(PATIENCE)
+    until_none_left(marker)
+    with cluster_up(tmp_path, "--data-dir", str(data)) as again:
+        assert kubeconfig.read_text() == kubectl_text, "address, token and certificate are the same"
+        assert again("get", "configmap", "kept", "-o", "jsonpath={.data.word}") == "hello"
+        again.until("2", "get", "pytorchjob/endless", "-o", "jsonpath={.status.replicaStatuses.Worker.active}")
+        second = subprocess.run(
+            [*JOBCOMMON, "up", "--data-dir", str(data), "--kubeconfig", str(tmp_path / "other")],
+            capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+        )  # fmt: skip
+        assert second.returncode == 2
+        assert "is in use by another server" in second.stderr
+    assert processes_with(marker) == []
+
+
+def test_a_terminal_gets_a_table_that_keeps_up(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB.format(marker="0.5").replace("trap '' TERM; ", ""))
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*JOBCOMMON, "run", "-f", str(tmp_path / "job.yaml")],
+        stdout=follower, stderr=follower, cwd=ROOT, env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"},
+    )  # fmt: skip
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(leader, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(leader)
+    assert process.wait(PATIENCE) == 0
+    text = seen.decode(errors="replace")
+    assert "endless-worker-0 | ready" in text.replace("\x1b[34m", "").replace("\x1b[0m", "")
+    assert "RESTARTS" in text
+    assert "\x1b[" in text

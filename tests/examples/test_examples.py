@@ -1,0 +1,69 @@
+"""Every example runs here as it is and does what its comment says."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.commands import ROOT, cluster_up, jobcommon
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+
+EXAMPLES = sorted(path.relative_to(ROOT / "examples") for path in (ROOT / "examples").rglob("*.yaml"))
+# example -> exit code of `jobcommon run`, and what its output says
+RUNS: dict[str, tuple[int, Sequence[str]]] = {
+    "pytorch/digits.yaml": (0, [r"digits-master-0 \| test accuracy 0\.9[5-9]", r"Succeeded +True"]),
+    "pytorch/numpy-allreduce.yaml": (0, [r"numpy-allreduce-master-0 \| test accuracy 0\.9", r"Succeeded +True"]),
+    "pytorch/elastic.yaml": (0, [r"of 2: sum 3", r"Succeeded +True"]),
+    "run-policy/restart.yaml": (0, [r"first run: killed", r"Restarting: .* code 137", r"second run: done", r"Succeeded +True"]),
+    "run-policy/deadline.yaml": (1, [r"Failed +True .*DeadlineExceeded"]),
+    "run-policy/overrides.yaml": (0, [r"worker-0 \| size small", r"worker-1 \| size small", r"worker-2 \| size large"]),
+    "run-policy/ttl.yaml": (0, [r"gone in five seconds", r"Succeeded +True"]),
+    "run-policy/suspend.yaml": (1, [r"Suspended +True", r"suspended and nobody here will resume it"]),
+}
+
+
+def test_every_example_is_tried_and_listed() -> None:
+    assert {path.as_posix() for path in EXAMPLES} == RUNS.keys()
+    listed = (ROOT / "examples/README.md").read_text(encoding="utf-8")
+    assert [name for name in RUNS if f"({name})" not in listed] == []
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_example(name: str) -> None:
+    code, patterns = RUNS[name]
+    done = jobcommon("run", "-f", f"examples/{name}")
+    assert done.returncode == code, done.stdout + done.stderr
+    assert [pattern for pattern in patterns if not re.search(pattern, done.stdout)] == [], done.stdout
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_example_says_what_it_shows(name: str) -> None:
+    text = (ROOT / "examples" / name).read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    for document in yaml.safe_load_all(text):
+        for spec in document.get("spec", {}).get("pytorchReplicaSpecs", {}).values():
+            container = spec["template"]["spec"]["containers"][0]
+            assert container["name"] == "pytorch"
+            assert container["image"]
+            assert container["command"]
+
+
+def test_the_suspended_example_starts_as_its_comment_says(tmp_path: Path) -> None:
+    with cluster_up(tmp_path) as kubectl:
+        kubectl("apply", "-f", "examples/run-policy/suspend.yaml")
+        kubectl("wait", "--for=condition=Suspended", "pytorchjob/suspended", "--timeout=60s")
+        patch = '{"spec":{"runPolicy":{"suspend":false}}}'
+        assert patch in (ROOT / "examples/run-policy/suspend.yaml").read_text(encoding="utf-8")
+        kubectl("patch", "pytorchjob", "suspended", "--type", "merge", "-p", patch)
+        kubectl("wait", "--for=condition=Succeeded", "pytorchjob/suspended", "--timeout=60s")
+        assert kubectl("logs", "suspended-worker-1") == "worker suspended-worker-1 at work\n"
+
+
+def test_the_short_lived_example_is_deleted(tmp_path: Path) -> None:
+    with cluster_up(tmp_path) as kubectl:
+        kubectl("apply", "-f", "examples/run-policy/ttl.yaml")
+        kubectl("wait", "--for=delete", "pytorchjob/short-lived", "--timeout=60s")
+        kubectl.until("", "get", "pods", "-o", "name")
