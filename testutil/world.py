@@ -212,7 +212,8 @@ class World:
             case Create():
                 self._objects += 1
                 metadata = {**action.manifest["metadata"], "uid": f"{action.name}#{self._objects}", "resourceVersion": "1"}
-                self.others[action.manifest["kind"], action.name] = {**action.manifest, "metadata": metadata}
+                generated = action.generate() if action.generate is not None else {}
+                self.others[action.manifest["kind"], action.name] = {**action.manifest, **generated, "metadata": metadata}
             case Update():
                 self.others[action.manifest["kind"], action.name] = dict(action.manifest)
             case Release():

@@ -34,11 +34,14 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     """The job in `raw`: replica types in canonical spelling and declared order, defaults set, `errors` complete."""
     metadata = _mapping(raw.get("metadata"))
     version = str(raw.get("apiVersion", "")).rpartition("/")[2] or framework.storage_version
+    defaults = framework.defaults_of(version)
     errors: list[FieldError] = []
     raw_spec = raw.get("spec")
     if not isinstance(raw_spec, Mapping):
         errors.append(FieldError("spec", f"must be an object with {framework.replica_specs}"))
-    spec = dict(framework.upgrade({**framework.defaults_of(version), **_mapping(raw_spec)}, version))
+    # As the API server does: null is nothing where there is a default.
+    given = {key: value for key, value in _mapping(raw_spec).items() if value is not None or key not in defaults}
+    spec = dict(framework.upgrade({**defaults, **given}, version))
     raw_replicas = spec.pop(framework.replica_specs, None)
     replica_specs = {} if errors else _read_replica_specs(framework, raw_replicas, errors)
     job = Job(

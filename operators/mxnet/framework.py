@@ -11,6 +11,7 @@ from jobcommon.api.job import RestartPolicy
 from jobcommon.api.legacy import lift_run_policy
 from jobcommon.api.replica import Replica, replica_count
 from jobcommon.framework import (
+    CelRule,
     EnvVar,
     FieldError,
     Framework,
@@ -118,6 +119,18 @@ def _count(job: Job, kind: str) -> int:
     return replica_count(spec) if spec else 0
 
 
+def _mode_rule(mode: JobMode, types: Sequence[str], needed: str) -> CelRule:
+    """What `validate` says of a mode, for the CRD."""
+    specs, listed = f"self.{REPLICA_SPECS}", ", ".join(f"'{kind.lower()}'" for kind in types)
+    return CelRule(
+        f"self.?jobMode.orValue('{JobMode.TRAIN}') != '{mode}' || ({specs}.all(k, k.lowerAscii() in [{listed}])"
+        f" && {specs}.exists(k, k.lowerAscii() == '{needed.lower()}'))",
+        f"a job of mode {mode} has {', '.join(types)}, and needs a {needed}",
+        path=("spec",),
+        field_path=f".{REPLICA_SPECS}",
+    )
+
+
 MXNET = Framework(
     kind="MXJob",
     plural="mxjobs",
@@ -145,5 +158,9 @@ MXNET = Framework(
         spec=f".spec.{REPLICA_SPECS}.Worker.replicas",
         status=".status.replicaStatuses.Worker.active",
         selector=".status.replicaStatuses.Worker.selector",
+    ),
+    rules=(
+        _mode_rule(JobMode.TRAIN, TRAIN_TYPES, WORKER),
+        _mode_rule(JobMode.TUNE, TUNE_TYPES, TUNER),
     ),
 )

@@ -1,0 +1,5 @@
+"""The MPIJob operator."""
+
+from operators.mpi.framework import MPI
+
+__all__ = ["MPI"]

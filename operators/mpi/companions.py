@@ -1,0 +1,73 @@
+"""The further objects of an MPIJob: its files, its keys, and for kubectl exec its launcher's rights."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jobcommon.api.pod import PodView
+from jobcommon.framework import Companion, Job
+from jobcommon.reconcile.template import template_for
+from operators.mpi.hosts import files
+from operators.mpi.job import LAUNCHER, transport, workers
+from operators.mpi.pods import config_name, own_service_account, service_account, ssh_secret
+from operators.mpi.spec import Transport
+from operators.mpi.ssh_key import new_key_pair
+
+_RBAC = "rbac.authorization.k8s.io/v1"
+KINDS = (
+    ("v1", "ConfigMap", "configmaps"),
+    ("v1", "Secret", "secrets"),
+    ("v1", "ServiceAccount", "serviceaccounts"),
+    (_RBAC, "Role", "roles"),
+    (_RBAC, "RoleBinding", "rolebindings"),
+)
+
+
+def companions(job: Job, pods: Sequence[PodView]) -> Sequence[Companion]:
+    """Files and rights while the job is not over; what lets somebody into its pods goes with its end."""
+    access = [_keys(job)] if transport(job) == Transport.SSH else _rights(job)
+    if job.status.finished:
+        return [replace(companion, manifest=None) for companion in access]
+    return [_config(job, pods), *access]
+
+
+def _config(job: Job, pods: Sequence[PodView]) -> Companion:
+    manifest = {"metadata": {"labels": {"app": job.name}}, "data": files(job, pods)}
+    return Companion("v1", "ConfigMap", "configmaps", config_name(job), manifest, owned_fields=("data",))
+
+
+def _keys(job: Job) -> Companion:
+    """The keys are made when the Secret is created and never replaced: pods that run have the old ones mounted."""
+    manifest = {"metadata": {"labels": {"app": job.name}}, "type": "kubernetes.io/ssh-auth"}
+    return Companion("v1", "Secret", "secrets", ssh_secret(job), manifest, owned_fields=(), generate=new_key_pair)
+
+
+def _rights(job: Job) -> list[Companion]:
+    """The launcher may look at its own workers and run commands in them, and nothing else.
+
+    A ServiceAccount that the user names is theirs: it gets the rights, but is neither made nor deleted.
+    """
+    own = own_service_account(job)
+    account = service_account(job, template_for(job.replica_specs[LAUNCHER], 0).get("spec") or {})
+    names = [job.pod_name(worker) for worker in workers(job)]
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": names},
+        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"], "resourceNames": names},
+    ]
+    subjects = [{"kind": "ServiceAccount", "name": account, "namespace": job.namespace}]
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": own}
+    labels = {"metadata": {"labels": {"app": job.name}}}
+    found = [
+        # Without any name the rule would be for all pods.
+        Companion(_RBAC, "Role", "roles", own, {**labels, "rules": rules if names else []}, owned_fields=("rules",)),
+        Companion(
+            _RBAC,
+            "RoleBinding",
+            "rolebindings",
+            own,
+            {**labels, "roleRef": role, "subjects": subjects},
+            owned_fields=("subjects",),
+        ),
+    ]
+    if account == own:
+        found.insert(0, Companion("v1", "ServiceAccount", "serviceaccounts", own, labels, owned_fields=()))
+    return found

@@ -1,0 +1,114 @@
+"""MPIJob: what MPI adds to the common job controller.
+
+Behaviour: mpi-operator's v2beta1 (ssh) and training-operator's v1 (kubectl exec), with their defects put right
+(docs/deviations.md). The launcher is a pod of ours, not a batch Job: its failures are counted in the job's own status, and
+clean-up, TTL, deadline and suspension are those of every other kind.
+"""
+
+from collections.abc import Iterator
+
+from jobcommon.api.job import RestartPolicy
+from jobcommon.api.replica import Replica
+from jobcommon.framework import (
+    CelRule,
+    FieldError,
+    Framework,
+    Job,
+    Outcome,
+    ReplicaType,
+    ScalePaths,
+    Tallies,
+    Tally,
+    Version,
+)
+from operators.mpi.companions import KINDS, companions
+from operators.mpi.environment import env
+from operators.mpi.job import LAUNCHER, REPLICA_SPECS, WORKER, retried_like_a_batch_job, ssh_path, waits_for_workers
+from operators.mpi.pods import shape_pod
+from operators.mpi.spec import MPIJobSpec
+from operators.mpi.versions import V1_DEFAULTS, V1ALPHA2_DEFAULTS, V2BETA1_DEFAULTS, upgrade
+
+
+def outcome(_job: Job, tallies: Tallies) -> Outcome:
+    """The launcher decides; the job runs when all its workers do, too."""
+    launcher, workers = tallies.get(LAUNCHER, Tally()), tallies.get(WORKER)
+    whole = workers is None or workers.active + workers.succeeded >= workers.wanted
+    return Outcome(running=launcher.active > 0 and whole, succeeded=launcher.complete)
+
+
+def is_master(_job: Job, replica: Replica) -> bool:
+    """The launcher."""
+    return replica.type == LAUNCHER
+
+
+def may_create(job: Job, replica: Replica, tallies: Tallies) -> bool:
+    """A launcher that waits for its workers is created when all of them are ready: at first, after a resume, at a retry."""
+    workers = tallies.get(WORKER)
+    if replica.type != LAUNCHER or workers is None or not waits_for_workers(job):
+        return True
+    return workers.ready + workers.succeeded >= workers.wanted
+
+
+def retries(job: Job, replica: Replica) -> bool:
+    """A launcher that was a batch Job's pod."""
+    return replica.type == LAUNCHER and retried_like_a_batch_job(job)
+
+
+def validate(job: Job) -> Iterator[FieldError]:
+    """The mount path is one."""
+    if not ssh_path(job).startswith("/") or ssh_path(job) == "/":
+        yield FieldError("spec.sshAuthMountPath", "Invalid value: must be an absolute path, such as /root/.ssh")
+
+
+MPI = Framework(
+    kind="MPIJob",
+    plural="mpijobs",
+    name="mpi",
+    replica_specs=REPLICA_SPECS,
+    replica_types=(
+        ReplicaType(
+            LAUNCHER,
+            RestartPolicy.ON_FAILURE,
+            min_replicas=1,
+            max_replicas=1,
+            # Under Always a launcher that succeeded would start over for ever.
+            restart_policies=(RestartPolicy.ON_FAILURE, RestartPolicy.NEVER, RestartPolicy.EXIT_CODE),
+            indexed=False,
+        ),
+        # As a pod of policy Never, but one that is killed or lost is replaced; the reference left the job without it.
+        ReplicaType(WORKER, RestartPolicy.EXIT_CODE, min_replicas=1),
+    ),
+    container="",
+    port_name="",
+    port=0,
+    spec=MPIJobSpec,
+    versions=(
+        Version("v2beta1", storage=True, defaults=V2BETA1_DEFAULTS),
+        Version("v1", defaults=V1_DEFAULTS),
+        Version("v1alpha2", defaults=V1ALPHA2_DEFAULTS),
+    ),
+    env=env,
+    env_in_main_only=True,
+    outcome=outcome,
+    is_master=is_master,
+    upgrade=upgrade,
+    validate=validate,
+    shape_pod=shape_pod,
+    companions=companions,
+    companion_kinds=KINDS,
+    may_create=may_create,
+    retries=retries,
+    scale=ScalePaths(
+        spec=f".spec.{REPLICA_SPECS}.Worker.replicas",
+        status=".status.replicaStatuses.Worker.active",
+        selector=".status.replicaStatuses.Worker.selector",
+    ),
+    rules=(
+        CelRule(
+            "!has(self.sshAuthMountPath) || self.sshAuthMountPath.matches('^/.+')",
+            "sshAuthMountPath must be an absolute path, such as /root/.ssh",
+            path=("spec",),
+            field_path=".sshAuthMountPath",
+        ),
+    ),
+)

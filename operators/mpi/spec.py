@@ -1,0 +1,58 @@
+"""The spec of an MPIJob beyond what every job has: one superset of the v1alpha2, v1 and v2beta1 forms."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from jobcommon.api.job import Int32, enum_field
+from jobcommon.api.legacy import FlatRunPolicySpec
+
+
+class Transport(StrEnum):
+    """How mpirun reaches the workers."""
+
+    SSH = "SSH"
+    EXEC = "Exec"
+
+
+class Implementation(StrEnum):
+    """The MPI library, which decides on the form of the hostfile and on the variables."""
+
+    OPEN_MPI = "OpenMPI"
+    INTEL = "Intel"
+    MPICH = "MPICH"
+
+
+class LauncherCreationPolicy(StrEnum):
+    """When the launcher is created."""
+
+    AT_STARTUP = "AtStartup"
+    WAIT_FOR_WORKERS_READY = "WaitForWorkersReady"
+
+
+class MPIJobSpec(FlatRunPolicySpec):
+    """An MPIJob."""
+
+    slots_per_worker: Int32 | None = Field(None, ge=1, description="MPI ranks per worker. Defaults to 1.")
+    mpi_implementation: Annotated[Implementation, enum_field(Implementation)] | None = Field(
+        None, description="OpenMPI (the default; 4 and 5), Intel or MPICH."
+    )
+    mpi_distribution: str | None = Field(None, description="v1alpha2's name of mpiImplementation: OpenMPI, IntelMPI or MPICH.")
+    transport: Annotated[Transport, enum_field(Transport)] | None = Field(
+        None,
+        description="How mpirun reaches the workers: SSH, with a key of the job's own (v2beta1), or Exec, by kubectl exec "
+        "with a Role of the job's own (v1, v1alpha2). Defaults to that of the version in which the job was created.",
+    )
+    ssh_auth_mount_path: str | None = Field(
+        None, description="Where the job's SSH keys are mounted: the .ssh directory of the user. Defaults to /root/.ssh."
+    )
+    launcher_creation_policy: Annotated[LauncherCreationPolicy, enum_field(LauncherCreationPolicy)] | None = Field(
+        None,
+        description="AtStartup, or WaitForWorkersReady: only when all workers are ready. Defaults to AtStartup with transport "
+        "SSH, which tries again until the workers answer, and to WaitForWorkersReady with transport Exec.",
+    )
+    run_launcher_as_worker: bool | None = Field(None, description="The launcher takes part as the first host.")
+    main_container: str | None = Field(
+        None, description="With transport Exec: the workers' container in which the ranks run. Defaults to the first."
+    )
