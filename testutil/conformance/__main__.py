@@ -20,7 +20,9 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m testutil.conformance", description=__doc__)
     parser.add_argument("--sequences", type=int, default=100, help="how many random sequences (default 100)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (default 0)")
-    parser.add_argument("--case", action="append", help="only table cases whose name contains this; with --sequences 0 nothing else")
+    parser.add_argument(
+        "--case", action="append", help="only table cases whose name contains this; with --sequences 0 nothing else"
+    )
     parser.add_argument("--show", type=int, default=20, help="how many differing cases to print (default 20)")
     return parser.parse_args()
 

@@ -108,9 +108,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Named steps. `managed` compares managedFields too; `about` says which fact it holds."""
+    """Named steps. `managed` compares managedFields too.
+
+    `comparable` is False where two right servers may differ in more than the record leaves out: then only what is expected counts.
+    """
 
     name: str
     steps: tuple[Step, ...]
-    about: str = ""
     managed: bool = False
+    comparable: bool = True

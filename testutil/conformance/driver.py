@@ -12,6 +12,7 @@ from jobcommon.client.request import Request
 from testutil.conformance.case import Case, Json, Kind, Space, Step
 from testutil.conformance.expectation import unmet
 from testutil.conformance.kinds import (
+    ACCOUNTS,
     CONFIG_MAPS,
     CRDS,
     GROUP,
@@ -19,6 +20,7 @@ from testutil.conformance.kinds import (
     PODS,
     SERVICES,
     WIDGETS,
+    account,
     obj,
     pod,
     service,
@@ -103,7 +105,9 @@ class Driver:
         )
         if step.kind.namespaced and not step.space and at(answer.body, "items"):
             # A list of the whole cluster holds what other cases and the server itself have made.
-            answer.body["items"] = [item for item in answer.body["items"] if item["metadata"]["namespace"] in memory.spaces.values()]
+            answer.body["items"] = [
+                item for item in answer.body["items"] if item["metadata"]["namespace"] in memory.spaces.values()
+            ]
         if answer.code < 300 and isinstance(answer.body, dict) and not step.query.get("dryRun"):
             self._remember(step, memory, answer.body)
         return answer

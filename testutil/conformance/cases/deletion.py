@@ -1,0 +1,89 @@
+"""DELETE: preconditions, finalizers, grace."""
+
+from testutil.conformance.case import Case, Expect, Seen, Step
+from testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, bound, config_map, pod, service, widget
+from testutil.conformance.steps import NOBODY, UID, VERSION, create, delete, get, listed, patch, put, ref, start, watch
+
+_MAKERS = ((PODS, pod), (SERVICES, service), (CONFIG_MAPS, config_map), (WIDGETS, widget))
+_HOLD = ["example.com/hold"]
+_FREE = {"metadata": {"finalizers": None}}
+
+CASES = (
+    *(
+        Case(f"delete with a wrong precondition: {kind.plural}", (
+            create(kind, make("n")),
+            delete(kind, "n", {"preconditions": {"uid": NOBODY}}, 409, reason="Conflict"),
+            delete(kind, "n", {"preconditions": {"resourceVersion": "1"}}, 409, reason="Conflict"),
+            get(kind, "n"),
+            delete(kind, "n", {"preconditions": {"uid": ref(kind, "n", UID), "resourceVersion": ref(kind, "n", VERSION)}}),
+            get(kind, "n", 404),
+        ))
+        for kind, make in _MAKERS
+    ),
+    *(
+        Case(f"delete of what is missing: {kind.plural}", (delete(kind, "n", code=404, reason="NotFound"),)) for kind, _ in _MAKERS
+    ),
+    Case("delete of an unscheduled pod", (
+        create(PODS, pod("n")), delete(PODS, "n", fields={"metadata.deletionGracePeriodSeconds": 0}),
+        watch(PODS, ref(PODS, "n", VERSION, 1), "MODIFIED n", "DELETED n"), get(PODS, "n", 404),
+    )),
+    Case("delete of a scheduled pod", (
+        create(PODS, bound("n", {"terminationGracePeriodSeconds": 7})),
+        delete(PODS, "n", fields={"metadata.deletionGracePeriodSeconds": 7, "metadata.generation": 2}),
+        delete(PODS, "n", fields={VERSION: ref(PODS, "n", VERSION)}),
+        delete(PODS, "n", {"gracePeriodSeconds": 3}, fields={"metadata.deletionGracePeriodSeconds": 3}),
+        delete(PODS, "n", {"gracePeriodSeconds": 60}, fields={"metadata.deletionGracePeriodSeconds": 3}),
+        delete(PODS, "n", {"gracePeriodSeconds": 0}), get(PODS, "n", 404),
+        watch(PODS, ref(PODS, "n", VERSION, 3), "MODIFIED n", "MODIFIED n", "MODIFIED n", "DELETED n"),
+    )),
+    *(
+        Case(f"delete of a scheduled pod that is {phase}", (
+            create(PODS, bound("n")), patch(PODS, "n", {"status": {"phase": phase}}, subresource="status"),
+            delete(PODS, "n"), get(PODS, "n", 404),
+        ))
+        for phase in ("Succeeded", "Failed")
+    ),
+    *(
+        Case(f"a finalizer holds the object: {kind.plural}", (
+            listed(kind), create(kind, make("n", finalizers=_HOLD)), delete(kind, "n"),
+            delete(kind, "n", fields={VERSION: ref(kind, "n", VERSION)}),
+            patch(kind, "n", {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}, 422, reason="Invalid"),
+            patch(kind, "n", {"metadata": {"labels": {"a": "b"}}}),
+            patch(kind, "n", _FREE), get(kind, "n", 404),
+            watch(kind, start(kind), "ADDED n", "MODIFIED n", "MODIFIED n", "DELETED n"),
+        ))
+        for kind, make in _MAKERS
+    ),
+    Case("the version after the last finalizer is not the one of the deletion", (
+        create(PODS, pod("n", finalizers=_HOLD)), delete(PODS, "n"),
+        patch(PODS, "n", _FREE, fields={VERSION: ref(PODS, "n", VERSION)}),
+        watch(PODS, ref(PODS, "n", VERSION), "DELETED n"),
+    )),
+    Case("delete of a custom object answers with a Status", (
+        create(WIDGETS, widget("n")), delete(WIDGETS, "n", fields={"kind": "Status", "status": "Success", "details.name": "n"}),
+    )),
+    Case("delete of a Service answers with the object", (create(SERVICES, service("n")), delete(SERVICES, "n", fields={"kind": "Service"}))),
+    *(
+        Case(f"propagation {policy}", (
+            create(CONFIG_MAPS, config_map("n")),
+            delete(CONFIG_MAPS, "n", {"propagationPolicy": policy}), get(CONFIG_MAPS, "n", code),
+        ))
+        for policy, code in (("Background", 404), ("Foreground", 200), ("Orphan", 200))
+    ),
+    Case("an unknown propagation", (
+        create(CONFIG_MAPS, config_map("n")), delete(CONFIG_MAPS, "n", {"propagationPolicy": "Sideways"}, 422, reason="Invalid"),
+    )),
+    Case("delete of a collection", (
+        create(CONFIG_MAPS, config_map("n", labels={"app": "x"})), create(CONFIG_MAPS, config_map("m", labels={"app": "y"})),
+        Step("DELETE", CONFIG_MAPS, query={"labelSelector": "app=x"}, expect=Expect(200, items=("n",))),
+        listed(CONFIG_MAPS, query={"labelSelector": "app"}, items=("m",)),
+    )),
+    Case("an update may not take deletionTimestamp away or set it", (
+        create(CONFIG_MAPS, config_map("n", finalizers=_HOLD)),
+        put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}), 422, reason="Invalid",
+            causes=("FieldValueInvalid metadata.deletionTimestamp",)),
+        delete(CONFIG_MAPS, "n"),
+        put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"deletionTimestamp": None, "labels": {"a": "b"}}})),
+        patch(CONFIG_MAPS, "n", _FREE), get(CONFIG_MAPS, "n", 404),
+    )),
+)  # fmt: skip

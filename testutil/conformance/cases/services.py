@@ -1,0 +1,49 @@
+"""Services: ports, addresses, families."""
+
+from testutil.conformance.case import Case, Seen
+from testutil.conformance.kinds import SERVICES, service
+from testutil.conformance.steps import create, patch, put
+
+CASES = (
+    Case("headless service without ports", (create(SERVICES, service("n", {"ports": []}), fields={"spec.ports": None}),)),
+    Case("service with an address and no ports", (
+        create(SERVICES, service("n", {"clusterIP": "", "ports": []}), 422, causes=("FieldValueRequired spec.ports",)),
+    )),
+    Case("service with duplicate or unnamed ports", (
+        create(SERVICES, service("n", {"ports": [{"port": 1}, {"port": 2}]}), 422, reason="Invalid",
+               causes=("FieldValueRequired spec.ports[0].name", "FieldValueRequired spec.ports[1].name")),
+        create(SERVICES, service("n", {"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 2}]}), 422,
+               causes=("FieldValueDuplicate spec.ports[1].name",)),
+        create(SERVICES, service("n", {"ports": [{"name": "a", "port": 1}, {"name": "b", "port": 1}]}), 422,
+               causes=("FieldValueDuplicate spec.ports[1]",)),
+        create(SERVICES, service("n", {"ports": [{"port": 0}]}), 422,
+               causes=("FieldValueInvalid spec.ports[0].port", "FieldValueInvalid spec.ports[0].targetPort")),
+    )),
+    Case("headless service without and with a selector", (
+        create(SERVICES, service("n"), fields={"spec.ipFamilyPolicy": "RequireDualStack", "spec.ipFamilies": ["IPv4", "IPv6"]}),
+        create(SERVICES, service("m", {"selector": {"a": "b"}}), fields={"spec.ipFamilyPolicy": "SingleStack", "spec.ipFamilies": ["IPv4"]}),
+    )),
+    Case("service with an address keeps it", (
+        create(SERVICES, service("n", {"clusterIP": ""}), fields={"spec.type": "ClusterIP", "spec.sessionAffinity": "None"}),
+        put(SERVICES, "n", Seen("services/a/n", {"spec": {"clusterIP": None, "clusterIPs": None, "selector": {"a": "b"}}})),
+        patch(SERVICES, "n", {"spec": {"clusterIP": "None", "clusterIPs": ["None"]}}, 422, reason="Invalid",
+              causes=("FieldValueInvalid spec.clusterIPs[0]",)),
+    )),
+    Case("node port", (
+        create(SERVICES, service("n", {"clusterIP": "", "type": "NodePort"}), fields={"spec.externalTrafficPolicy": "Cluster"}),
+        patch(SERVICES, "n", {"spec": {"selector": {"a": "b"}}}),
+        put(SERVICES, "n", service("n", {"clusterIP": "", "type": "NodePort"})),
+        patch(SERVICES, "n", {"spec": {"type": "ClusterIP"}}, fields={"spec.externalTrafficPolicy": None}),
+    )),
+    Case("session affinity", (
+        create(SERVICES, service("n", {"sessionAffinity": "ClientIP"}),
+               fields={"spec.sessionAffinityConfig.clientIP.timeoutSeconds": 10800}),
+        create(SERVICES, service("m", {"sessionAffinity": "Odd"}), 422, causes=("FieldValueNotSupported spec.sessionAffinity",)),
+    )),
+    Case("external name", (
+        create(SERVICES, service("n", {"type": "ExternalName", "externalName": "example.com", "clusterIP": "", "ports": []}),
+               fields={"spec.clusterIP": None}),
+        create(SERVICES, service("m", {"type": "ExternalName", "clusterIP": "", "ports": []}), 422,
+               causes=("FieldValueRequired spec.externalName",)),
+    )),
+)  # fmt: skip
