@@ -54,6 +54,7 @@ class ContainerProcess:
     seen: Seen = field(default_factory=Seen)
     process: ShimProcess | None = None
     launched: Launch | None = None
+    sessions: set[ShimProcess] = field(default_factory=set)  # execs in it whose shim has not gone yet
     # What a run that is being started or runs has to do with files; kept for its end.
     log: Path = Path()
     message_file: Path | None = None
@@ -119,6 +120,11 @@ class ContainerProcess:
         if self._stopping is not None:
             self._stopping.cancel()
         self.changed()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing of ours runs for it, no exec either."""
+        return self.process is None and not self.sessions
 
     def stop(self, grace: float, before: Callable[[], Awaitable[None]] | None) -> bool:
         """Stop the run: the hook `before`, SIGTERM, and SIGKILL once `grace` seconds are over.

@@ -48,7 +48,7 @@ class Launch:
     log_bytes: int = 64 << 20
 
 
-@dataclass
+@dataclass(eq=False)
 class ShimProcess:
     """A started shim. `on_message` gets what it reports, `on_gone` is called once it and all it started are gone."""
 

@@ -42,8 +42,15 @@ def _start(container: ContainerProcess, command: list[str], outcome: _Outcome, *
     if main is None or launched is None or main.init is None or not container.seen.running:
         raise PodBackendError(f'container "{container.name}" is not running', 400)
     launch = replace(launched, argv=command, mode="exec", target=main.init, mounts=(), log=None, **changes)
-    process = ShimProcess(launch, outcome.note, outcome.gone.set)
+
+    def gone() -> None:
+        container.sessions.discard(process)
+        outcome.gone.set()
+        container.changed()
+
+    process = ShimProcess(launch, outcome.note, gone)
     process.start()
+    container.sessions.add(process)
     return process
 
 

@@ -85,7 +85,9 @@ class PodWorker:
             prober.stop()
         for container in self.containers.values():
             container.stop(grace, None)
-        while any(container.process is not None for container in self.containers.values()):
+            for session in container.sessions:
+                session.kill()
+        while not all(container.idle for container in self.containers.values()):
             self._wake.clear()
             await self._wake.wait()
 

@@ -119,8 +119,12 @@ def main() -> None:
         report(control, {"error": f"cannot set up the container's namespaces: {error}"})
         return
     # A fork in this single-threaded program is safe; init must be a child to be process 1 of the new PID namespace.
+    gate, open_gate = os.pipe()
     init = os.fork()
     if init == 0:
+        os.close(open_gate)
+        os.read(gate, 1)  # its pid is reported before anything it does: an exec needs it as soon as the command runs
+        os.close(gate)
         try:
             # Outside a PID namespace init must outlive a killed outer process: it is the one that kills the rest.
             if spec["namespaces"]:
@@ -131,6 +135,7 @@ def main() -> None:
         finally:
             os._exit(0)
     report(control, {"init": init})
+    os.close(open_gate)
     for descriptor in spec["inherit"]:
         os.close(descriptor)
     _, status = os.waitpid(init, 0)

@@ -1,0 +1,332 @@
+"""Pods as real processes: what runs in them, how they end, what is reported."""
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcluster.kubelet.process import Isolation, Launch, ShimProcess, detect
+from tests.localcluster.process_cluster import PODS, Cluster, cluster, pod, processes_with, shell, state
+
+pytestmark = pytest.mark.cluster
+
+ANY_ISOLATION = [None, Isolation(namespaces=False)]
+
+
+@pytest.fixture
+async def local(tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with cluster(tmp_path) as running:
+        yield running
+
+
+def ended_with(found: dict[str, Any]) -> tuple[str, int, str]:
+    terminated = state(found)["state"]["terminated"]
+    return found["status"]["phase"], terminated["exitCode"], terminated["reason"]
+
+
+@pytest.mark.parametrize("isolation", ANY_ISOLATION, ids=["best", "fallback"])
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo out; echo err >&2; exit 0", ("Succeeded", 0, "Completed")),
+        ("exit 3", ("Failed", 3, "Error")),
+        ("kill -9 $$$$", ("Failed", 137, "Error")),
+        ("kill -15 $$$$", ("Failed", 143, "Error")),
+    ],
+)
+async def test_exit_codes(tmp_path: Path, isolation: Isolation | None, script: str, expected: tuple[str, int, str]) -> None:
+    async with cluster(tmp_path, isolation=isolation) as local:
+        await local.create(shell("p", script))
+        found = await local.ended("p")
+        assert ended_with(found) == expected
+        assert found["spec"]["nodeName"] == "local"
+        if expected[1] == 0:
+            assert sorted((await local.logs("p")).split()) == ["err", "out"]
+            reasons = {event["reason"] for event in await local.events("p")}
+            assert reasons >= {"Scheduled", "Created", "Started"}
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("no-such-program",), "executable file not found in $PATH"),
+        (("/no/such/file",), "no such file or directory"),
+        (("/etc/hostname",), "permission denied"),
+    ],
+)
+async def test_a_command_that_cannot_start(local: Cluster, command: tuple[str, ...], message: str) -> None:
+    await local.create(pod("p", *command))
+    found = await local.ended("p")
+    assert ended_with(found) == ("Failed", 128, "StartError")
+    assert message in state(found)["state"]["terminated"]["message"]
+
+
+async def test_a_pod_without_a_command_says_why_it_waits(local: Cluster) -> None:
+    await local.create(pod("p"))
+    found = await local.until("p", lambda s: s.get("containerStatuses"))
+    waiting = state(found)["state"]["waiting"]
+    assert waiting["reason"] == "ErrImageNeverPull"
+    assert "Give container 'main' a command" in waiting["message"]
+    (warning,) = [event for event in await local.events("p") if event["type"] == "Warning"]
+    assert warning["message"] == waiting["message"]
+
+
+async def test_environment_volumes_and_names(local: Cluster) -> None:
+    await local.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "cm"},
+            "data": {"a": "one", "run": "#!/bin/sh\necho ran"},
+        }
+    )
+    await local.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"key": "hidden"}})
+    volumes = [
+        {"name": "c", "configMap": {"name": "cm", "items": [{"key": "run", "path": "run.sh", "mode": 0o555}]}},
+        {"name": "s", "secret": {"secretName": "s", "defaultMode": 0o400}},
+        {"name": "e", "emptyDir": {}},
+        {"name": "top", "configMap": {"name": "cm"}},
+    ]
+    mounts = [
+        {"name": "c", "mountPath": "/etc/not-there-before"},
+        {"name": "s", "mountPath": "/root/.new/ssh"},
+        {"name": "e", "mountPath": "/scratch"},
+        {"name": "top", "mountPath": "/etc/top/a", "subPath": "a"},
+    ]
+    env = [
+        {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "cm", "key": "a"}}},
+    ]
+    script = (
+        "/etc/not-there-before/run.sh; cat /root/.new/ssh/key; echo; cat /etc/top/a; echo; echo x > /scratch/x; cat /scratch/x;"
+        "hostname; cat /etc/hostname; getent ahostsv4 p.job.default.svc | head -1; echo $0 $(A);"
+        "touch /etc/top/a 2>/dev/null && echo writable || echo read-only; pwd; echo why > /dev/termination-log"
+    )
+    spec = {"volumes": volumes, "hostname": "p", "subdomain": "job"}
+    main = {"command": ["sh", "-c", script, "$(IP)"], "volumeMounts": mounts, "env": env, "workingDir": "/usr"}
+    item = shell("p", script, spec=spec)
+    item["spec"]["containers"] = [{"name": "main", "image": "none", **main}]
+    await local.create(item)
+    found = await local.ended("p")
+    address = found["status"]["podIP"]
+    log = await local.logs("p")
+    lines = log.splitlines()
+    assert lines[:6] == ["ran", "hidden", "one", "x", "p", "p"], log
+    assert re.fullmatch(rf"{re.escape(address)}\s.*", lines[6])
+    assert lines[7:] == [f"{address} one", "read-only", "/usr"]
+    assert state(found)["state"]["terminated"]["message"] == "why\n"
+    assert not {"not-there-before", "scratch"} & {entry.name for place in ("/etc", "/") for entry in os.scandir(place)}
+
+
+async def test_a_mounted_config_map_follows_the_object(local: Cluster) -> None:
+    await local.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm"}, "data": {"hosts": "one"}})
+    volume = {"volumes": [{"name": "c", "configMap": {"name": "cm"}}]}
+    script = "until grep -q two /etc/mpi/hosts; do sleep 0.05; done; cat /etc/mpi/hosts"
+    await local.create(shell("p", script, spec=volume, volumeMounts=[{"name": "c", "mountPath": "/etc/mpi"}]))
+    await local.running("p")
+    await local.api.patch("/api/v1/namespaces/default/configmaps/cm", {"data": {"hosts": "two"}})
+    await local.ended("p")
+    assert await local.logs("p") == "two\n"
+
+
+async def test_what_is_missing_is_waited_for(local: Cluster) -> None:
+    env = [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "later", "key": "k"}}}]
+    await local.create(shell("env", "echo $A", env=env))
+    volume = {"volumes": [{"name": "c", "configMap": {"name": "later"}}]}
+    await local.create(shell("vol", "cat /x/k", spec=volume, volumeMounts=[{"name": "c", "mountPath": "/x"}]))
+    found = await local.until("env", lambda s: s.get("containerStatuses"))
+    assert state(found)["state"]["waiting"] == {"reason": "CreateContainerConfigError", "message": 'secret "later" not found'}
+    await local.until("vol", lambda s: s.get("containerStatuses"))
+    await local.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "later"}, "stringData": {"k": "v"}})
+    await local.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "later"}, "data": {"k": "w"}})
+    await local.ended("env")
+    await local.ended("vol")
+    assert await local.logs("env") == "v\n"
+    assert await local.logs("vol") == "w\n"
+
+
+async def test_restarts_are_counted_and_the_previous_log_is_kept(local: Cluster) -> None:
+    spec = {"restartPolicy": "OnFailure", "volumes": [{"name": "e", "emptyDir": {}}]}
+    script = 'n=$(cat /e/n 2>/dev/null || echo 0); echo run $n; echo $((n+1)) > /e/n; [ "$n" = 2 ]'
+    await local.create(shell("p", script, spec=spec, volumeMounts=[{"name": "e", "mountPath": "/e"}]))
+    found = await local.ended("p")
+    status = state(found)
+    assert (status["restartCount"], status["lastState"]["terminated"]["exitCode"]) == (2, 1)
+    assert await local.logs("p") == "run 2\n"
+    assert await local.logs("p", previous=True) == "run 1\n"
+
+
+async def test_crash_loop_backs_off(tmp_path: Path) -> None:
+    from localcluster.kubelet.lifecycle import Settings
+
+    async with cluster(tmp_path, restart=Settings(base=60)) as local:
+        await local.create(shell("p", "exit 1", spec={"restartPolicy": "Always"}))
+        found = await local.until("p", lambda s: "CrashLoopBackOff" in str(s))
+        status = state(found)
+        assert (found["status"]["phase"], status["restartCount"]) == ("Running", 1)
+        assert "back-off 60s" in status["state"]["waiting"]["message"]
+
+
+async def test_init_containers_and_sidecars(local: Cluster) -> None:
+    mount = [{"name": "e", "mountPath": "/e"}]
+    inits = [
+        {"name": "one", "image": "none", "command": ["sh", "-c", "echo one >> /e/log"], "volumeMounts": mount},
+        {"name": "side", "image": "none", "command": ["sh", "-c", "echo side >> /e/log; sleep 1000"],
+         "restartPolicy": "Always", "volumeMounts": mount,
+         "startupProbe": {"exec": {"command": ["grep", "-q", "side", "/e/log"]}, "periodSeconds": 1}},
+        {"name": "two", "image": "none", "command": ["sh", "-c", "echo two >> /e/log"], "volumeMounts": mount},
+    ]  # fmt: skip
+    spec = {"initContainers": inits, "volumes": [{"name": "e", "emptyDir": {}}]}
+    await local.create(shell("p", "cat /e/log", spec=spec, volumeMounts=mount))
+    found = await local.ended("p")
+    assert await local.logs("p") == "one\nside\ntwo\n"
+    assert found["status"]["phase"] == "Succeeded"
+    assert state(found, "side")["state"]["terminated"]["exitCode"] == 143
+
+
+async def test_a_failing_init_container_fails_the_pod(local: Cluster) -> None:
+    inits = [{"name": "i", "image": "none", "command": ["sh", "-c", "exit 4"]}]
+    await local.create(shell("p", "echo never", spec={"initContainers": inits}))
+    found = await local.ended("p")
+    assert found["status"]["phase"] == "Failed"
+    assert state(found, "i")["state"]["terminated"]["exitCode"] == 4
+    assert "waiting" in state(found)["state"]
+
+
+async def test_deletion_is_graceful_then_firm(local: Cluster) -> None:
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo hook > /e/hook"]}}}
+    script = "trap 'cat /e/hook; echo term; exit 5' TERM; echo up; while :; do sleep 0.05; done"
+    volume = {"volumes": [{"name": "e", "emptyDir": {}}], "terminationGracePeriodSeconds": 10}
+    await local.create(shell("kind", script, spec=volume, lifecycle=hook, volumeMounts=[{"name": "e", "mountPath": "/e"}]))
+    await local.create(shell("deaf", "trap '' TERM; echo up; while :; do sleep 0.05; done"))
+    await local.running("kind")
+    await local.running("deaf")
+    await local.log_with("kind", "up")
+    await local.log_with("deaf", "up")
+    kind = await local.get("kind")
+    log = asyncio.ensure_future(local.logs("kind", follow=True))
+    await local.delete("kind")
+    await local.delete("deaf")
+    said = (await log).split()
+    assert [word for word in said if word != "Terminated"] == ["up", "hook", "term"]
+    await local.vanished("kind")
+    await local.vanished("deaf")
+    assert kind is not None
+    await local.files_gone(kind)
+
+
+async def test_a_container_stopped_while_it_starts_ends(tmp_path: Path) -> None:
+    """The letters T and K may reach the shim together with its specification."""
+    devnull = os.open(os.devnull, os.O_RDWR)
+    gone = asyncio.Event()
+    messages: list[dict[str, Any]] = []
+    launch = Launch(["sleep", "1000"], {"PATH": os.defpath}, await detect(), stdout=devnull, stderr=devnull, hostname="h")
+    process = ShimProcess(launch, messages.append, gone.set)
+    process.start()
+    process.terminate()
+    process.kill()
+    async with asyncio.timeout(20):
+        await gone.wait()
+    os.close(devnull)
+    assert messages[-1]["exited"] in (137, 143)
+
+
+async def test_a_pod_with_a_finalizer_ends_and_stays(local: Cluster) -> None:
+    item = shell("p", "sleep 1000")
+    item["metadata"]["finalizers"] = ["example.com/keep"]
+    await local.create(item)
+    await local.running("p")
+    await local.delete("p")
+    found = await local.ended("p")
+    assert ended_with(found) == ("Failed", 143, "Error")
+    assert found["metadata"]["deletionTimestamp"]
+    await local.api.patch(f"{PODS}/p", {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/keep"]}})
+    await local.vanished("p")
+
+
+async def test_active_deadline(local: Cluster) -> None:
+    await local.create(shell("p", "sleep 1000", spec={"activeDeadlineSeconds": 1}))
+    found = await local.ended("p")
+    assert (found["status"]["phase"], found["status"]["reason"]) == ("Failed", "DeadlineExceeded")
+
+
+async def test_liveness_restarts_and_readiness_reports(local: Cluster) -> None:
+    probe = {"exec": {"command": ["test", "-e", "/e/dead"]}, "periodSeconds": 1, "failureThreshold": 1}
+    spec = {"restartPolicy": "Always", "volumes": [{"name": "e", "emptyDir": {}}]}
+    mount = [{"name": "e", "mountPath": "/e"}]
+    await local.create(shell("live", "sleep 1000", spec=spec, livenessProbe=probe, volumeMounts=mount))
+    port = {"containerPort": 18080, "name": "http"}
+    http = {"httpGet": {"port": "http", "path": "/"}, "periodSeconds": 1}
+    command = ["python", "-m", "http.server", "18080", "--bind", "web"]
+    await local.create(pod("web", *command, ports=[port], readinessProbe=http))
+    await local.running("web")
+    found = await local.until(
+        "live", lambda s: s["containerStatuses"][0]["restartCount"] > 0 if s.get("containerStatuses") else 0
+    )
+    assert state(found)["lastState"]["terminated"]["exitCode"] == 143
+    assert "Unhealthy" in {event["reason"] for event in await local.events("live")}
+
+
+async def test_two_pods_talk_by_name(local: Cluster) -> None:
+    server = (
+        "import socket; s=socket.create_server(('a.job.default.svc', 23456)); c,_=s.accept();"
+        "print(c.recv(9).decode(), c.getpeername()[0])"
+    )
+    client = (
+        "import socket,time\n"
+        "peer, me = ('a.job.default.svc.cluster.local', 23456), (socket.gethostname(), 0)\n"
+        "while True:\n"
+        "  try: c=socket.create_connection(peer, source_address=me); break\n"
+        "  except OSError: time.sleep(0.05)\n"
+        "c.sendall(b'hello'); print(c.getpeername()[0])"
+    )
+    await local.create(pod("b", "python", "-c", client, spec={"subdomain": "job"}))
+    await local.create(pod("a", "python", "-c", server, spec={"subdomain": "job"}))
+    a, b = await local.ended("a"), await local.ended("b")
+    assert await local.logs("a") == f"hello {b['status']['podIP']}\n"
+    assert await local.logs("b") == f"{a['status']['podIP']}\n"
+
+
+async def test_no_process_outlives_its_container(local: Cluster) -> None:
+    mark = f"tag-{os.getpid()}-tree"
+    stray = f"sh -c 'sleep 1000; : {mark}'"
+    script = f"{stray} & setsid {stray} & (setsid {stray} &) ; sleep 0.1"
+    await local.create(shell("p", script))
+    await local.ended("p")
+    assert processes_with(mark) == []
+
+
+async def test_gated_and_foreign_pods_wait(local: Cluster) -> None:
+    await local.create(shell("gated", "exit 0", spec={"schedulingGates": [{"name": "example.com/g"}]}))
+    await local.create(shell("foreign", "exit 0", spec={"schedulerName": "other"}))
+    await local.create(shell("p", "exit 0"))
+    await local.ended("p")
+    for name in ("gated", "foreign"):
+        found = await local.get(name)
+        assert found is not None
+        assert "nodeName" not in found["spec"]
+    await local.api.patch(f"{PODS}/gated", {"spec": {"schedulingGates": [{"$patch": "delete", "name": "example.com/g"}]}})
+    await local.ended("gated")
+
+
+async def test_enforced_resources_make_pods_wait(tmp_path: Path) -> None:
+    async with cluster(tmp_path, enforce_resources=True, capacity={"cpu": "2"}) as local:
+        wants = {"resources": {"requests": {"cpu": "2"}}}
+        await local.create(shell("first", "until [ -e go ]; do sleep 0.02; done", workingDir=str(tmp_path), **wants))
+        await local.create(shell("second", "exit 0", **wants))
+        found = await local.until("second", lambda s: "Insufficient cpu" in str(s))
+        assert "nodeName" not in found["spec"]
+        (tmp_path / "go").touch()
+        await local.ended("first")
+        await local.ended("second")
+
+
+async def test_many_short_pods(local: Cluster) -> None:
+    names = [f"p{number}" for number in range(60)]
+    await asyncio.gather(*(local.create(pod(name, "true")) for name in names))
+    for name in names:
+        assert (await local.ended(name))["status"]["phase"] == "Succeeded"

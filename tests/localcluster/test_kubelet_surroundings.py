@@ -1,0 +1,399 @@
+"""Environment, volumes, names, logs, probes, placement and recovery: what the kubelet works out without running anything."""
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcluster.apiserver.pods import LogOptions
+from localcluster.kubelet import fallback, scheduler
+from localcluster.kubelet.addresses import AddressPool
+from localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
+from localcluster.kubelet.hosts import Names
+from localcluster.kubelet.logs import read_log
+from localcluster.kubelet.probes import Threshold
+from localcluster.kubelet.recovery import recover
+from localcluster.kubelet.sandbox import identity, resolver_config
+from localcluster.kubelet.shim.logfile import LogFile
+from localcluster.kubelet.volumes import mount_source, plain_directory, projected_files, write_files
+
+POD: dict[str, Any] = {
+    "metadata": {"name": "p", "namespace": "d", "uid": "u", "labels": {"a": "1", "b": 'x"y'}, "annotations": {"k/n": "v"}},
+    "spec": {"nodeName": "n", "containers": [{"name": "c"}]},
+    "status": {"podIP": "127.1.2.3", "hostIP": "127.0.0.1"},
+}
+OBJECTS: dict[tuple[str, str], dict[str, Any] | None] = {
+    ("ConfigMap", "cm"): {"data": {"k": "v", "1bad": "x"}, "binaryData": {"bin": base64.b64encode(b"\x00\x01").decode()}},
+    ("Secret", "s"): {"data": {"k": base64.b64encode(b"hidden").decode()}},
+    ("ConfigMap", "none"): None,
+}
+CAPACITY = {"cpu": "4", "memory": "8Gi"}
+
+
+def key_ref(kind: str, name: str, key: str, **more: Any) -> dict[str, Any]:
+    return {"name": "X", "valueFrom": {f"{kind}KeyRef": {"name": name, "key": key, **more}}}
+
+
+def field(path: str) -> dict[str, Any]:
+    return {"name": "X", "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def resource(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": "X", "valueFrom": {"resourceFieldRef": {"resource": name, **more}}}
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        ({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)-$(C)-$$(A)"}]}, {"A": "1", "B": "1-$(C)-$(A)"}),
+        ({"env": [{"name": "A"}]}, {"A": ""}),
+        ({"env": [key_ref("configMap", "cm", "k")]}, {"X": "v"}),
+        ({"env": [key_ref("secret", "s", "k")]}, {"X": "hidden"}),
+        ({"env": [key_ref("configMap", "cm", "no", optional=True)]}, {}),
+        ({"env": [key_ref("configMap", "none", "no", optional=True)]}, {}),
+        ({"env": [field("metadata.name")]}, {"X": "p"}),
+        ({"env": [field("status.podIP")]}, {"X": "127.1.2.3"}),
+        ({"env": [field("metadata.labels['a']")]}, {"X": "1"}),
+        ({"env": [field("metadata.annotations['k/n']")]}, {"X": "v"}),
+        ({"env": [field("metadata.labels['none']")]}, {"X": ""}),
+        ({"env": [field("spec.serviceAccountName")]}, {"X": "default"}),
+        ({"env": [resource("limits.cpu")]}, {"X": "4"}),
+        ({"env": [resource("limits.cpu", divisor="1m")], "resources": {"limits": {"cpu": "1500m"}}}, {"X": "1500"}),
+        ({"env": [resource("limits.cpu")], "resources": {"limits": {"cpu": "1500m"}}}, {"X": "2"}),
+        ({"env": [resource("requests.memory", divisor="1Mi")], "resources": {"limits": {"memory": "2Gi"}}}, {"X": "2048"}),
+        ({"envFrom": [{"configMapRef": {"name": "cm"}, "prefix": "P_"}, {"secretRef": {"name": "s"}}]}, None),
+        ({"envFrom": [{"secretRef": {"name": "s"}}], "env": [{"name": "k", "value": "own"}]}, {"k": "own"}),
+    ],
+)
+def test_environment(container: dict[str, Any], expected: dict[str, str] | None) -> None:
+    found = container_environment(POD, {"name": "c", **container}, OBJECTS, CAPACITY)
+    assert found == (expected if expected is not None else {"P_k": "v", "P_1bad": "x", "P_bin": "\x00\x01", "k": "hidden"})
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (key_ref("configMap", "none", "k"), 'configmap "none" not found'),
+        (key_ref("configMap", "cm", "no"), "couldn't find key no in ConfigMap d/cm"),
+        (key_ref("secret", "other", "k"), 'secret "other" not found'),
+        (field("spec.nothing"), "fieldPath 'spec.nothing' is not one the downward API offers"),
+    ],
+)
+def test_what_is_missing_is_named(entry: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
+        container_environment(POD, {"name": "c", "env": [entry]}, OBJECTS, CAPACITY)
+
+
+def test_references_are_fetched_before_they_are_used() -> None:
+    container = {"env": [key_ref("secret", "s", "k"), field("metadata.name")], "envFrom": [{"configMapRef": {"name": "cm"}}]}
+    assert references(container) == {("Secret", "s"), ("ConfigMap", "cm")}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("$(A)", "1"), ("$(B)", "$(B)"), ("$$(A)", "$(A)"), ("$$$(A)", "$1"), ("$A $", "$A $"), ("$(A", "$(A"), ("$()", "$()")],
+)
+def test_expansion(text: str, expected: str) -> None:
+    assert expand(text, {"A": "1"}) == expected
+
+
+def test_args_without_a_command_are_no_command_line() -> None:
+    assert command_line({"args": ["x"]}, {}) == []
+    assert command_line({"command": ["a"], "args": ["$(B)"]}, {"B": "c"}) == ["a", "c"]
+
+
+def test_projected_files_have_the_modes_asked_for() -> None:
+    config = {"name": "cm", "defaultMode": 0o400, "items": [{"key": "k", "path": "d/k", "mode": 0o555}]}
+    volume = {
+        "name": "v",
+        "projected": {
+            "defaultMode": 0o440,
+            "sources": [
+                {"configMap": {k: v for k, v in config.items() if k != "defaultMode"}},
+                {"secret": {"name": "s"}},
+                {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+                {"serviceAccountToken": {"path": "token"}},
+            ],
+        },
+    }
+    assert projected_files(POD, volume, OBJECTS, {"": "t0ken"}) == {
+        "d/k": (b"v", 0o555),
+        "k": (b"hidden", 0o440),
+        "labels": (b'a="1"\nb="x\\"y"', 0o440),
+        "token": (b"t0ken", 0o440),
+    }
+    plain = projected_files(POD, {"configMap": {"name": "cm"}}, OBJECTS, {})
+    assert plain["bin"] == (b"\x00\x01", 0o644)
+    with pytest.raises(ConfigError, match="non-existent config key: no"):
+        projected_files(POD, {"secret": {"secretName": "s", "items": [{"key": "no", "path": "p"}]}}, OBJECTS, {})
+    assert projected_files(POD, {"configMap": {"name": "none", "optional": True}}, OBJECTS, {}) == {}
+
+
+def test_files_change_all_at_once_and_stay_when_nothing_changed(tmp_path: Path) -> None:
+    write_files(tmp_path, {"a": (b"1", 0o444), "sub/b": (b"2", 0o600)})
+    first = (tmp_path / "..data").readlink()
+    assert (tmp_path / "a").read_bytes() == b"1"
+    assert (tmp_path / "sub/b").stat().st_mode & 0o777 == 0o600
+    write_files(tmp_path, {"a": (b"1", 0o444), "sub/b": (b"2", 0o600)})
+    assert (tmp_path / "..data").readlink() == first
+    write_files(tmp_path, {"a": (b"new", 0o444)})
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert sorted(p.name for p in tmp_path.iterdir() if not p.name.startswith("..")) == ["a"]
+    assert not (tmp_path / first).exists()
+
+
+@pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "..x"])
+def test_a_volume_item_cannot_leave_its_volume(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ConfigError, match="must be relative"):
+        write_files(tmp_path, {path: (b"", 0o644)})
+
+
+def test_sub_paths_stay_inside(tmp_path: Path) -> None:
+    (tmp_path / "out").symlink_to("/etc")
+    assert mount_source(tmp_path, {"subPathExpr": "$(A)"}, {"A": "x"}, expand) == tmp_path / "x"
+    for sub in ("../x", "out", "/etc"):
+        with pytest.raises(ConfigError, match="subPath"):
+            mount_source(tmp_path, {"subPath": sub}, {}, expand)
+
+
+def test_volumes_of_the_machine(tmp_path: Path) -> None:
+    own, claims = tmp_path / "own", tmp_path / "claims"
+    assert plain_directory({"name": "v", "emptyDir": {}}, POD, own, claims).is_dir()
+    made = {"name": "v", "hostPath": {"path": str(tmp_path / "made"), "type": "DirectoryOrCreate"}}
+    assert plain_directory(made, POD, own, claims).is_dir()
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    assert plain_directory(claim, POD, own, claims) == claims / "d" / "data"
+    with pytest.raises(ConfigError, match="no such directory"):
+        plain_directory({"name": "v", "hostPath": {"path": "/nowhere", "type": "Directory"}}, POD, own, claims)
+    with pytest.raises(ConfigError, match="no volumes of kind nfs"):
+        plain_directory({"name": "v", "nfs": {}}, POD, own, claims)
+
+
+def named(name: str, namespace: str = "d", **changes: Any) -> dict[str, Any]:
+    labels = changes.pop("labels", {})
+    return {
+        "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels},
+        "spec": {"containers": [], **changes},
+    }
+
+
+def service(name: str, **selector: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "d"}, "spec": {"selector": selector}}
+
+
+def resolve(path: Path, name: str) -> list[str]:
+    return [parts[0] for line in path.read_text().splitlines() if name in (parts := line.split())[1:]]
+
+
+def test_names_follow_the_pods_and_services_there_are(tmp_path: Path) -> None:
+    due: list[Callable[[], None]] = []
+    names = Names(due.append)
+    names.set_pod("a", named("a", subdomain="job", labels={"x": "1"}), "127.0.0.10")
+    hosts = tmp_path / "hosts"
+    names.open("a", hosts)
+    names.set_pod("b", named("b", subdomain="job", hostname="host-b", labels={"x": "1"}), "127.0.0.11")
+    names.set_pod("far", named("far", "other", subdomain="job"), "127.0.0.12")
+    names.set_service(("d", "svc"), service("svc", x="1"))
+    assert len(due) == 1, "changes that come together are written once"
+    due.pop()()
+    for name in ("a", "a.job", "a.job.d", "a.job.d.svc", "a.job.d.svc.cluster.local"):
+        assert resolve(hosts, name) == ["127.0.0.10"]
+    for name in ("host-b.job.d.svc", "host-b", "b"):
+        assert resolve(hosts, name) == ["127.0.0.11"]
+    assert resolve(hosts, "far.job.other.svc") == ["127.0.0.12"]
+    assert resolve(hosts, "far") == []
+    for name in ("svc", "svc.d", "svc.d.svc", "svc.d.svc.cluster.local"):
+        assert sorted(resolve(hosts, name)) == ["127.0.0.10", "127.0.0.11"]
+    names.set_pod("b", None)
+    due.pop()()
+    assert resolve(hosts, "host-b") == []
+    assert resolve(hosts, "svc") == ["127.0.0.10"]
+
+
+def test_a_line_never_moves_while_others_come_and_go(tmp_path: Path) -> None:
+    due: list[Callable[[], None]] = []
+    names = Names(due.append)
+    names.set_pod("me", named("me"), "127.0.0.1")
+    names.set_pod("peer", named("peer", subdomain="job"), "127.0.0.2")
+    hosts = tmp_path / "hosts"
+    names.open("me", hosts)
+    place = hosts.read_bytes().index(b"127.0.0.2 ")
+    inode = hosts.stat().st_ino
+    for turn in range(50):
+        names.set_pod(f"x{turn}", named(f"pod-{turn}", subdomain="job"), "127.0.0.3")
+        due.pop()()
+        names.set_pod(f"x{turn}", None)
+        due.pop()()
+        assert hosts.read_bytes().index(b"127.0.0.2 ") == place
+    assert hosts.stat().st_ino == inode, "it is bind-mounted: it must stay the same file"
+    assert hosts.stat().st_size < 1000, "freed places are used again"
+
+
+def test_addresses() -> None:
+    pool = AddressPool(3, shared=False)
+    first, second = pool.acquire("a"), pool.acquire("b")
+    assert (first, second, pool.acquire("a")) == ("127.23.0.1", "127.23.0.2", "127.23.0.1")
+    pool.release("a")
+    assert pool.acquire("c") == "127.23.0.3", "an address just given back is not handed out at once"
+    assert pool.acquire("again", "127.23.0.1") == "127.23.0.1"
+    assert pool.acquire("late", "127.23.0.2") == "127.23.0.4", "taken by another"
+    assert AddressPool(shared=True).acquire("a") == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "ours"),
+    [
+        ({}, True),
+        ({"schedulerName": "default-scheduler"}, True),
+        ({"schedulerName": "volcano"}, False),
+        ({"schedulingGates": [{"name": "g"}]}, False),
+        ({"schedulingGates": []}, True),
+        ({"nodeName": "n"}, False),
+    ],
+)
+def test_who_schedules(changes: dict[str, Any], ours: bool) -> None:
+    assert scheduler.is_ours(named("p", **changes)) is ours
+
+
+def asking(**amounts: str) -> dict[str, Any]:
+    item = named("p")
+    item["spec"]["containers"] = [
+        {"name": "c", "resources": {"requests": {k.replace("_", "/"): v for k, v in amounts.items()}}}
+    ]
+    return item
+
+
+@pytest.mark.parametrize(
+    ("item", "running", "capacity", "why"),
+    [
+        (asking(cpu="3"), [asking(cpu="2")], {"cpu": "4"}, "0/1 nodes are available: 1 Insufficient cpu."),
+        (asking(cpu="2"), [asking(cpu="2")], {"cpu": "4"}, ""),
+        (asking(cpu="100"), [], None, ""),
+        (asking(gpu="1"), [], {"cpu": "4"}, "0/1 nodes are available: 1 Insufficient gpu."),
+        (named("p", nodeSelector={"zone": "a"}), [], None, "0/1 nodes are available: 1 node(s) didn't match"),
+        (named("p", nodeSelector={"os": "linux"}), [], None, ""),
+    ],
+)
+def test_placement(item: dict[str, Any], running: list[dict[str, Any]], capacity: dict[str, str] | None, why: str) -> None:
+    found = scheduler.unschedulable(item, running, {"os": "linux"}, capacity)
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
+
+
+@pytest.mark.parametrize(
+    ("results", "verdicts"),
+    [
+        ([True], [True]),
+        ([False, False, False], [None, None, False]),
+        ([False, False, True, False, False], [None, None, True, None, None]),
+    ],
+)
+def test_probe_thresholds(results: list[bool], verdicts: list[bool | None]) -> None:
+    threshold = Threshold.of({})
+    assert [threshold.add(result) for result in results] == verdicts
+
+
+TERMINATED = {"exitCode": 3, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}
+
+
+RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "logged", "run", "last"),
+    [
+        (None, [], None, None),
+        (None, [0], (0, 137, "ContainerStatusUnknown"), None),
+        ({"restartCount": 1, "state": RUNNING, "lastState": {"terminated": TERMINATED}},
+         [0, 1], (1, 137, "ContainerStatusUnknown"), 3),
+        ({"restartCount": 0, "state": {"terminated": TERMINATED}}, [0], (0, 3, "Error"), None),
+        ({"restartCount": 0, "state": {"terminated": TERMINATED}}, [0, 1], (1, 137, "ContainerStatusUnknown"), 3),
+        ({"restartCount": 2, "state": {"waiting": {}}, "lastState": {"terminated": TERMINATED}}, [2], (2, 3, "Error"), None),
+    ],
+)  # fmt: skip
+def test_recovery(
+    tmp_path: Path, status: dict[str, Any] | None, logged: list[int], run: tuple[int, int, str] | None, last: int | None
+) -> None:
+    (tmp_path / "c").mkdir()
+    for attempt in logged:
+        (tmp_path / "c" / f"{attempt}.log").touch()
+    item = {**POD, "status": {"containerStatuses": [{"name": "c", **status}]} if status else {}}
+    seen = recover(item, tmp_path, 2e9)["c"]
+    assert (seen.run and (seen.run.attempt, seen.run.exit_code, seen.run.reason)) == run
+    assert (seen.last and seen.last.exit_code) == last
+
+
+async def shown(path: Path, **changes: Any) -> str:
+    options = LogOptions("c", **changes)
+    return b"".join([piece async for piece in read_log(path, options, 2e9, lambda: True)]).decode()
+
+
+async def test_log_filters(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    stamps = [f"2026-01-01T00:00:0{second}.000000001Z" for second in range(4)]
+    path.write_text("".join(f"{stamp} stdout F line {n}\n" for n, stamp in enumerate(stamps)))
+    assert await shown(path) == "line 0\nline 1\nline 2\nline 3\n"
+    assert await shown(path, tail_lines=2) == "line 2\nline 3\n"
+    assert await shown(path, tail_lines=0) == ""
+    assert await shown(path, tail_lines=1, timestamps=True) == f"{stamps[3]} line 3\n"
+    assert await shown(path, since_time=1767225602.0) == "line 2\nline 3\n"
+    assert await shown(path, limit_bytes=9) == "line 0\nli"
+    assert await shown(path, follow=True) == "line 0\nline 1\nline 2\nline 3\n"
+    assert await shown(tmp_path / "none.log") == ""
+
+
+async def test_log_writing_and_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    log = LogFile(str(path), 1 << 20)
+    log.write("stdout", b"one\ntw")
+    log.write("stderr", b"bad\n")
+    log.write("stdout", b"o\n" + b"x" * 20000 + b"\nlast without newline")
+    log.close()
+    text = await shown(path)
+    assert text == "one\nbad\ntwo\n" + "x" * 20000 + "\nlast without newline\n"
+    rotated = LogFile(str(tmp_path / "1.log"), 1000)
+    for number in range(40):
+        rotated.write("stdout", f"{number:030d}\n".encode())
+    rotated.close()
+    kept = (await shown(tmp_path / "1.log")).split()
+    assert kept == [f"{number:030d}" for number in range(40)][-len(kept) :]
+    assert 10 < len(kept) < 40
+    assert (tmp_path / "1.log").stat().st_size <= 1000
+
+
+def test_without_namespaces_names_and_paths_are_rewritten() -> None:
+    mounts = [("/data/v1", "/etc/mpi", True), ("/data/v2", "/etc/mpi/sub", False)]
+    env = {
+        "MASTER_ADDR": "job-master-0.job.ns.svc",
+        "HOSTS": "a.job.ns.svc.cluster.local:80,b.c.d.svc",
+        "OTHER": "x.svcs",
+        "P": "/etc/mpi2",
+    }
+    argv, fresh, cwd = fallback.rewrite(["cat", "/etc/mpi/hostfile", "--f=/etc/mpi/sub/x"], env, "/etc/mpi", mounts, "me")
+    assert argv == ["cat", "/data/v1/hostfile", "--f=/data/v2/x"]
+    assert cwd == "/data/v1"
+    assert fresh["MASTER_ADDR"] == "127.0.0.1"
+    assert fresh["HOSTS"] == "127.0.0.1:80,127.0.0.1"
+    assert (fresh["OTHER"], fresh["P"]) == ("x.svcs", "/etc/mpi2")
+    assert fresh["PYTHONPATH"].endswith("fallback_site")
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "expected"),
+    [
+        ({}, {}, (None, None, ())),
+        ({"runAsUser": 5}, {}, (5, 0, ())),
+        ({"runAsUser": 5}, {"runAsUser": 6, "runAsGroup": 7}, (6, 7, ())),
+        ({"runAsUser": 5, "fsGroup": 9, "supplementalGroups": [8]}, {}, (5, 0, (8, 9))),
+    ],
+)
+def test_identity(outer: dict[str, Any], inner: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    assert identity({"spec": {"securityContext": outer}}, {"securityContext": inner}) == expected
+
+
+def test_resolver_config_of_the_pod() -> None:
+    config = {"nameservers": ["10.0.0.1"], "searches": ["a.b"], "options": [{"name": "ndots", "value": "2"}]}
+    text = resolver_config({"spec": {"dnsPolicy": "None", "dnsConfig": config}})
+    assert text == "nameserver 10.0.0.1\nsearch a.b\noptions ndots:2\n"
