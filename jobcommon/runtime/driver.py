@@ -24,6 +24,11 @@ from jobcommon.runtime.logging import Log, bound
 LINES_PER_TURN = 100
 # A framework's function that takes longer holds up the caches of all.
 SLOW_PLAN = 0.1
+# A plan costs in proportion to the job's pods, and each pod brings events: taken one by one they would cost the square.
+# So a job whose plan took long rests for so many times as long, and what happens meanwhile is one reconcile.
+REST_FACTOR = 10.0
+MAX_REST = 1.0
+MIN_COST = 0.002
 # After an error that is ours (not the server's) in the care of a cache.
 MISHAP_DELAY = 1.0
 # How often a slow state such as a missing CRD is said again.
@@ -82,7 +87,8 @@ class Driver:
         self._running: set[asyncio.Task[None]] = set()
         self._reconciles = 0
         self._complaints: dict[str, tuple[str, float]] = {}
-        self._stopping = False
+        self._resting = 0
+        self._stopped = asyncio.Event()
         self._ready_since: dict[JobKey, float] = {}
         controller.queue.on_ready = self._ready
 
@@ -118,25 +124,25 @@ class Driver:
 
     def stop(self) -> None:
         """Begin nothing new."""
-        self._stopping = True
+        self._stopped.set()
         self.controller.queue.shutdown()
         self._wake.set()
 
     # -- plans -------------------------------------------------------------------------------------------------------
 
     async def _dispatch(self) -> None:
-        while not self._stopping:
+        while not self._stopped.is_set():
             self._wake.clear()
             try:
                 while self._free:
                     moment = self._clock.moment()
                     work = self.controller.begin(moment)
-                    self._measure(work, moment.monotonic)
+                    cost = self._measure(work, moment.monotonic)
                     if work is None:
                         break
                     self._reconciles += 1
                     name = f"reconcile {work.namespace}/{work.name}"
-                    task = asyncio.create_task(self._reconcile(work, self._reconciles), name=name)
+                    task = asyncio.create_task(self._reconcile(work, self._reconciles, cost), name=name)
                     self._running.add(task)
                     task.add_done_callback(self._done)
                     # Planning is the longest thing done in one go; let the others have a turn in between.
@@ -153,12 +159,13 @@ class Driver:
             serving = self._free and self.controller.synced
             await self._clock.wait(self._wake, self.controller.queue.next_wakeup() if serving else None)
 
-    def _measure(self, work: Work | None, started: float) -> None:
+    def _measure(self, work: Work | None, started: float) -> float:
         seconds = self._clock.monotonic() - started
         if seconds > SLOW_PLAN:
             self._log.warning("planning held up everything else", seconds=round(seconds, 3))
         if work is not None:
             self._observer.waited(started - self._ready_since.pop((work.namespace, work.name), started))
+        return seconds
 
     def _ready(self, key: JobKey) -> None:
         self._ready_since[key] = self._clock.monotonic()
@@ -166,13 +173,13 @@ class Driver:
 
     @property
     def _free(self) -> bool:
-        return len(self._running) < self._workers
+        return len(self._running) - self._resting < self._workers
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._wake.set()
 
-    async def _reconcile(self, work: Work, number: int) -> None:
+    async def _reconcile(self, work: Work, number: int, cost: float) -> None:
         key = (work.namespace, work.name)
         started = self._clock.monotonic()
         with bound(job=f"{work.namespace}/{work.name}", reconcile_id=number):
@@ -185,14 +192,27 @@ class Driver:
                     self._log.exception("could not carry out the plan")
                     self._observer.failed()
                     result = Result(stale=True)
+                seconds = self._clock.monotonic() - started
+                await self._rest(cost)
                 report = self.controller.finish(work, result, self._clock.moment())
                 self._tell(work, result)
-                self._observer.finished(work, report, self._clock.monotonic() - started)
+                self._observer.finished(work, report, seconds)
             except Exception:
                 self._log.exception("reconcile broke off")
                 self._observer.failed()
                 self.controller.queue.done(key)
                 self.controller.queue.add_rate_limited(key, self._clock.monotonic())
+
+    async def _rest(self, cost: float) -> None:
+        """Keep the key to ourselves a little longer, without keeping a worker from others."""
+        if cost < MIN_COST:
+            return
+        self._resting += 1
+        self._wake.set()
+        try:
+            await self._clock.wait(self._stopped, self._clock.monotonic() + min(cost * REST_FACTOR, MAX_REST))
+        finally:
+            self._resting -= 1
 
     def _tell(self, work: Work, result: Result) -> None:
         if work.plan.reason == reasons.INTERNAL_ERROR:

@@ -9,7 +9,7 @@ import pytest
 
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.controller import JobController
+from jobcommon.controller import JobController, Moment
 from jobcommon.report import Report
 from jobcommon.result import Result, Work
 from jobcommon.runtime.driver import Driver
@@ -150,6 +150,36 @@ async def test_no_more_plans_are_under_way_than_there_are_workers(world: World) 
         bench.executor.gate.set()
         await bench.clock.until(lambda: len(world.pods()) == 10)
         assert bench.executor.most == 3
+
+
+async def test_a_job_that_is_dear_to_plan_rests_and_keeps_no_worker(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with driving(world, workers=1) as bench:
+        begin = bench.controller.begin
+
+        def slowly(moment: Moment) -> Work | None:
+            work = begin(moment)
+            bench.clock.now += 0.05 if work is not None and work.name == "big" else 0.0
+            return work
+
+        monkeypatch.setattr(bench.controller, "begin", slowly)
+        world.ok("POST", JOBS, a_job("big", workers=10))
+        await bench.clock.until(lambda: len(world.pods()) == 10)
+        world.ok("POST", JOBS, a_job("small", workers=1))
+        await bench.clock.until(bench.has("small"))
+        await bench.clock.until(lambda: not bench.driver.busy)
+        before = len(bench.observer.finishes)
+        for number in range(10):
+            world.play(f"big-worker-{number}", "Running")
+            await bench.clock.advance(0.02)
+        await bench.clock.until(lambda: world.conditions("big")[-1:] == ["Running"])
+        await bench.clock.until(lambda: not bench.driver.busy)
+        assert len(bench.observer.finishes) - before <= 4
+        world.play("big-worker-0", "Succeeded", 0)
+        await bench.clock.until(lambda: bench.driver.busy)
+        asked = bench.clock.monotonic()
+        bench.driver.stop()
+        await bench.clock.until(lambda: not bench.driver.busy)
+        assert bench.clock.monotonic() - asked < 0.4
 
 
 async def test_an_idle_driver_sleeps(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
