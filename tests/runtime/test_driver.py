@@ -165,7 +165,9 @@ async def test_a_job_that_is_dear_to_plan_rests_and_keeps_no_worker(world: World
         world.ok("POST", JOBS, a_job("big", workers=10))
         await bench.clock.until(lambda: len(world.pods()) == 10)
         world.ok("POST", JOBS, a_job("small", workers=1))
+        asked = bench.clock.monotonic()
         await bench.clock.until(bench.has("small"))
+        assert bench.clock.monotonic() - asked < 0.2
         await bench.clock.until(lambda: not bench.driver.busy)
         before = len(bench.observer.finishes)
         for number in range(10):
