@@ -159,6 +159,11 @@ def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:
         return []
     if _comparable(new["spec"]) != _comparable(old["spec"]):
         return [forbidden("spec", _IMMUTABLE)]
+    gates = [gate["name"] for gate in old["spec"].get("schedulingGates") or []]
+    for gate in new["spec"].get("schedulingGates") or []:
+        if gate["name"] not in gates:
+            text = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
+            return [forbidden("spec.schedulingGates", text)]
     before, after = old["spec"].get("activeDeadlineSeconds"), new["spec"].get("activeDeadlineSeconds")
     if before is not None and (after is None or after > before):
         return [invalid("spec.activeDeadlineSeconds", after, "must be less than or equal to previous value")]
@@ -170,7 +175,5 @@ def _comparable(spec: Obj) -> Obj:
     for part in ("containers", "initContainers"):
         if part in kept:
             kept[part] = [{**container, "image": ""} for container in kept[part]]
-    # Scheduling gates may be removed, not added.
-    if not kept.get("schedulingGates"):
-        kept.pop("schedulingGates", None)
+    kept.pop("schedulingGates", None)
     return kept
