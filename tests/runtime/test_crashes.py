@@ -97,19 +97,26 @@ def act_as_kubelet(world: World, random: Random, killed: set[str]) -> None:
             world.play(name, "Succeeded", 0)
 
 
-@pytest.mark.parametrize("losses", [0.0, 0.1], ids=["killed", "killed and cut off"])
+CASES = {"killed": (1, 0.0), "killed and cut off": (1, 0.1), "two at once": (2, 0.1)}
+
+
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("seed", range(20))
-async def test_the_end_is_the_same_and_no_pod_runs_twice(seed: int, losses: float) -> None:
+async def test_the_end_is_the_same_and_no_pod_runs_twice(seed: int, case: str) -> None:
+    number, losses = CASES[case]
     world, random, killed = world_with_testjobs(), Random(1000 + seed), set[str]()
-    history, operator = History(world), Operator(world, seed, losses)
+    history = History(world)
+    operators = [Operator(world, seed + 100 * i, losses) for i in range(number)]
     world.ok("POST", JOBS, a_job(workers=WORKERS, restart="ExitCode", backoffLimit=1))
     for _ in range(3000):
-        await operator.live_and_die()
+        for operator in operators:
+            await operator.live_and_die()
         act_as_kubelet(world, random, killed)
         released = not any(p["metadata"].get("finalizers") for p in world.pods())
         if "Succeeded" in world.conditions() and released:
             break
-    await operator.die()
+    for operator in operators:
+        await operator.die()
     status = world.job()["status"]
     assert world.conditions()[-1] == "Succeeded"
     assert (status["restarts"], status["replicaStatuses"]["Worker"]["succeeded"]) == (1, WORKERS)
@@ -118,4 +125,4 @@ async def test_the_end_is_the_same_and_no_pod_runs_twice(seed: int, losses: floa
         "train-worker-1": 2,
         "train-worker-2": 1,
     }
-    assert operator.lives > 1
+    assert all(operator.lives > 1 for operator in operators)
