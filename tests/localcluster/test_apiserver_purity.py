@@ -9,7 +9,6 @@ BOUNDARY = {"localcluster.apiserver.env", "localcluster.apiserver.journal"}
 IMPURE = {
     "aiohttp",
     "asyncio",
-    "logging",
     "os",
     "random",
     "secrets",
