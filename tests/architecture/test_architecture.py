@@ -1,10 +1,26 @@
-"""ARCHITECTURE.md traces one reconcile; every hop exists, and each calls the next one's module in that order."""
+"""ARCHITECTURE.md traces one reconcile: every hop exists, and a reconcile takes them in that order."""
 
-import ast
+import asyncio
+import json
 import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
+from types import CodeType, FrameType
 
-from tests.architecture.source import ROOT, functions, tree
+from jobcommon.client.request import Request
+from jobcommon.runtime.manager import run_operators
+from localcluster.apiserver import ApiServer, Env
+from localcluster.apiserver.inprocess import InProcessTransport
+from localcluster.cluster import background
+from localcluster.training import SETTINGS, install
+from localcluster.watching import follow
+from operators.pytorch import PYTORCH
+from tests.architecture.source import ROOT, functions
+from testutil.builders import job_manifest
 
 HOP = re.compile(r"^(\d+)\. `([\w/]+\.py):([\w.]+)`", re.MULTILINE)
 MAX_HOPS = 9
@@ -18,19 +34,6 @@ def hops() -> list[tuple[Path, str]]:
     return [(Path(module), function) for _, module, function in found]
 
 
-def names_in(module: Path, function: str) -> set[str]:
-    """Every name and attribute a function mentions."""
-    node = dict(functions(module))[function]
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    return names | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-
-
-def aliases(module: Path, name: str) -> set[str]:
-    """The names under which a module imports `name`, itself included."""
-    imported = [a for n in ast.walk(tree(module)) if isinstance(n, ast.ImportFrom) for a in n.names]
-    return {name} | {a.asname for a in imported if a.name == name and a.asname}
-
-
 def test_a_reconcile_is_traced_in_a_few_hops() -> None:
     assert 4 <= len(hops()) <= MAX_HOPS
 
@@ -40,12 +43,42 @@ def test_every_hop_exists() -> None:
     assert not missing
 
 
-def test_each_hop_is_reached_from_one_before_it() -> None:
-    """A hop's function is named in the body of an earlier hop: the trace is a path through the code, not a list of files."""
-    trace = hops()
-    unreached = []
-    for position, (_, function) in enumerate(trace[1:], start=1):
-        name = function.rpartition(".")[2]
-        if not any(aliases(m, name) & names_in(m, f) for m, f in trace[:position]):
-            unreached.append(function)
-    assert not unreached
+@contextmanager
+def calls_of(codes: Sequence[CodeType]) -> Iterator[list[int]]:
+    """The positions in `codes` of the functions that are called, from the first one on, in the order of their first calls."""
+    order: list[int] = []
+    positions = {code: position for position, code in enumerate(codes)}
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        position = positions.get(frame.f_code)
+        if event == "call" and position is not None and position not in order and (order or position == 0):
+            order.append(position)
+
+    sys.setprofile(profile)
+    try:
+        yield order
+    finally:
+        sys.setprofile(None)
+
+
+def code_of(module: Path, function: str) -> CodeType:
+    """The code of a function named by file and dotted name."""
+    found = attrgetter(function)(import_module(".".join(module.with_suffix("").parts)))
+    code = found.__code__
+    assert isinstance(code, CodeType)
+    return code
+
+
+async def test_a_reconcile_takes_the_hops_in_that_order() -> None:
+    transport = InProcessTransport(ApiServer(Env.system()))
+    await install(transport, [PYTORCH])
+    jobs = f"/apis/{PYTORCH.api_version}/namespaces/default/{PYTORCH.plural}"
+    manifest = job_manifest(PYTORCH, {"Worker": 1})
+    manifest["metadata"] = {"name": "traced"}
+    async with background(run_operators(transport, [PYTORCH], SETTINGS)):
+        with calls_of([code_of(module, function) for module, function in hops()]) as order:
+            await transport.send(Request("POST", jobs, body=json.dumps(manifest).encode()))
+            async with asyncio.timeout(20), aclosing(follow(transport, "/api/v1/events")) as events:
+                # The first event is written after the last hop.
+                await anext(events)
+    assert order == list(range(len(hops())))

@@ -83,6 +83,7 @@ def started(*arguments: str, until: str) -> Iterator[subprocess.Popen[str]]:
             process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
+            process.wait()
 
 
 @contextmanager
