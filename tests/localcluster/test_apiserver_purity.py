@@ -4,21 +4,10 @@ import ast
 import importlib.util
 from pathlib import Path
 
-#: `env` is where time and chance come in, `journal` where writes go to disk; both are handed to the core.
-BOUNDARY = {"localcluster.apiserver.env", "localcluster.apiserver.journal"}
-IMPURE = {
-    "aiohttp",
-    "asyncio",
-    "os",
-    "random",
-    "secrets",
-    "select",
-    "socket",
-    "subprocess",
-    "threading",
-    "time",
-    "uuid",
-}
+#: `env` is where time and chance come in, `journal` where writes go to disk; both are handed to the core. The package itself is
+#: the facade, which names the shell too.
+BOUNDARY = {"localcluster.apiserver", "localcluster.apiserver.env", "localcluster.apiserver.journal"}
+IMPURE = {"aiohttp", "asyncio", "os", "random", "secrets", "select", "socket", "subprocess", "threading", "time"}
 CORE = ["localcluster.apiserver.server", "localcluster.apiserver.watch", *(
     f"localcluster.controllers.{name}"
     for name in ("definitions", "endpoints", "event_ttl", "garbage_collector", "namespaces", "quota")
