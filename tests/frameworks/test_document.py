@@ -8,8 +8,6 @@ from tests.architecture.source import ROOT
 
 TEXT = (ROOT / "docs/new-framework.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-    r"^```python\n(.*?)^```", (ROOT / "docs/new-framework.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-)
 
 
 def test_the_snippets_run() -> None:
