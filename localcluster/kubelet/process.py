@@ -177,7 +177,10 @@ async def _works(candidate: Isolation) -> bool:
     messages: list[Message] = []
     devnull = os.open(os.devnull, os.O_RDWR)
     try:
-        probe = Launch(["/bin/sh", "-c", ":"], {}, candidate, stdout=devnull, stderr=devnull, hostname="probe")
+        # A read-only mount below a directory that is not there needs everything a pod may need.
+        mounts = ((str(Path(__file__).parent), "/jobcommon-probe/mount", True),)
+        command = ["/bin/sh", "-c", "cd /jobcommon-probe/mount"]
+        probe = Launch(command, {}, candidate, stdout=devnull, stderr=devnull, hostname="probe", mounts=mounts)
         ShimProcess(probe, messages.append, gone.set).start()
         await asyncio.wait_for(gone.wait(), 20)
     finally:
