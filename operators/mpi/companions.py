@@ -49,9 +49,10 @@ def _rights(job: Job) -> list[Companion]:
     own = own_service_account(job)
     account = service_account(job, template_for(job.replica_specs[LAUNCHER], 0).get("spec") or {})
     names = [job.pod_name(worker) for worker in workers(job)]
+    # kubectl opens the stream by a GET since 1.31 (WebSocket), and by a POST before.
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": names},
-        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"], "resourceNames": names},
+        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create", "get"], "resourceNames": names},
     ]
     subjects = [{"kind": "ServiceAccount", "name": account, "namespace": job.namespace}]
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": own}

@@ -91,7 +91,7 @@ def test_the_launchers_rights() -> None:
     names = ["demo-worker-0", "demo-worker-1"]
     assert companion(decision, "roles")["rules"] == [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": names},
-        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"], "resourceNames": names},
+        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create", "get"], "resourceNames": names},
     ]
     binding = companion(decision, "rolebindings")
     assert binding["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "demo-launcher"}
