@@ -14,6 +14,7 @@ Obj = dict[str, Any]
 
 _SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 _BUILTIN_SERVICE_ACCOUNT = "default"
+_NODE_PORTS = range(30000, 32768)
 _LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LOST_NODE_SECONDS = 300
 QUOTA_TABLE = "resourcequotas"
@@ -43,12 +44,14 @@ def admit_new(call: Call, obj: Obj) -> None:
         _admit_pod(call, obj)
     elif call.resource.gvk == ("", "v1", "Service"):
         _allocate_address(obj)
+        _allocate_node_ports(call, obj["spec"])
 
 
 def admit_update(call: Call, new: Obj, _old: Obj) -> None:
     """Complete a changed object."""
     if call.resource.gvk == ("", "v1", "Service"):
         _allocate_address(new)
+        _allocate_node_ports(call, new["spec"])
     elif call.resource.gvk == ("", "v1", "Pod"):
         _tolerate_lost_nodes(new["spec"])
 
@@ -98,6 +101,17 @@ def _priority(call: Call, spec: Obj, pod: str) -> int:
         raise forbidden_error("pods", "", pod, f"no PriorityClass with name {name} was found")
     spec["preemptionPolicy"] = found.obj.get("preemptionPolicy", spec["preemptionPolicy"])
     return int(found.obj.get("value", 0))
+
+
+def _allocate_node_ports(call: Call, spec: Obj) -> None:
+    missing = [port for port in spec.get("ports") or () if not port.get("nodePort")]
+    if spec["type"] not in ("NodePort", "LoadBalancer") or not missing:
+        return
+    services = call.storage.table("services").items()
+    taken = {port.get("nodePort") for item in services for port in item.obj["spec"].get("ports") or ()}
+    free = (number for number in _NODE_PORTS if number not in taken)
+    for port in missing:
+        port["nodePort"] = next(free)
 
 
 def _allocate_address(obj: Obj) -> None:

@@ -83,9 +83,11 @@ def _apply(node: Json, live: Json | None, wanted: Json, me: Manager, now: str, f
     if last is not None:
         merged = _prune(node, merged, last.fields, managers)
     changes = compare(node, ownable(current), ownable(merged))
+    if live is not None and not claimed and last is None and not changes:
+        # Who owns nothing is not listed: applying nothing writes nothing.
+        return live
     managers = _settle(managers, me, changes, force=force)
     if not claimed:
-        # Who owns nothing is not listed, so that applying nothing is a write of nothing.
         managers.pop(me, None)
     elif changes or last is None or last.fields != claimed:
         managers[me] = Entry(claimed, now)

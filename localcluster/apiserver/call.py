@@ -9,7 +9,14 @@ import yaml
 
 from jobcommon.client.request import APPLY_PATCH, Request, Response
 from localcluster.apiserver import protobuf
-from localcluster.apiserver.errors import ApiError, bad_request, not_found, unsupported_media_type
+from localcluster.apiserver.errors import (
+    ApiError,
+    bad_request,
+    invalid_object,
+    not_found,
+    not_supported,
+    unsupported_media_type,
+)
 from localcluster.apiserver.negotiation import Form, negotiate
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.route import RequestInfo
@@ -53,10 +60,11 @@ class Call:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing may be stored. Raises a 400 ApiError for another value than ``All``."""
+        """Whether nothing may be stored. Raises a 422 ApiError for another value than ``All``."""
         value = self.query.get("dryRun", "")
         if value not in ("", "All"):
-            raise bad_request(f'dryRun: Unsupported value: "{value}": supported values: "All"')
+            verb = {"POST": "Create", "PUT": "Update", "PATCH": "Patch"}.get(self.request.method, "Delete")
+            raise invalid_object(f"{verb}Options", "meta.k8s.io", "", [not_supported("dryRun", value, ["All"])])
         return value == "All"
 
     @property

@@ -127,7 +127,7 @@ class ApiServer:
     def _dispatch(self, call: Call) -> Response:
         handler = self._handler(call)
         if handler is None:
-            raise method_not_supported(call.resource.plural, call.resource.group, call.info.verb)
+            raise ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
         return handler(call)
 
     def _handler(self, call: Call) -> Handler | None:

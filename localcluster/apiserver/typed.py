@@ -4,6 +4,7 @@ A value of the wrong type is a 400; an unknown field is dropped and reported; an
 definition is compiled once into closures, because every write of a pod goes through it.
 """
 
+import base64
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from localcluster.apiserver import builtin_schemas
 from localcluster.apiserver.env import parse_time
 from localcluster.apiserver.errors import ApiError
+from localcluster.apiserver.quantity import parse_quantity
 
 Obj = dict[str, Any]
 #: Decodes a value found at a path, adding the paths of unknown fields to the list.
@@ -79,7 +81,7 @@ def _compile(node: Obj) -> Decoder:
         case "array":
             return _array(_compile(node.get("items", {})))
         case "string":
-            return _time if node.get("format") == "date-time" else _scalar((str,), "string")
+            return {"date-time": _time, "byte": _bytes}.get(node.get("format", ""), _scalar((str,), "string"))
         case "integer":
             return _integer(node.get("format", "int32"))
         case "boolean":
@@ -108,6 +110,20 @@ def _quantity(value: Any, path: str, _unknown: list[str]) -> Any:
         return str(value)
     if not isinstance(value, str):
         raise _wrong(value, path, "resource.Quantity")
+    try:
+        parse_quantity(value)
+    except ValueError as error:
+        raise _WrongTypeError(str(error)) from None
+    return value
+
+
+def _bytes(value: Any, path: str, _unknown: list[str]) -> Any:
+    if type(value) is not str:
+        raise _wrong(value, path, "[]uint8")
+    try:
+        base64.b64decode(value, validate=True)
+    except ValueError:
+        raise _WrongTypeError(f"illegal base64 data in Go struct field {path}") from None
     return value
 
 

@@ -175,7 +175,7 @@ def test_dry_run_stores_nothing(api: Api) -> None:
     assert api.delete(f"{PODS}/a", {"dryRun": ["All"]}).code == 200
     assert api.apply(f"{CRS}/a", cr("a"), dryRun="All").code == 201
     assert api.server.storage.rv == before
-    assert api.post(PODS, pod("b"), dryRun="Some").code == 400
+    assert api.post(PODS, pod("b"), dryRun="Some").code == 422
 
 
 def test_an_update_that_changes_nothing_is_not_written(api: Api) -> None:
@@ -235,7 +235,7 @@ def test_secrets(api: Api) -> None:
     obj = api.post(SECRETS, {"metadata": {"name": "a"}, "stringData": {"x": "1"}}).body
     assert (obj["type"], base64.b64decode(obj["data"]["x"]), "stringData" in obj) == ("Opaque", b"1", False)
     bad = api.post(SECRETS, {"metadata": {"name": "b"}, "data": {"x": "not base64!"}})
-    assert (bad.code, bad.causes) == (422, ["data[x]"])
+    assert (bad.code, "illegal base64 data" in bad.message) == (400, True)
     assert "not base64!" not in bad.message
     assert api.patch(f"{SECRETS}/a", {"type": "other"}).causes == ["type"]
 

@@ -76,10 +76,16 @@ def invalid(rng: random.Random, kind: Kind, body: Json) -> Json:
         {"metadata": {"labels": {"app": "x" * 64}}}, {"metadata": {"labels": {"bad key": "x"}}}, {"metadata": {"name": "Upper"}},
         {"metadata": {"name": "x" * 254}}, {"metadata": {"finalizers": ["plain"]}}, {"metadata": {"name": "dot.ted"}},
         {"metadata": {"ownerReferences": [_owner("o1", controller=True), _owner("o2", controller=True)]}},
-        {"metadata": {"annotations": {"a": "x" * 300_000}}}, {"apiVersion": "v9"}, {"status": {"phase": "Done"}},
+        {"apiVersion": "v9"}, {"status": {"phase": "Done"}},
     )  # fmt: skip
     if kind == CONFIG_MAPS:
-        bad += ({"data": {"bad key": "v"}}, {"data": {"k": 1}}, {"data": ["k"]}, {"binaryData": {"k": "not base64!"}})
+        bad += (
+            {"metadata": {"annotations": {"a": "x" * 300_000}}},
+            {"data": {"bad key": "v"}},
+            {"data": {"k": 1}},
+            {"data": ["k"]},
+            {"binaryData": {"k": "not base64!"}},
+        )
     elif kind == PODS:
         container = body["spec"]["containers"][0]
         bad += (
@@ -123,7 +129,7 @@ def changes(rng: random.Random, kind: Kind) -> Json:
         {"metadata": {"finalizers": [FINALIZER]}}, {}, {"metadata": {"name": "other"}}, {"metadata": {"generateName": "g-"}},
         {"metadata": {"ownerReferences": [_owner("o1", controller=True)]}},
         {"metadata": {"ownerReferences": [_owner("o1", controller=True), _owner("o2", controller=rng.random() < 0.5)]}},
-        {"metadata": {"creationTimestamp": None, "generation": 7}}, {"metadata": {"labels": None}}, {"status": {"phase": "Done"}},
+        {"metadata": {"creationTimestamp": None}}, {"metadata": {"labels": None}}, {"status": {"phase": "Done"}},
     )  # fmt: skip
     if rng.random() < 0.5:
         return dict(rng.choice(common))

@@ -25,8 +25,8 @@ def unmet(expect: Expect, fields: Mapping[str, Any], answer: Answer) -> list[str
             problems.append(f"{path} is {found!r}, not {wanted!r}")
     if expect.causes is not None:
         given = at(body, "details.causes") or ()
-        causes = tuple(sorted(f"{cause.get('reason', '')} {cause.get('field', '')}" for cause in given))
-        if causes != tuple(sorted(expect.causes)):
+        causes = sorted({f"{cause.get('reason', '')} {cause.get('field', '')}" for cause in given})
+        if causes != sorted(expect.causes):
             problems.append(f"causes {causes}, not {expect.causes}")
     if expect.items is not None:
         items = tuple(item["metadata"]["name"] for item in body.get("items") or ())

@@ -69,7 +69,8 @@ class _Source:
 
     def _meta(self, key: str) -> Json:
         """What an update says of the version and identity of the object it was made from."""
-        meta: Json = {}
+        # The real server notes a change of managedFields alone as a write; the embedded one tracks them only where they matter.
+        meta: Json = {"managedFields": None}
         if self._chance(0.3):
             meta["resourceVersion"] = None
         elif self._chance(0.15):

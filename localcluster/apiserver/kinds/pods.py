@@ -75,6 +75,10 @@ def on_create(obj: Obj) -> None:
 
 def on_update(new: Obj, old: Obj) -> None:
     """What the server computed at creation is kept where a write leaves it out, as nothing else would restore it."""
+    for condition in new.get("status", {}).get("conditions") or ():
+        # The only times that are sent when they are not set.
+        condition.setdefault("lastProbeTime", None)
+        condition.setdefault("lastTransitionTime", None)
     for name in ("priority", "preemptionPolicy"):
         if name in old["spec"]:
             new["spec"].setdefault(name, old["spec"][name])
@@ -157,6 +161,9 @@ def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:
     """Images, the deadline and a few more may change; binding (an empty nodeName) is the binding subresource's."""
     if new["spec"] == old["spec"]:
         return []
+    for part in ("initContainers", "containers"):
+        if len(new["spec"].get(part) or ()) != len(old["spec"].get(part) or ()):
+            return [forbidden(f"spec.{part}", "pod updates may not add or remove containers")]
     if _comparable(new["spec"]) != _comparable(old["spec"]):
         return [forbidden("spec", _IMMUTABLE)]
     gates = [gate["name"] for gate in old["spec"].get("schedulingGates") or []]

@@ -1,14 +1,16 @@
 """Services: defaults, the cluster IP as a name for "has one", and the rules for ports."""
 
+import ipaddress
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
+from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_supported, required
 from localcluster.apiserver.names import check, check_labels, dns1123_label, port_name
 
 Obj = dict[str, Any]
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
 _AFFINITIES = ("ClientIP", "None")
 _AFFINITY_SECONDS = 10800
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -18,6 +20,8 @@ def default(obj: Obj) -> None:
     """What the real server fills in, except the address, which needs the store (`admission`)."""
     spec = obj.setdefault("spec", {})
     spec.setdefault("type", "ClusterIP")
+    if not spec.get("clusterIP"):
+        spec.pop("clusterIP", None)
     spec.setdefault("sessionAffinity", "None")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
@@ -27,7 +31,7 @@ def default(obj: Obj) -> None:
         spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
     if spec["sessionAffinity"] == "ClientIP":
         spec.setdefault("sessionAffinityConfig", {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}})
-    if spec["type"] in ("NodePort", "LoadBalancer"):
+    if spec["type"] in _NODE_PORT_TYPES:
         spec.setdefault("externalTrafficPolicy", "Cluster")
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
@@ -45,6 +49,21 @@ def on_update(new: Obj, old: Obj) -> None:
     for name in ("clusterIP", "clusterIPs"):
         if not spec.get(name) and before.get(name):
             spec[name] = before[name]
+    if spec.get("type") in _NODE_PORT_TYPES:
+        held = {_port_key(port): port["nodePort"] for port in before.get("ports") or () if "nodePort" in port}
+        for port in spec.get("ports") or ():
+            if not port.get("nodePort") and _port_key(port) in held:
+                port["nodePort"] = held[_port_key(port)]
+    elif before.get("type") in _NODE_PORT_TYPES:
+        # What only the old type had goes with it, unless the update says otherwise.
+        if spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
+            spec.pop("externalTrafficPolicy", None)
+        for port in spec.get("ports") or ():
+            port.pop("nodePort", None)
+
+
+def _port_key(port: Obj) -> tuple[str, Any]:
+    return port.get("protocol", "TCP"), port.get("port")
 
 
 def validate(obj: Obj) -> Sequence[Cause]:
@@ -57,13 +76,27 @@ def validate(obj: Obj) -> Sequence[Cause]:
     if spec["type"] == "ExternalName":
         if not spec.get("externalName"):
             causes.append(required("spec.externalName"))
+        if spec.get("clusterIP"):
+            causes.append(forbidden("spec.clusterIPs", "may not be set when `type` is 'ExternalName'"))
     elif not ports and spec.get("clusterIP") != "None":
         causes.append(required("spec.ports"))
     causes += _validate_ports(ports)
+    if spec["type"] != "ExternalName" and spec.get("clusterIP", "None") != "None" and not _is_address(spec["clusterIP"]):
+        causes.append(
+            invalid("spec.clusterIPs[0]", spec["clusterIP"], "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+        )
     causes += check_labels(spec.get("selector") or {}, "spec.selector")
     if spec["sessionAffinity"] not in _AFFINITIES:
         causes.append(not_supported("spec.sessionAffinity", spec["sessionAffinity"], _AFFINITIES))
     return causes
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _validate_ports(ports: Sequence[Obj]) -> list[Cause]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from localcluster.apiserver import typed
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import Cause, bad_request, invalid, required
+from localcluster.apiserver.errors import Cause, bad_request, invalid
 from localcluster.apiserver.names import check, check_annotations, check_labels, check_name, dns1123_subdomain, qualified_name
 from localcluster.apiserver.resource import Resource
 
@@ -110,10 +110,9 @@ def check_metadata(resource: Resource, meta: Obj) -> list[Cause]:
 def _check_owners(owners: Sequence[Obj]) -> list[Cause]:
     causes: list[Cause] = []
     controllers = []
-    for index, owner in enumerate(owners):
-        path = f"metadata.ownerReferences[{index}]"
+    for owner in owners:
         causes += [
-            required(f"{path}.{name}", "must not be empty")
+            invalid(f"metadata.ownerReferences.{name}", "", f"{name} must not be empty")
             for name in ("apiVersion", "kind", "name", "uid")
             if not owner.get(name)
         ]

@@ -45,7 +45,8 @@ def options_of(call: Call, given: Obj | None = None) -> DeleteOptions:
         policy = "Orphan" if orphan in (True, "true") else "Background"
     if policy and policy not in _POLICIES:
         message = f'Unsupported value: "{policy}": supported values: "Foreground", "Background", "Orphan", "nil"'
-        raise invalid_object("DeleteOptions", "meta.k8s.io", "", [Cause("FieldValueInvalid", "propagationPolicy", message)])
+        cause = Cause("FieldValueNotSupported", "propagationPolicy", message)
+        raise invalid_object("DeleteOptions", "meta.k8s.io", "", [cause])
     grace = found.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     if grace is not None:
         try:

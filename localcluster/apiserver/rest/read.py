@@ -102,6 +102,9 @@ def _list_version(call: Call, limit: int, token: str) -> tuple[int | None, str]:
     text = call.query.get("resourceVersion", "")
     match = call.query.get("resourceVersionMatch", "")
     version = _version(text)
+    if call.query.get("sendInitialEvents"):
+        message = "Forbidden: sendInitialEvents is forbidden for list"
+        raise invalid_object("ListOptions", "meta.k8s.io", "", [Cause("FieldValueForbidden", "sendInitialEvents", message)])
     _check_match(match, text, token)
     if token:
         if text not in ("", "0"):

@@ -80,7 +80,11 @@ def _write(call: Call, wanted: Obj) -> Response:
     replicas = (wanted.get("spec") or {}).get("replicas", 0)
     if type(replicas) is not int or replicas < 0:
         causes: list[Cause] = [invalid("spec.replicas", replicas, "must be greater than or equal to 0")]
-        raise invalid_object("Scale", "autoscaling", call.info.name, causes)
+        if not call.resource.custom:
+            raise invalid_object("Scale", "autoscaling", call.info.name, causes)
+        # A custom object is refused in its own name, with the path of its definition too.
+        causes.append(invalid(f".{paths.replicas}", replicas, "should be a non-negative integer"))
+        raise invalid_object(call.resource.kind, call.resource.group, call.info.name, causes)
     version = (wanted.get("metadata") or {}).get("resourceVersion")
     if version and version != str(live.rv):
         raise conflict(call.resource.plural, call.resource.group, call.info.name, STALE)

@@ -21,6 +21,11 @@ def prune(node: Json, value: Any, path: str = "") -> list[str]:
             for key in [key for key in value if key not in properties]:
                 del value[key]
                 dropped.append(f"{path}.{key}" if path else key)
+    if isinstance(value, dict):
+        for key, below in node.get("properties", {}).items():
+            if key in value and value[key] is None and not below.get("nullable") and not {"default", "$ref"} & below.keys():
+                # A null means unset, and nothing here gives it a value.
+                del value[key]
     for below, key, item in branches(node, value):
         if isinstance(below, dict) and isinstance(item, dict | list):
             # Map keys are joined with dots here, as the real server does in its unknown-field warnings.

@@ -26,7 +26,7 @@ CASES = (
     Case("what another manager wants too stays", (
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201), apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, manager="two"),
         apply(CONFIG_MAPS, "n", {}, fields={"data.k": "v"}), apply(CONFIG_MAPS, "n", {}, manager="two", fields={"data": None}),
-    ), managed=True),
+    )),
     Case("an update takes ownership from an apply", (
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201), patch(CONFIG_MAPS, "n", {"data": {"k": "patched"}}),
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 409, reason="Conflict", causes=("FieldManagerConflict .data.k",)),
@@ -73,10 +73,10 @@ CASES = (
         get(CONFIG_MAPS, "n"), apply(CONFIG_MAPS, "n", {"metadata": {}}), get(CONFIG_MAPS, "n", 404),
     )),
     Case("YAML is taken as well", (
-        Step("PATCH", CONFIG_MAPS, "n", b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: n\ndata:\n  k: v\n", Expect(201),
+        Step("PATCH", CONFIG_MAPS, "cm", b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm\ndata:\n  k: v\n", Expect(201),
              "application/apply-patch+yaml", {"fieldManager": "one"}),
-        Step("POST", CONFIG_MAPS, body=b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n", media="application/yaml",
+        Step("POST", CONFIG_MAPS, body=b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: other\n", media="application/yaml",
              expect=Expect(201)),
-        create(CONFIG_MAPS, obj(CONFIG_MAPS, "m"), 409),
+        create(CONFIG_MAPS, obj(CONFIG_MAPS, "other"), 409),
     )),
 )  # fmt: skip

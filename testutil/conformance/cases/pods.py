@@ -52,6 +52,9 @@ CASES = (
     _taken("guaranteed resources", {"status.qosClass": "Guaranteed"}, container={"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}),
     _taken("the newest image", {"spec.containers.0.imagePullPolicy": "Always"}, container={"image": "i:latest"}),
     _taken("a scheduling gate", {"status.conditions.0.reason": "SchedulingGated"}, spec={"schedulingGates": [{"name": "example.com/g"}]}),
+    Case("pod with a quantity that is none", (
+        create(PODS, pod("n", container={"resources": {"requests": {"cpu": "1x"}}}), 400, reason="BadRequest"),
+    )),
     Case("pod with a priority class that is missing", (
         create(PODS, pod("n", {"priorityClassName": "missing"}), 403, reason="Forbidden"),
     )),

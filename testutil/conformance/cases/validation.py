@@ -1,7 +1,7 @@
 """Refusals: metadata, sizes, unknown fields."""
 
 from testutil.conformance.case import Case, Expect, Json, Step
-from testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, config_map, pod, service, widget
+from testutil.conformance.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES, WIDGETS, config_map, obj, pod, service, widget
 from testutil.conformance.steps import NOBODY, create, patch
 
 _MIB = 1024 * 1024
@@ -37,7 +37,7 @@ CASES = (
     )),
     Case("an ownerReference without a uid", (
         create(CONFIG_MAPS, config_map("n", ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": ""}]), 422,
-               causes=("FieldValueRequired metadata.ownerReferences[0].uid",)),
+               causes=("FieldValueInvalid metadata.ownerReferences.uid",)),
     )),
     Case("annotations of 300 KiB", (
         create(CONFIG_MAPS, config_map("n", annotations={"a": "x" * 300 * 1024}), 422, reason="Invalid",
@@ -48,12 +48,16 @@ CASES = (
         create(WIDGETS, widget("n", {"extra": {"x": "y" * int(3.3 * _MIB)}}), 413, reason="RequestEntityTooLarge"),
     )),
     Case("a ConfigMap of 1.2 MiB", (
-        create(CONFIG_MAPS, config_map("n", {"k": "x" * int(1.2 * _MIB)}), 422, reason="Invalid", causes=("FieldValueTooLong ",)),
+        create(CONFIG_MAPS, config_map("n", {"k": "x" * int(1.2 * _MIB)}), 422, reason="Invalid", causes=("FieldValueTooLong []",)),
     )),
     Case("a ConfigMap's keys and values", (
         create(CONFIG_MAPS, config_map("n", {"bad key": "v"}), 422, causes=("FieldValueInvalid data[bad key]",)),
         create(CONFIG_MAPS, config_map("n", {"k": 1}), 400, reason="BadRequest"),
         create(CONFIG_MAPS, config_map("n") | {"binaryData": {"k": "AAEC"}}, 422, reason="Invalid"),
+    )),
+    Case("bytes that are not base64", (
+        create(SECRETS, obj(SECRETS, "n", {"data": {"k": "not base64!"}}), 400, reason="BadRequest"),
+        create(SECRETS, obj(SECRETS, "n", {"stringData": {"k": "plain"}}), fields={"data.k": "cGxhaW4=", "type": "Opaque"}),
     )),
     Case("an immutable ConfigMap", (
         create(CONFIG_MAPS, config_map("n") | {"immutable": True}),
