@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jobcommon.crd import custom_resource_definition
-
 from jobcommon.client.request import APPLY_PATCH, Request, Transport
 from jobcommon.client.status import response_error
+from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.settings import Settings
