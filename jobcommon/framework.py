@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from jobcommon.api.definition import CelRule as CelRule
+from jobcommon.api.definition import Column as Column
+from jobcommon.api.definition import ScalePaths as ScalePaths
+from jobcommon.api.definition import Version as Version
+from jobcommon.api.gang import GangScheduler
 from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy, RunPolicy
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, pod_name, replica_count
@@ -51,51 +56,6 @@ class ReplicaType:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """One served version of the kind. Exactly one is stored.
-
-    `defaults` are fields of the spec that mean something of its own in this version when absent. They are defaults in the
-    CRD, so that an object keeps them when it is read in another version.
-    """
-
-    name: str
-    storage: bool = False
-    defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-
-
-@dataclass(frozen=True, slots=True)
-class CelRule:
-    """A rule for the CRD, checked by the API server: a CEL expression over the object at `path` of the schema.
-
-    `path` is () for the whole object, else the property names down to it.
-    """
-
-    rule: str
-    message: str
-    path: tuple[str, ...] = ()
-    field_path: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A printer column shown by ``kubectl get -o wide``."""
-
-    name: str
-    type: str
-    json_path: str
-    description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ScalePaths:
-    """The scale subresource: where the wanted and the actual number of replicas and the selector stand."""
-
-    spec: str
-    status: str
-    selector: str
-
-
-@dataclass(frozen=True, slots=True)
 class EnvVar:
     """An environment variable of a replica.
 
@@ -110,11 +70,15 @@ class EnvVar:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the one who runs the operator chooses for all jobs. `kubectl_image` must have a shell and kubectl."""
+    """What the one who runs the operator chooses for all jobs. `kubectl_image` must have a shell and kubectl.
+
+    `gang`: the scheduler that places a job's pods all at once; None leaves every pod to whichever its template names.
+    """
 
     cluster_domain: str = ""
     tracking_finalizer: bool = True
     kubectl_image: str = "kubeflow/kubectl-delivery:latest"
+    gang: GangScheduler | None = None
 
 
 @dataclass(frozen=True)
@@ -391,6 +355,8 @@ class Observed:
 
     `companions` is keyed by (kind, name). `rejections` holds, by plural and name, creates of the current spec that
     the API server refused. `predecessors` are the names of pods that an earlier job of this name has left behind.
+    `priorities` are the values of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be
+    used now ("" when it can); both are looked at only with a gang scheduler.
     """
 
     pods: tuple[PodView, ...] = ()
@@ -398,3 +364,5 @@ class Observed:
     companions: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
     rejections: Mapping[tuple[str, str], Rejection] = field(default_factory=lambda: MappingProxyType({}))
     predecessors: frozenset[str] = frozenset()
+    priorities: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    gang_off: str = ""

@@ -1,0 +1,51 @@
+"""What a framework says for the definition (CRD) of its kind: versions, rules, columns, the scale subresource."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One served version of the kind. Exactly one is stored.
+
+    `defaults` are fields of the spec that mean something of its own in this version when absent. They are defaults in the
+    CRD, so that an object keeps them when it is read in another version.
+    """
+
+    name: str
+    storage: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class CelRule:
+    """A rule for the CRD, checked by the API server: a CEL expression over the object at `path` of the schema.
+
+    `path` is () for the whole object, else the property names down to it.
+    """
+
+    rule: str
+    message: str
+    path: tuple[str, ...] = ()
+    field_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A printer column shown by ``kubectl get -o wide``."""
+
+    name: str
+    type: str
+    json_path: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """The scale subresource: where the wanted and the actual number of replicas and the selector stand."""
+
+    spec: str
+    status: str
+    selector: str

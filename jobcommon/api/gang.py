@@ -1,0 +1,64 @@
+"""The schedulers that place the pods of a job all at once or not at all, and how their PodGroups are marked and named.
+
+Facts: Volcano's scheduling.volcano.sh/v1beta1; the coscheduling plugin's scheduling.x-k8s.io/v1alpha1
+(kubernetes-sigs/scheduler-plugins).
+"""
+
+import re
+from dataclasses import dataclass
+
+from jobcommon.api import labels
+
+POD_GROUP = "PodGroup"
+POD_GROUPS = "podgroups"
+PRIORITY_CLASS_API = "scheduling.k8s.io/v1"
+PRIORITY_CLASSES = "priorityclasses"
+
+VOLCANO_API = "scheduling.volcano.sh/v1beta1"
+VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+VOLCANO_TASK = "volcano.sh/task-spec"
+VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+
+COSCHEDULING_API = "scheduling.x-k8s.io/v1alpha1"
+COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
+# The name under which its Helm chart installs the second scheduler.
+COSCHEDULING_NAME = "scheduler-plugins-scheduler"
+
+# Our own mark on a pod that was created as a member of a gang: whichever scheduler it was, then.
+MEMBER = labels.PREFIX + "pod-group"
+
+AUTO = "auto"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class GangScheduler:
+    """A gang scheduler: what stands in a pod's schedulerName, and the API its PodGroups belong to."""
+
+    name: str
+    api_version: str
+
+    @property
+    def holds_pods(self) -> bool:
+        """Whether pods are created only once the scheduler has taken up their PodGroup (Volcano's "enqueue")."""
+        return self.api_version == VOLCANO_API
+
+
+VOLCANO = GangScheduler("volcano", VOLCANO_API)
+COSCHEDULING = GangScheduler(COSCHEDULING_NAME, COSCHEDULING_API)
+
+
+def gang_scheduler(name: str) -> GangScheduler | None:
+    """The scheduler meant by a flag's value: `volcano` in any case, or the schedulerName under which the coscheduling
+    plugin runs. None for "" (off) and for `auto`, which only the cluster can answer. Raises ValueError for what is no name.
+    """
+    if name in ("", AUTO):
+        return None
+    if name.lower() == VOLCANO.name:
+        return VOLCANO
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f'gang_scheduler_name "{name[:80]}" is no name of a scheduler; use volcano, auto, or the schedulerName of the '
+            "scheduler that runs the coscheduling plugin"
+        )
+    return GangScheduler(name, COSCHEDULING_API)
