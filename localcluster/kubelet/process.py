@@ -43,6 +43,7 @@ class Launch:
     mode: str = "run"  # "exec" joins the container of which `target` is a process, and leaves what it started behind
     target: int | None = None
     hostname: str = ""
+    address: str = ""  # the pod's own, for a port space of its own; "" shares the machine's ports
     mounts: tuple[tuple[str, str, bool], ...] = ()
     log: Path | None = None
     log_bytes: int = 64 << 20
@@ -89,6 +90,7 @@ class ShimProcess:
             "tty": launch.tty,
             "target": launch.target,
             "hostname": launch.hostname,
+            "address": launch.address,
             "mounts": launch.mounts,
             "log": None if launch.log is None else str(launch.log),
             "log_bytes": launch.log_bytes,

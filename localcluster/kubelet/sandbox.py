@@ -146,6 +146,7 @@ class Sandbox:
             gid=gid,
             groups=groups,
             hostname=hostname(pod),
+            address="" if pod["spec"].get("hostNetwork") else pod["status"]["podIP"],
             mounts=(*self._name_mounts(), *mounts),
             log=log,
             log_bytes=options.log_bytes,

@@ -291,6 +291,39 @@ async def test_two_pods_talk_by_name(local: Cluster) -> None:
     assert await local.logs("b") == f"{a['status']['podIP']}\n"
 
 
+LISTENER = """
+import asyncio, socket, time
+four = socket.create_server(("0.0.0.0", 23456))
+six = socket.create_server(("::", 23457), family=socket.AF_INET6, dualstack_ipv6=True)
+own = socket.create_server(("127.0.0.1", 23458))
+async def serve():
+    both = await asyncio.start_server(lambda r, w: None, None, 23459)
+    both.close()
+asyncio.run(serve())
+for port, server in ((23456, four), (23457, six), (23458, own)):
+    with socket.create_connection(("localhost", port)) as client:
+        server.accept()[0].close()
+        print(client.getpeername()[0])
+print("up")
+time.sleep(1000)
+"""
+
+
+async def test_each_pod_has_ports_of_its_own(local: Cluster) -> None:
+    """Two jobs use one port at a time: a wildcard listener must neither block nor receive what is meant for another pod."""
+    addresses = {}
+    for name in ("a", "b"):
+        await local.create(pod(name, "python", "-c", LISTENER))
+        found = await local.running(name)
+        addresses[name] = found["status"]["podIP"]
+    for name, address in addresses.items():
+        assert (await local.log_with(name, "up")).split() == [address, address, address, "up"]
+    code, _ = await local.exec("a", "python", "-c", "import socket; socket.create_connection(('localhost', 23456))")
+    assert code == 0
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", 23458)
+
+
 async def test_no_process_outlives_its_container(local: Cluster) -> None:
     mark = f"tag-{os.getpid()}-tree"
     stray = f"sh -c 'sleep 1000; : {mark}'"

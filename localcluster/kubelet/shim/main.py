@@ -18,9 +18,12 @@ import json
 import os
 import signal
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from localcluster.kubelet.shim import supervise
+
+if TYPE_CHECKING:
+    from localcluster.kubelet.shim.ports import PortSpace
 
 LINUX = sys.platform == "linux"
 
@@ -83,6 +86,18 @@ def _guard(parent: int | None) -> None:
             os._exit(0)
 
 
+def _port_space(spec: Spec) -> "PortSpace | None":
+    """The pod's own ports, where the kernel allows it; without them the pods share the machine's."""
+    if not LINUX or not spec["namespaces"] or not spec["address"]:
+        return None
+    from localcluster.kubelet.shim import ports
+
+    try:
+        return ports.PortSpace(ports.watch(), spec["address"])
+    except OSError:
+        return None
+
+
 def _init(spec: Spec, control: int) -> None:
     if LINUX:
         from localcluster.kubelet.shim import linux
@@ -94,12 +109,13 @@ def _init(spec: Spec, control: int) -> None:
             linux.set_hostname(spec["hostname"])
         elif not spec["namespaces"]:
             linux.become_subreaper()
+    ports = _port_space(spec)
     command = supervise.start(spec)
     if isinstance(command, str):
         report(control, {"error": command})
         return
     report(control, {"started": supervise.now()})
-    code, number = supervise.Supervisor(spec, control, command).run()
+    code, number = supervise.Supervisor(spec, control, command, ports).run()
     report(control, {"exited": code, "signal": number})
 
 

@@ -9,9 +9,12 @@ import select
 import signal
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from localcluster.kubelet.shim.logfile import LogFile
+
+if TYPE_CHECKING:
+    from localcluster.kubelet.shim.ports import PortSpace
 
 _CHUNK = 1 << 16
 
@@ -83,8 +86,9 @@ def _become(spec: dict[str, Any]) -> None:
 class Supervisor:
     """Watches one started command until it and everything it started are gone."""
 
-    def __init__(self, spec: dict[str, Any], control: int, command: int) -> None:
+    def __init__(self, spec: dict[str, Any], control: int, command: int, ports: "PortSpace | None") -> None:
         self._control = control
+        self._ports = ports
         self._command = command
         self._exec = spec["mode"] == "exec"  # what an exec left running stays until its container ends
         self._alone = os.getpid() == 1  # process 1 of a PID namespace: kill(-1) reaches exactly the container
@@ -107,15 +111,22 @@ class Supervisor:
         poll = select.poll()
         for descriptor in (wake, self._control, *self._streams):
             poll.register(descriptor, select.POLLIN)
+        if self._ports is not None:
+            poll.register(self._ports.listener, select.POLLIN)
         self._follow(self._early)
         status = self._reap()
         while status is None:
-            for descriptor, _ in poll.poll():
+            for descriptor, event in poll.poll():
                 if descriptor == wake:
                     os.read(wake, _CHUNK)
                 elif descriptor == self._control:
                     if not self._obey():
                         poll.unregister(self._control)
+                elif self._ports is not None and descriptor == self._ports.listener:
+                    if event & select.POLLIN:
+                        self._ports.answer()
+                    else:
+                        poll.unregister(descriptor)  # nobody is left who could ask
                 elif not self._copy(descriptor):
                     poll.unregister(descriptor)
             status = self._reap()
