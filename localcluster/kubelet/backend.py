@@ -8,6 +8,7 @@ from pathlib import Path
 from localcluster.apiserver.pods import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
 from localcluster.kubelet.container import ContainerProcess
 from localcluster.kubelet.logs import read_log
+from localcluster.kubelet.session import run_exec
 from localcluster.kubelet.worker import PodWorker
 
 _CHUNK = 1 << 16
@@ -53,8 +54,6 @@ class Backend:
 
     async def exec(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:
         """See `PodBackend.exec`."""
-        from localcluster.kubelet.session import run_exec
-
         return await run_exec(self._container(pod, options.container), options, streams)
 
     async def attach(self, pod: Pod, options: ExecOptions, streams: ExecStreams) -> int:

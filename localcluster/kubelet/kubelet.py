@@ -98,7 +98,7 @@ class Kubelet:
             address = self._address(new, finished)
             if new["spec"].get("nodeName") == self.options.node_name:
                 worker = self._workers[uid] = PodWorker(self._shared, new, address)
-                worker.task.add_done_callback(lambda _: self._workers.pop(uid, None))
+                worker.task.add_done_callback(lambda task: self._worker_ended(uid, task))
             elif scheduler.is_ours(new):
                 self._schedule(new)
         if new["spec"].get("nodeName"):
@@ -107,6 +107,14 @@ class Kubelet:
             self._pool.release(uid)
             self._names.set_pod(uid, None)
             self._reschedule()
+
+    def _worker_ended(self, uid: str, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or task.exception() is None:
+            self._workers.pop(uid, None)
+            return
+        # A defect of ours: the pod is left as it is and kept, so that its processes end with the cluster.
+        text = f"The kubelet failed on this pod and has given it up: {task.exception()!r}"
+        self._recorder.record(self._workers[uid].pod, "Warning", "FailedSync", text)
 
     def _address(self, pod: Object, finished: bool) -> str:
         """The pod's address, given before it is scheduled: its name then resolves before any of its peers starts."""

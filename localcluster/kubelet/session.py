@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from localcluster.apiserver.pods import ExecOptions, ExecStreams, PodBackendError
+from localcluster.kubelet.checks import check_http
 from localcluster.kubelet.container import ContainerProcess
 from localcluster.kubelet.descriptors import read_some, write_all
 from localcluster.kubelet.lifecycle import Container
@@ -163,8 +164,6 @@ async def run_quietly(container: ContainerProcess, command: list[str], seconds: 
 
 async def run_hook(container: ContainerProcess, address: str, spec: Container, hook: Mapping[str, Any]) -> None:
     """Run a postStart or preStop handler. A failing hook is an event, not an end."""
-    from localcluster.kubelet.probes import check_http
-
     with contextlib.suppress(PodBackendError):
         if "exec" in hook:
             await run_quietly(container, hook["exec"]["command"], None)

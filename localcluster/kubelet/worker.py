@@ -79,8 +79,7 @@ class PodWorker:
     async def stop(self, grace: float) -> None:
         """End all processes without a word to the server: the cluster stops."""
         self.task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.task
+        await asyncio.gather(self.task, return_exceptions=True)
         for prober in self._probers.values():
             prober.stop()
         for container in self.containers.values():
