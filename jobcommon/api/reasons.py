@@ -26,6 +26,8 @@ EXITED_WITH_CODE = "ExitedWithCode"
 NAME_CONFLICT = "NameConflict"
 UNKNOWN_POD = "UnknownPod"
 WAITING = "Waiting"
+GANG_OFF = "GangSchedulingOff"
+OTHER_SCHEDULER = "SetPodTemplateSchedulerName"
 INTERNAL_ERROR = "InternalError"
 
 

@@ -7,6 +7,7 @@ replicas, a failure that is final, suspension, the limits, progress.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.pod import PodView
@@ -19,6 +20,7 @@ from jobcommon.reconcile.children import CORE, pod_manifest, replica_labels
 from jobcommon.reconcile.companions import tend_companions, tend_services
 from jobcommon.reconcile.conditions import set_condition, tidy
 from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
+from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.ledger import Ledger, ending_in_slot, keep_books, recorded_success, replica_statuses
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release
 from jobcommon.reconcile.slots import Slots, arrange, tally
@@ -57,6 +59,7 @@ def _finished(framework: Framework, job: Job, observed: Observed, now: float) ->
     slots = arrange(job, observed.pods)
     actions = cleanup.clean_up_finished(job, observed, slots.ours)
     actions += [a for a in tend_companions(framework, job, observed) if isinstance(a, Delete)]
+    actions += remove_pod_group(job, observed)
     expiry = limits.expiry(job, now)
     if expiry is not None and expiry.passed:
         # Of the job as it was read: its time to live may have been changed since (rule R1).
@@ -111,12 +114,15 @@ class _Pass:
     slots: Slots
     ledger: Ledger
     tallies: Tallies
+    gang: Gang
 
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> "_Pass":
         slots = arrange(job, observed.pods)
         ledger = keep_books(framework, job, slots)
-        return cls(framework, job, observed, now, slots, ledger, tally(job, slots, ledger.succeeded))
+        tallies = tally(job, slots, ledger.succeeded)
+        gang = Gang(framework, job, observed, slots, tallies)
+        return cls(framework, job, observed, now, slots, ledger, tallies, gang)
 
     def decide(self) -> Plan:
         job, now = self.job, self.now
@@ -197,6 +203,7 @@ class _Pass:
             *cleanup.release(self.slots.strangers),
             *cleanup.delete_services(self.observed, "job is suspended"),
             *(a for a in tend_companions(self.framework, job, self.observed) if isinstance(a, Delete)),
+            *remove_pod_group(job, self.observed),
         ]
         events = (Event(NORMAL, reason, message),) if newly else ()
         return Plan(tuple(actions), _if_changed(job, status), (*self._exits(), *events), reason="job is suspended")
@@ -214,8 +221,9 @@ class _Pass:
         surplus = [*cleanup.stop_pods(self.slots.surplus, "scaled down"), *cleanup.release(self.slots.strangers)]
         creates = self._others() + self._missing_pods()
         status, events = self._progress_status(running)
-        if parse_time(status.start_time) is None or job.status.has(ConditionType.SUSPENDED):
-            status = status.model_copy(update={"start_time": format_time(self.now)})
+        if not self._started:
+            # The deadline does not run while the job waits in a queue.
+            status = status.model_copy(update={"start_time": None if self.gang.waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
         wakes = [*delays, *([due.at] if due else [])]
         return Plan(
@@ -225,8 +233,14 @@ class _Pass:
             wake_at=min(wakes, default=None),
             reason="job is active",
             # The first pods of a job need no second look: nothing can be done twice before anything was done.
-            confirm=job.status.start_time is not None and any(_creates_pod(a) for a in creates),
+            confirm=(job.status.start_time is not None or self.gang.found is not None)
+            and any(_creates_pod(a) for a in creates),
         )
+
+    @property
+    def _started(self) -> bool:
+        """Whether the job had its start, its last one if it was suspended."""
+        return parse_time(self.job.status.start_time) is not None and not self.job.status.has(ConditionType.SUSPENDED)
 
     def _retire_recorded(self) -> tuple[list[Action], list[float]]:
         """Take away the ended pods whose end is on record: keep those that succeeded, replace the others when due."""
@@ -251,14 +265,19 @@ class _Pass:
         return actions, delays
 
     def _missing_pods(self) -> list[Action]:
+        if self.gang.waiting:
+            return []
         done = self.ledger.succeeded
         vacant = [r for r in self.job.replicas if r not in self.slots.pods and r.index not in done[r.type]]
         return [
-            Create(CORE, "pods", self.job.pod_name(replica), pod_manifest(self.framework, self.job, replica))
+            Create(CORE, "pods", self.job.pod_name(replica), self._pod(replica))
             for replica in vacant
             if self.job.pod_name(replica) not in self.observed.predecessors
             and self.framework.may_create(self.job, replica, self.tallies)
         ]
+
+    def _pod(self, replica: Replica) -> dict[str, Any]:
+        return self.gang.mark(replica, pod_manifest(self.framework, self.job, replica))
 
     def _given_up(self, replica: Replica, pod: PodView) -> bool:
         """Whether the replica has failed for good and the job lives on without it."""
@@ -267,12 +286,13 @@ class _Pass:
         return tolerated and ending is not None and ending.verdict == Verdict.PERMANENT
 
     def _others(self) -> list[Action]:
-        return tend_services(self.framework, self.job, self.observed) + tend_companions(self.framework, self.job, self.observed)
+        framework, job, observed = self.framework, self.job, self.observed
+        return tend_services(framework, job, observed) + tend_companions(framework, job, observed) + self.gang.actions()
 
     def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of what became of it."""
         job = self.job
-        steps: list[_Step] = [self._created()]
+        steps: list[_Step] = [self._created(self.gang.note(started=self._started))]
         events: list[Event] = []
         if job.status.has(ConditionType.SUSPENDED):
             reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
@@ -303,15 +323,16 @@ class _Pass:
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
             for p in self.slots.strangers[:MAX_EVENTS]
         ]
+        events += self.gang.events()
         if self.observed.predecessors:
             events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
         return events
 
     # -- the status -------------------------------------------------------------------------------------------------
 
-    def _created(self) -> "_Step":
+    def _created(self, note: str = "") -> "_Step":
         reason = reasons.of_kind(self.job.kind, reasons.CREATED)
-        return ConditionType.CREATED, True, reason, f"{self.job.kind} {self.job.name} is created."
+        return ConditionType.CREATED, True, reason, f"{self.job.kind} {self.job.name} is created{note}."[:MAX_MESSAGE]
 
     def _exits(self) -> list[Event]:
         return [

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobcommon.api.job import MAX_REPLICAS, ReplicaSpec
+from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica, replica_count
 from jobcommon.framework import FieldError, Framework, Job, ReplicaType
 from jobcommon.reconcile.template import template_for
@@ -54,6 +55,11 @@ def _run_policy_errors(job: Job) -> Iterator[FieldError]:
     gang = policy.scheduling_policy
     if gang is not None and gang.min_available is not None and gang.min_available < 1:
         yield FieldError("spec.runPolicy.schedulingPolicy.minAvailable", "must be at least 1")
+    for name, amount in ((gang.min_resources if gang is not None else None) or {}).items():
+        try:
+            parse_quantity(amount)
+        except ValueError as error:
+            yield FieldError(f"spec.runPolicy.schedulingPolicy.minResources[{name}]", str(error))
 
 
 def _replica_errors(framework: Framework, kind: ReplicaType, spec: ReplicaSpec, path: str) -> Iterator[FieldError]:

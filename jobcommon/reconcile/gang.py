@@ -1,0 +1,261 @@
+"""Gang scheduling: one PodGroup for each job, and pods that are marked as its members.
+
+The reference wrote the PodGroup in every pass, read no priorities and ordered equal ones by chance; here only fields of
+ours that differ are written, and the same job always asks for the same. A job joins as a whole or not at all: while pods of
+it run that were created outside, a PodGroup would wait for members that never come.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from jobcommon.api import gang as names
+from jobcommon.api import reasons
+from jobcommon.api.gang import POD_GROUP, POD_GROUPS, GangScheduler
+from jobcommon.api.job import SchedulingPolicy
+from jobcommon.api.quantity import parse_quantity
+from jobcommon.api.replica import Replica
+from jobcommon.api.view import ObjectView
+from jobcommon.framework import Framework, Job, Observed, Tallies
+from jobcommon.reconcile.children import job_selector, owner_reference
+from jobcommon.reconcile.ending import is_over
+from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
+from jobcommon.reconcile.resources import Resources, pod_resources, total
+from jobcommon.reconcile.slots import Slots
+from jobcommon.reconcile.template import template_for
+
+# What stands in a PodGroup's spec because of us. Anything else in there is somebody else's.
+_OWNED = {
+    names.VOLCANO_API: ("minMember", "minResources", "queue", "priorityClassName"),
+    names.COSCHEDULING_API: ("minMember", "minResources", "scheduleTimeoutSeconds"),
+}
+# kubectl's own note on the job; on another object it would be a lie.
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_NOT_TAKEN_UP = ("", "Pending")
+# Stands for every replica without an override of its own.
+_OTHERS = -1
+
+
+@dataclass(frozen=True)
+class Gang:
+    """The gang of one job in one pass. Without a gang scheduler it asks for nothing and holds up nothing."""
+
+    framework: Framework
+    job: Job
+    observed: Observed
+    slots: Slots
+    tallies: Tallies
+
+    @cached_property
+    def off(self) -> str:
+        """Why this job's pods are scheduled one by one although a gang scheduler was chosen; "" when they are not."""
+        if self.job.options.gang is None:
+            return ""
+        if self.observed.gang_off:
+            return self.observed.gang_off
+        live = (pod for pod in self.slots.pods.values() if pod.deletion_time is None and not is_over(pod))
+        outside = any(names.MEMBER not in pod.annotations for pod in live)
+        return "pods of the job run that were created without it; suspend and resume the job" if outside else ""
+
+    @property
+    def scheduler(self) -> GangScheduler | None:
+        """The scheduler that places this job's pods together, if one does."""
+        return None if self.off else self.job.options.gang
+
+    @cached_property
+    def found(self) -> ObjectView | None:
+        """The job's PodGroup as it is."""
+        return self.observed.companions.get((POD_GROUP, self.job.name)) if self.job.options.gang else None
+
+    @property
+    def waiting(self) -> str:
+        """What the job's missing pods wait for; "" when they may be created."""
+        if self.scheduler is None:
+            return ""
+        if self.found is not None and self.found.deletion_time is not None:
+            return f"the earlier PodGroup {self.job.name} to go"
+        phase = _object(self._raw.get("status")).get("phase") or ""
+        if not self.scheduler.holds_pods or phase not in _NOT_TAKEN_UP:
+            return ""
+        return f"{self.scheduler.name} to take up PodGroup {self.job.name}"
+
+    @cached_property
+    def members(self) -> tuple[Replica, ...]:
+        """The replicas that count: all but those that the framework does not create before others are ready."""
+        return tuple(
+            r
+            for r in self.job.replicas
+            if r in self.slots.pods
+            or r.index in self.tallies[r.type].succeeded_indexes
+            or self.framework.may_create(self.job, r, self.tallies)
+        )
+
+    @property
+    def min_member(self) -> int:
+        """How many pods must be placed at once.
+
+        More than there are leaves the job waiting, as in the reference. Pods that are held back until others run do not
+        count: those others would wait for them for ever (mpi-operator#608).
+        """
+        wanted, everything = _policy(self.job).min_available, self.job.total_replicas
+        if wanted is not None and wanted > everything:
+            return wanted
+        return min(everything if wanted is None else wanted, len(self.members))
+
+    # -- what is written ----------------------------------------------------------------------------------------------
+
+    def actions(self) -> list[Action]:
+        """Create the PodGroup, put right what differs in our fields, or delete one that nobody will fill."""
+        if self.scheduler is None or not self.members:
+            return list(remove_pod_group(self.job, self.observed))
+        api_version, name = self.scheduler.api_version, self.job.name
+        spec = _object(self._raw.get("spec"))
+        wanted = self.spec(spec, self.scheduler)
+        if self.found is None:
+            return [Create(api_version, POD_GROUPS, name, self._manifest(self.scheduler, wanted))]
+        if self.found.deletion_time is not None or _normal(spec) == wanted:
+            return []
+        return [Update(api_version, POD_GROUPS, name, {**self._raw, "spec": wanted})]
+
+    def spec(self, found: Mapping[str, Any], scheduler: GangScheduler) -> dict[str, Any]:
+        """The spec of the PodGroup: ours, with what others wrote into `found`."""
+        job, policy = self.job, _policy(self.job)
+        fields: dict[str, Any] = {
+            "minMember": self.min_member,
+            "minResources": self.min_resources(),
+            "queue": policy.queue or job.annotations.get(names.VOLCANO_QUEUE) or found.get("queue"),
+            "priorityClassName": policy.priority_class or self._priority_class(),
+            "scheduleTimeoutSeconds": policy.schedule_timeout_seconds,
+        }
+        owned = _OWNED[scheduler.api_version]
+        others = {key: value for key, value in found.items() if key not in owned}
+        return {**others, **{key: fields[key] for key in owned if fields[key] not in (None, "", {})}}
+
+    def min_resources(self) -> dict[str, str]:
+        """The policy's, or what the `min_member` most important pods request; of equal ones the first in order."""
+        given = _policy(self.job).min_resources
+        if given is not None:
+            return {name: str(parse_quantity(amount)) for name, amount in sorted(given.items())}
+        shapes = [self._shapes[r.type].get(r.index, self._shapes[r.type][_OTHERS]) for r in self.members]
+        shapes.sort(key=lambda shape: -self.observed.priorities.get(shape.priority_class, 0))
+        chosen = Counter(shapes[: self.min_member])
+        needs = total({name: amount * count for name, amount in shape.resources.items()} for shape, count in chosen.items())
+        return {name: str(amount) for name, amount in needs.items()}
+
+    def mark(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
+        """The pod as a member of the gang. A scheduler that its template names is kept."""
+        if self.scheduler is None:
+            return pod
+        metadata, spec, name = pod["metadata"], pod["spec"], self.job.name
+        annotations = {**(metadata.get("annotations") or {}), names.MEMBER: name}
+        group: dict[str, str] = {}
+        if self.scheduler.api_version == names.VOLCANO_API:
+            annotations |= {names.VOLCANO_GROUP: name, names.VOLCANO_TASK: replica.type.lower()}
+        else:
+            group = {names.COSCHEDULING_GROUP: name}
+        return {
+            **pod,
+            "metadata": {**metadata, "labels": {**metadata["labels"], **group}, "annotations": annotations},
+            "spec": {**spec, "schedulerName": spec.get("schedulerName") or self.scheduler.name},
+        }
+
+    # -- what is said -------------------------------------------------------------------------------------------------
+
+    def events(self) -> Iterable[Event]:
+        """What the user has to know, each said once."""
+        if self.off:
+            yield Event(WARNING, reasons.GANG_OFF, f"gang scheduling is off: {self.off}"[:1024], lasting=True)
+        if self.waiting:
+            yield Event(NORMAL, reasons.WAITING, f"Pods wait for {self.waiting}", lasting=True)
+        if self.scheduler is not None and (others := other_schedulers(self.job, self.scheduler.name)):
+            text = (
+                f"Templates name the scheduler {', '.join(others)}, which is kept; {self.scheduler.name} places other pods only"
+            )
+            yield Event(WARNING, reasons.OTHER_SCHEDULER, text[:1024], lasting=True)
+
+    def note(self, *, started: bool) -> str:
+        """The same for the condition of a job that has nothing better to say."""
+        if self.off:
+            return f"; gang scheduling is off: {self.off}"
+        return f"; its pods wait for {self.waiting}" if self.waiting and not started else ""
+
+    # -- templates ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _raw(self) -> Mapping[str, Any]:
+        return self.found.raw if self.found is not None else {}
+
+    def _manifest(self, scheduler: GangScheduler, spec: Mapping[str, Any]) -> dict[str, Any]:
+        job = self.job
+        metadata: dict[str, Any] = {
+            "name": job.name,
+            "namespace": job.namespace,
+            "labels": job_selector(self.framework, job),
+            "ownerReferences": [owner_reference(job)],
+        }
+        if annotations := {key: value for key, value in job.annotations.items() if key != _LAST_APPLIED}:
+            metadata["annotations"] = annotations
+        return {"apiVersion": scheduler.api_version, "kind": POD_GROUP, "metadata": metadata, "spec": dict(spec)}
+
+    @cached_property
+    def _shapes(self) -> "Mapping[str, Mapping[int, _Shape]]":
+        """By type, what matters of the templates: of each replica with overrides, and of all others together."""
+        return {
+            kind: {
+                _OTHERS: _shape(spec.template),
+                **{index: _shape(template_for(spec, index)) for override in spec.overrides for index in override.indices},
+            }
+            for kind, spec in self.job.replica_specs.items()
+        }
+
+    def _priority_class(self) -> str:
+        """That of the first template that names one; the reference did so for MPIJob."""
+        return next((s[_OTHERS].priority_class for s in self._shapes.values() if s[_OTHERS].priority_class), "")
+
+
+def remove_pod_group(job: Job, observed: Observed) -> list[Delete]:
+    """Take the PodGroup of a job without pods away: it would hold resources in its queue."""
+    found = observed.companions.get((POD_GROUP, job.name)) if job.options.gang else None
+    if found is None or found.deletion_time is not None or job.options.gang is None or observed.gang_off:
+        return []
+    return [Delete(job.options.gang.api_version, POD_GROUPS, found.name, found.uid, "no pods to place")]
+
+
+def other_schedulers(job: Job, name: str) -> list[str]:
+    """The schedulers other than `name` that templates of the job ask for."""
+    templates = [t for spec in job.replica_specs.values() for t in (spec.template, *(o.template for o in spec.overrides))]
+    named = {_object(template.get("spec")).get("schedulerName") for template in templates}
+    return sorted(str(other) for other in named if other and other != name)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Shape:
+    """What counts of one template. One that is shared by thousands of replicas is counted as itself, not compared."""
+
+    priority_class: str
+    resources: Resources
+
+
+def _shape(template: Mapping[str, Any]) -> _Shape:
+    return _Shape(str(_object(template.get("spec")).get("priorityClassName") or ""), pod_resources(template))
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _policy(job: Job) -> SchedulingPolicy:
+    return job.run_policy.scheduling_policy or SchedulingPolicy()
+
+
+def _normal(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with its amounts in the form in which we write them: a server may have rewritten them."""
+    amounts = spec.get("minResources")
+    if not isinstance(amounts, Mapping):
+        return dict(spec)
+    try:
+        return {**spec, "minResources": {name: str(parse_quantity(amount)) for name, amount in amounts.items()}}
+    except ValueError:
+        return dict(spec)

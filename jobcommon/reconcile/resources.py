@@ -1,0 +1,65 @@
+"""What a pod needs of a node: the scheduler's sum over its containers, from a template.
+
+Rule: Kubernetes' own (KEP-753, KEP-2837). A missing request is the limit; init containers run one after the other, so the
+largest counts, beside those that stay as sidecars; the pod's own figures and its overhead come on top. Total: what cannot be
+read counts as nothing, for the API server will refuse the pod with a better message.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jobcommon.api.quantity import Quantity, parse_quantity
+
+Resources = Mapping[str, Quantity]
+
+
+def pod_resources(template: Mapping[str, Any]) -> Resources:
+    """The resources that a pod of this template requests."""
+    spec = _object(template.get("spec"))
+    running = total(_requests(container) for container in _objects(spec.get("containers")))
+    sidecars: Resources = {}
+    starting: Resources = {}
+    for container in _objects(spec.get("initContainers")):
+        own = total((sidecars, _requests(container)))
+        starting = _largest(starting, own)
+        if container.get("restartPolicy") == "Always":
+            sidecars = own
+    needed = _largest(total((running, sidecars)), starting)
+    return total(({**needed, **_requests(spec)}, _read(spec.get("overhead"))))
+
+
+def total(parts: Iterable[Resources]) -> dict[str, Quantity]:
+    """The sum, resource by resource, in order of their names."""
+    found: dict[str, Quantity] = {}
+    for part in parts:
+        for name, amount in part.items():
+            found[name] = found.get(name, Quantity()) + amount
+    return dict(sorted(found.items()))
+
+
+def _largest(one: Resources, other: Resources) -> Resources:
+    names = {**one, **other}
+    return {name: max(one.get(name, Quantity()), other.get(name, Quantity()), key=lambda q: q.nanos) for name in names}
+
+
+def _requests(holder: Mapping[str, Any]) -> Resources:
+    resources = _object(holder.get("resources"))
+    return {**_read(resources.get("limits")), **_read(resources.get("requests"))}
+
+
+def _read(amounts: object) -> Resources:
+    found = {}
+    for name, amount in _object(amounts).items():
+        try:
+            found[str(name)] = parse_quantity(amount)
+        except ValueError:
+            continue
+    return found
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _objects(value: object) -> Iterable[Mapping[str, Any]]:
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else ()
