@@ -188,6 +188,28 @@ def plan_command(
     typer.echo(describe(load(filename), load(observed) if observed else [], with_manifests=output == "yaml"), nl=False)
 
 
+@app.command("convert")
+def convert_command(
+    file: Annotated[str, typer.Argument(help="A polyaxonfile, or a flat MPIJob (v1alpha1); - for standard input.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write instead of standard output.")] = None,
+    name: Annotated[str | None, typer.Option(help="The job's name, in place of the file's own.")] = None,
+    image: Annotated[str | None, typer.Option(help="The image, in place of the file's own.")] = None,
+) -> None:
+    """Turn a polyaxonfile into the manifest of a job. What it cannot honour is an error or a warning.
+
+    \b
+    jobcommon convert polyaxonfile.yml -o job.yaml
+    jobcommon convert polyaxonfile.yml --name digits --image me/digits:2 | kubectl apply -f -
+    """
+    from cli.converting import convert_file, write
+
+    text = convert_file(file, name=name, image=image)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write(text, output)
+
+
 @app.command("crds")
 def crds_command(
     framework: Frameworks = None,

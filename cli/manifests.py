@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from cli.converting import converted
 from cli.errors import UserError
 
 STDIN = "-"
@@ -125,6 +126,7 @@ def _objects(source: str, line: int, body: object) -> Iterator[Manifest]:
     where = f"{source}:{line}"
     if not isinstance(body, dict):
         raise UserError(f"{where}: not an object but a {type(body).__name__}; a manifest begins with apiVersion and kind")
+    body = converted(source, body) or body
     for field in ("apiVersion", "kind"):
         if not isinstance(body.get(field), str) or not body[field]:
             raise UserError(f"{where}: {field}: Required value: every object names it, as in {_EXAMPLE[field]}")
