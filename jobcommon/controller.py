@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobcommon.api import labels, reasons
+from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
 from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.barrier import Barrier
@@ -23,6 +24,7 @@ from jobcommon.cache.informer import Batch, Informer
 from jobcommon.cache.lister import Lister, owned_indexes
 from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Change, ChangeKind, Store
+from jobcommon.client.errors import StatusError
 from jobcommon.expectations import Expectations
 from jobcommon.framework import FINALIZER, Framework, Observed, Rejection
 from jobcommon.reconcile import plan as decide
@@ -54,16 +56,21 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of object the controller caches: group and version, plural, and the labels that select ours."""
+    """A kind of object the controller caches: group and version, plural, and the labels that select ours.
+
+    `dispensable`: the answers (HTTP codes) after which the controller works on without it.
+    """
 
     api_version: str
     plural: str
     selector: str = ""
+    namespaced: bool = True
+    dispensable: tuple[int, ...] = ()
 
     def path(self, namespace: str | None) -> str:
         """The collection's path, over all namespaces without one."""
         root = "/api/v1" if self.api_version == "v1" else f"/apis/{self.api_version}"
-        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace and self.namespaced else f"{root}/{self.plural}"
 
 
 @dataclass
@@ -97,6 +104,7 @@ class JobController:
         self._others = {name: Store[ObjectView](owned_indexes()) for name in self.resources if name not in (self.jobs, PODS)}
         self._pod_lister: Lister[PodView] = Lister(self._pods)
         self._memory: dict[str, _Memory] = {}
+        self._gang_was_off = ""
         self.informers: dict[str, Informer[Any]] = {name: self._informer(name) for name in self.resources}
 
     @property
@@ -106,8 +114,21 @@ class JobController:
 
     @property
     def synced(self) -> bool:
-        """Whether every cache has had its first complete list. Before that `begin` gives nothing."""
-        return all(informer.synced for informer in self.informers.values())
+        """Whether every cache that is to be had has had its first complete list. Before that `begin` gives nothing."""
+        return all(informer.synced or self._is_missing(name) for name, informer in self.informers.items())
+
+    @property
+    def gang_off(self) -> str:
+        """Why the gang scheduler that was chosen cannot be used now; "" if it can, or none was chosen."""
+        gang = self.framework.options.gang
+        if gang is None or not self._is_missing(POD_GROUPS):
+            return ""
+        return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
+
+    def _is_missing(self, name: str) -> bool:
+        """Whether the API server does not have a resource that the controller can do without. Its cache keeps asking."""
+        error = self.informers[name].reflector.last_error
+        return isinstance(error, StatusError) and error.code in self.resources[name].dispensable
 
     # -- what the API server says --------------------------------------------------------------------------------------
 
@@ -154,6 +175,7 @@ class JobController:
         """
         if not self.synced:
             return None
+        self._notice_gang_scheduler()
         while (key := self.queue.get(moment.monotonic)) is not None:
             try:
                 work = self._work(key, moment)
@@ -165,6 +187,13 @@ class JobController:
                 return work
             self.queue.done(key)
         return None
+
+    def _notice_gang_scheduler(self) -> None:
+        """When PodGroups come or go, every job is looked at: it waits for something that will not come, or need not."""
+        if (off := self.gang_off) != self._gang_was_off:
+            self._gang_was_off = off
+            for job in self._jobs.all():
+                self.queue.add((job.namespace, job.name))
 
     def _work(self, key: JobKey, moment: Moment) -> Work | None:
         namespace, name = key
@@ -200,7 +229,7 @@ class JobController:
         if expiry is not None:
             self.queue.add_at(key, expiry)
             return True
-        versions = {name: informer.store.resource_version for name, informer in self.informers.items()}
+        versions = {n: informer.store.resource_version for n, informer in self.informers.items() if not self._is_missing(n)}
         if not self.barrier.behind(uid, versions):
             return False
         for resource in self.barrier.stalled(uid, versions, moment.monotonic):
@@ -228,9 +257,11 @@ class JobController:
 
     def _observe(self, cached: ObjectView, memory: _Memory) -> Observed:
         uid = cached.uid
+        gang = self.framework.options.gang
+        kinds = [*self.framework.companion_kinds, *([(gang.api_version, POD_GROUP, POD_GROUPS)] if gang else [])]
         companions = {
             (kind, view.name): view
-            for api_version, kind, plural in self.framework.companion_kinds
+            for api_version, kind, plural in kinds
             for view in self._others[plural].indexed("owner", uid)
             if api_version
         }
@@ -240,7 +271,13 @@ class JobController:
             companions=companions,
             rejections=dict(memory.rejections),
             predecessors=frozenset(pod.name for pod in self._left_behind((cached.namespace, cached.name), uid)),
+            priorities=self._priorities() if gang else {},
+            gang_off=self.gang_off,
         )
+
+    def _priorities(self) -> dict[str, int]:
+        values = {view.name: view.raw.get("value") for view in self._others[PRIORITY_CLASSES].all()}
+        return {name: value for name, value in values.items() if isinstance(value, int)}
 
     # -- what became of it ---------------------------------------------------------------------------------------------------
 
@@ -315,6 +352,10 @@ class JobController:
         }
         for api_version, _, plural in self.framework.companion_kinds:
             found[plural] = Resource(api_version, plural, ours)
+        if (gang := self.framework.options.gang) is not None:
+            found[POD_GROUPS] = Resource(gang.api_version, POD_GROUPS, ours, dispensable=(404,))
+            # A Role cannot allow what belongs to no namespace; without priorities all pods are equal.
+            found[PRIORITY_CLASSES] = Resource(PRIORITY_CLASS_API, PRIORITY_CLASSES, namespaced=False, dispensable=(403, 404))
         return found
 
     def _informer(self, name: str) -> Informer[Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from jobcommon.api import reasons
+from jobcommon.api.gang import POD_GROUPS
 from jobcommon.api.status import ConditionType
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event
@@ -24,6 +25,8 @@ JOBS_RESTARTED = "jobs_restarted"
 PODS_CREATED = "created_pods"
 PODS_DELETED = "deleted_pods"
 PODS_FAILED = "failed_pods"
+POD_GROUPS_CREATED = "created_pod_groups"
+POD_GROUPS_DELETED = "deleted_pod_groups"
 SERVICES_CREATED = "succeeded_service_creation"
 SERVICES_FAILED = "failed_service_creation"
 
@@ -62,7 +65,9 @@ def _write_events(framework: Framework, outcomes: Iterable[Outcome]) -> list[Eve
             events.append(Event(WARNING, reasons.NAME_CONFLICT, text, lasting=True))
         elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Create | Delete):
             verb = "Create" if isinstance(outcome.action, Create) else "Delete"
-            word = {"pods": "Pod", "services": "Service", framework.plural: "Job"}.get(outcome.action.plural, "Object")
+            word = {"pods": "Pod", "services": "Service", POD_GROUPS: "PodGroup", framework.plural: "Job"}.get(
+                outcome.action.plural, "Object"
+            )
             text = f"Error {'creating' if verb == 'Create' else 'deleting'}: {outcome.error}"
             events.append(Event(WARNING, f"Failed{verb}{word}", text[:1024], lasting=True))
     return events
@@ -86,6 +91,8 @@ def _counts(framework: Framework, work: Work, result: Result) -> dict[str, int]:
     counts = {
         PODS_CREATED: len(_names(list(result.outcomes), Create, "pods")),
         PODS_DELETED: len(_names(list(result.outcomes), Delete, "pods")),
+        POD_GROUPS_CREATED: len(_names(list(result.outcomes), Create, POD_GROUPS)),
+        POD_GROUPS_DELETED: len(_names(list(result.outcomes), Delete, POD_GROUPS)),
         SERVICES_CREATED: len(_names(list(result.outcomes), Create, "services")),
         JOBS_DELETED: len(_names(list(result.outcomes), Delete, framework.plural)),
         SERVICES_FAILED: sum(

@@ -9,6 +9,7 @@ import asyncio
 from typing import Any, Protocol
 
 from jobcommon.api import reasons
+from jobcommon.api.gang import POD_GROUPS
 from jobcommon.cache.informer import Batch, Informer
 from jobcommon.cache.reflector import Fetch, Stream, Wait
 from jobcommon.client.errors import ClientError, StatusError, TransportError
@@ -315,6 +316,8 @@ class Driver:
         if text == last and (not text or now - said_at < REPEAT_AFTER):
             return
         self._complaints[name] = (text, now)
+        # A cache that cannot be had may be one that nobody needs to wait for.
+        self._wake.set()
         if not text:
             self._log.info("cache is up to date again", resource=name)
         elif name == self.controller.jobs and self.crd_missing:
@@ -322,5 +325,7 @@ class Driver:
             self._log.warning(
                 f"{kind} ({group}) is not installed; waiting for it. Install it: jobcommon crds | kubectl apply -f -"
             )
+        elif name == POD_GROUPS and (off := self.controller.gang_off):
+            self._log.warning(f"gang scheduling is off: {off}")
         else:
             self._log.warning("cache is not up to date", resource=name, error=text)

@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from jobcommon.api.gang import AUTO
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Endpoint, HttpTransport, Timeouts
@@ -24,6 +25,7 @@ from jobcommon.report import Report
 from jobcommon.result import Work
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, SystemClock
+from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
@@ -168,9 +170,11 @@ class Manager:
 
     async def _operate(self, stopped: asyncio.Task[Any], holding: asyncio.Task[None] | None) -> None:
         """Run fresh drivers until `stopped`, then let them finish; if `holding` ends, break them off."""
+        others = [task for task in (stopped, holding) if task is not None]
+        if self.settings.gang_scheduler_name == AUTO and not await self._find_gang_scheduler(others):
+            return
         self.drivers = [self._driver(framework) for framework in self._frameworks]
         running = [asyncio.create_task(d.run(), name=f"driver {d.controller.framework.name}") for d in self.drivers]
-        others = [task for task in (stopped, holding) if task is not None]
         try:
             await asyncio.wait((*running, *others), return_when=asyncio.FIRST_COMPLETED)
             if stopped.done():
@@ -184,6 +188,18 @@ class Manager:
             for task in running:
                 await _cancelled(task)
             self.drivers = []
+
+    async def _find_gang_scheduler(self, others: Sequence[asyncio.Task[Any]]) -> bool:
+        """Choose what the cluster has, unless one of `others` ends before that is known."""
+        finding = asyncio.create_task(find_gang_scheduler(self._transport, self.env.clock, self.log), name="discovery")
+        try:
+            await asyncio.wait((finding, *others), return_when=asyncio.FIRST_COMPLETED)
+            if finding.done():
+                options = replace(self.settings.options, gang=finding.result())
+                self._frameworks = [replace(framework, options=options) for framework in self._frameworks]
+            return finding.done()
+        finally:
+            await _cancelled(finding)
 
     async def _drain(self, running: Sequence[asyncio.Task[None]], holding: asyncio.Task[None] | None) -> None:
         """Wait for the writes under way, for as long as the lease and the time allowed last."""

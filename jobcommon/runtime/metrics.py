@@ -24,6 +24,8 @@ _COUNTERS: Mapping[str, tuple[str, str]] = {
     report.PODS_CREATED: ("created_pods_total", "Pods created."),
     report.PODS_DELETED: ("deleted_pods_total", "Pods deleted."),
     report.PODS_FAILED: ("failed_pods_total", "Failed runs charged to a job."),
+    report.POD_GROUPS_CREATED: ("created_pod_groups_total", "PodGroups created."),
+    report.POD_GROUPS_DELETED: ("deleted_pod_groups_total", "PodGroups deleted."),
     report.SERVICES_CREATED: ("succeeded_service_creation_total", "Services created."),
     report.SERVICES_FAILED: ("failed_service_creation_total", "Services whose creation was refused."),
 }

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from jobcommon.api.gang import gang_scheduler
 from jobcommon.framework import Options
 
 
@@ -12,7 +13,9 @@ class Settings:
     `namespace` None means all namespaces. `workers` is per framework. `metrics_port` None means no server for metrics and
     health, 0 a free port. `qps` None means no limit of our own: the API server's flow control is the limit.
     `concurrency` bounds the writes under way over all frameworks, `slow_start_cap` the pods created at once for one
-    replica type. `shutdown_seconds` is for the writes under way when the process is asked to end.
+    replica type. `shutdown_seconds` is for the writes under way when the process is asked to end. `gang_scheduler_name`
+    is `volcano`, the schedulerName under which the coscheduling plugin runs, `auto` for the one that the cluster has
+    when the operators start, or "" for none.
     """
 
     namespace: str | None = None
@@ -32,6 +35,7 @@ class Settings:
     retry_period: float = 2.0
     cluster_domain: str = ""
     tracking_finalizer: bool = True
+    gang_scheduler_name: str = ""
     log_format: str = "json"
     log_level: str = "info"
     shutdown_seconds: float = 20.0
@@ -44,8 +48,13 @@ class Settings:
             raise ValueError(f"qps must be over 0, not {self.qps}; leave it unset for no limit")
         if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:
             raise ValueError(f"metrics_port must be from 0 to 65535, not {self.metrics_port}")
+        gang_scheduler(self.gang_scheduler_name)
 
     @property
     def options(self) -> Options:
-        """The part that decisions depend on."""
-        return Options(cluster_domain=self.cluster_domain, tracking_finalizer=self.tracking_finalizer)
+        """The part that decisions depend on. With `auto` the gang scheduler is yet to be found."""
+        return Options(
+            cluster_domain=self.cluster_domain,
+            tracking_finalizer=self.tracking_finalizer,
+            gang=gang_scheduler(self.gang_scheduler_name),
+        )
