@@ -133,6 +133,10 @@ def operator_command(
     tracking_finalizer: Annotated[
         bool, typer.Option(help="Keep ended pods until they are counted, so that backoffLimit is exact.")
     ] = True,
+    gang_scheduler_name: Annotated[
+        str,
+        typer.Option(help="volcano, the schedulerName of the coscheduling plugin, or auto: what the cluster has."),
+    ] = "",
     log_format: Annotated[str, typer.Option(help="json or console.")] = "json",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
@@ -159,6 +163,7 @@ def operator_command(
             lease_namespace=lease_namespace,
             cluster_domain=cluster_domain,
             tracking_finalizer=tracking_finalizer,
+            gang_scheduler_name=gang_scheduler_name,
             log_format=log_format,
             log_level=log_level,
         )
