@@ -790,3 +790,16 @@ def test_a_job_without_workers() -> None:
     world.exit("demo-launcher", 0)
     world.settle()
     assert world.current == "Succeeded"
+
+
+@pytest.mark.parametrize(("main", "sidecar", "current"), [(0, 1, "Succeeded"), (1, 0, "Failed")])
+def test_the_first_container_of_the_template_decides(main: int, sidecar: int, current: str) -> None:
+    """The kubelet sorts the statuses by name, so the first of them need not be the first of the template."""
+    launcher = replica_spec(MPI, 1, "Never")
+    launcher["template"]["spec"]["containers"].append({"name": "a-sidecar", "image": "image"})
+    job = read(job_manifest(MPI, {"Launcher": launcher}, run_policy={"backoffLimit": 0}))
+    pod = Pod.of(MPI, job, "Launcher", 0).failed(main)
+    ended = {"name": "a-sidecar", "restartCount": 0, "state": {"terminated": {"exitCode": sidecar, "reason": "Error"}}}
+    pod = pod._with(status={"containerStatuses": [ended, *pod.raw["status"]["containerStatuses"]]})
+    decision = plan(MPI, job, Observed(pods=(pod.view,)), plans.NOW)
+    assert holding(decision)[-1] == current

@@ -1,0 +1,172 @@
+"""MPIJobs for real: mpirun on the embedded cluster, over ssh and over kubectl exec, with an allreduce of real data."""
+
+import asyncio
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from jobcommon.api.status import ConditionType
+from operators.mpi import MPI
+from testutil.builders import Manifest, job_manifest
+from testutil.cluster import TestCluster, cluster_for, failed, has, succeeded
+
+MISSING = [name for name in ("mpirun", "kubectl") if shutil.which(name) is None]
+MISSING += [name for name in ("mpi4py", "sklearn") if importlib.util.find_spec(name) is None]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.training,
+    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (apt: openmpi-bin, pip: mpi4py)"),
+]
+SSHD = Path("/usr/sbin/sshd")
+# Where sshd puts itself when it separates privileges; a machine whose init does not start it may lack the directory.
+SSHD_STATE = Path("/run/sshd")
+needs_sshd = pytest.mark.skipif(
+    not SSHD.exists() or os.geteuid() != 0, reason="ssh between pods needs /usr/sbin/sshd (openssh-server) and root to run it"
+)
+
+ALLREDUCE = """
+import socket
+import numpy as np
+from mpi4py import MPI
+from sklearn.datasets import load_digits
+
+world = MPI.COMM_WORLD
+data = load_digits().data
+total = np.empty(data.shape[1])
+world.Allreduce(data[world.rank :: world.size].sum(axis=0), total, op=MPI.SUM)
+assert np.array_equal(total, data.sum(axis=0))
+hosts = sorted(set(world.allgather(socket.gethostname())))
+if world.rank == 0:
+    print(world.size, "ranks on", *hosts, "sum", int(total.sum()))
+"""
+AS_ROOT = [{"name": f"OMPI_ALLOW_RUN_AS_ROOT{end}", "value": "1"} for end in ("", "_CONFIRM")]
+# Ranks then listen on ports that nobody chose. Those from 1024 on would be each on the address of its pod, but Open MPI hands
+# out that of the machine.
+ANY_PORT = {"name": "OMPI_MCA_btl_tcp_port_min_v4", "value": "0"}
+# What the images for MPI have in their client's configuration.
+SSH_ARGS = "-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+
+
+def role(replicas: int = 1, *, spec: Manifest | None = None, **container: Any) -> Manifest:
+    main = {"name": "mpi", "image": "any", **container}
+    return {"replicas": replicas, "template": {"spec": {**(spec or {}), "containers": [main]}}}
+
+
+def mpirun(*arguments: str) -> list[str]:
+    return ["mpirun", "-x", "PATH", *arguments]
+
+
+async def create(cluster: TestCluster, version: str, launcher: Manifest, worker: Manifest, **more: Any) -> None:
+    manifest = job_manifest(MPI, {"Launcher": launcher, "Worker": worker}, **more)
+    body = {**manifest, "apiVersion": f"kubeflow.org/{version}", "metadata": {"name": "demo"}}
+    await cluster.send("POST", cluster.path(MPI).replace(MPI.storage_version, version), body)
+
+
+async def logs_of(cluster: TestCluster, name: str) -> str:
+    (pod,) = (pod for pod in await cluster.pods() if pod["metadata"]["name"] == name)
+    return await cluster.logs(pod)
+
+
+def inside(cluster: TestCluster) -> dict[str, Any]:
+    """What a real cluster's admission gives each pod: how to reach the API server as its ServiceAccount."""
+    url = urlsplit(cluster.cluster.url)
+    sources = [
+        {"serviceAccountToken": {"path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+    ]
+    where = {"KUBERNETES_SERVICE_HOST": url.hostname, "KUBERNETES_SERVICE_PORT": str(url.port)}
+    return {
+        "spec": {"volumes": [{"name": "access", "projected": {"sources": sources}}]},
+        "volumeMounts": [{"name": "access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
+        "env": [*AS_ROOT, ANY_PORT, *({"name": name, "value": value} for name, value in where.items())],
+    }
+
+
+@needs_sshd
+async def test_allreduce_over_ssh() -> None:
+    SSHD_STATE.mkdir(exist_ok=True)  # noqa: ASYNC240
+    async with cluster_for(MPI) as cluster:
+        env = [*AS_ROOT, ANY_PORT, {"name": "OMPI_MCA_plm_rsh_args", "value": SSH_ARGS}]
+        launcher = role(command=mpirun("-np", "4", sys.executable, "-c", ALLREDUCE), env=env)
+        worker = role(2)
+        await create(cluster, "v2beta1", launcher, worker, slotsPerWorker=2)
+        job = await cluster.until(MPI, "demo", succeeded, 60)
+        assert job["spec"]["transport"] == "SSH"
+        assert await logs_of(cluster, "demo-launcher") == "4 ranks on demo-worker-0 demo-worker-1 sum 561718\n"
+        await cluster.until_gone("secrets", "demo-ssh")
+
+
+async def test_allreduce_over_kubectl_exec() -> None:
+    async with cluster_for(MPI) as cluster:
+        launcher = role(command=mpirun("-np", "4", sys.executable, "-c", ALLREDUCE), **inside(cluster))
+        await create(cluster, "v1", launcher, role(2), slotsPerWorker=2)
+        job = await cluster.until(MPI, "demo", succeeded, 60)
+        assert job["spec"]["transport"] == "Exec"
+        assert await logs_of(cluster, "demo-launcher") == "4 ranks on demo-worker-0 demo-worker-1 sum 561718\n"
+        await cluster.until_gone("serviceaccounts", "demo-launcher")
+
+
+async def test_a_launcher_may_reach_its_own_workers_only() -> None:
+    script = """
+        /opt/kube/kubectl exec --namespace default demo-worker-0 -- echo in my worker
+        /opt/kube/kubectl exec --namespace default other -- echo in a strangers pod
+        /opt/kube/kubectl get --namespace default pods
+        exit 0
+    """
+    async with cluster_for(MPI) as cluster:
+        other = role(command=["sleep", "60"])["template"]["spec"]
+        await cluster.create("pods", {"metadata": {"name": "other"}, "apiVersion": "v1", "kind": "Pod", "spec": other})
+        await create(cluster, "v1", role(command=["sh", "-c", script], **inside(cluster)), role(1))
+        await cluster.until(MPI, "demo", succeeded, 60)
+        said = await logs_of(cluster, "demo-launcher")
+    assert "in my worker\n" in said
+    assert "in a strangers pod" not in said
+    assert said.count("forbidden") == 2
+
+
+async def test_a_malformed_command_uses_up_backoff_limit() -> None:
+    async with cluster_for(MPI) as cluster:
+        launcher = role(command=["mpirun", "--no-such-option"], env=AS_ROOT) | {"restartPolicy": "Never"}
+        await create(cluster, "v2beta1", launcher, role(1, command=["sleep", "60"]), run_policy={"backoffLimit": 1})
+        job = await cluster.until(MPI, "demo", failed, 60)
+        assert job["status"]["conditions"][-1]["reason"] == "BackoffLimitExceeded"
+        assert job["status"]["restarts"] == 2
+
+
+async def test_host_discovery_follows_the_workers() -> None:
+    """Horovod's contract: the script names the hosts there are; it is asked again and again."""
+    program = """
+import subprocess, time
+seen = None
+while True:
+    hosts = subprocess.run(["/etc/mpi/discover_hosts.sh"], capture_output=True, text=True, check=True).stdout.split()
+    if hosts != seen:
+        print(*hosts)
+        seen = hosts
+    time.sleep(0.05)
+"""
+
+    def line(*indexes: int) -> str:
+        return " ".join(f"demo-worker-{index}.demo.default.svc:2" for index in indexes) + "\n"
+
+    async with cluster_for(MPI) as cluster:
+
+        async def prints(text: str) -> None:
+            async with asyncio.timeout(30):
+                # Logs have no watch.
+                while text not in await logs_of(cluster, "demo-launcher"):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+
+        launcher, worker = role(command=[sys.executable, "-c", program]), role(2, command=["sleep", "600"])
+        await create(cluster, "v2beta1", launcher, worker, slotsPerWorker=2)
+        await cluster.until(MPI, "demo", has(ConditionType.RUNNING))
+        await prints(line(0, 1))
+        for count in (3, 1):
+            await cluster.merge(MPI, "demo", {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": count}}}})
+            await prints("\n" + line(*range(count)))
