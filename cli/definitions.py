@@ -9,8 +9,8 @@ from jobcommon.framework import Framework
 
 
 def as_yaml(frameworks: Iterable[Framework]) -> str:
-    """All of them, as documents of one file."""
-    return "---\n".join(crd_files(frameworks).values())
+    """All of them, as documents of one file. The mark before the first says that it is one, although each document is JSON."""
+    return "".join(f"---\n{text}" for text in crd_files(frameworks).values())
 
 
 def write(directory: Path, frameworks: Iterable[Framework]) -> Iterator[Path]:

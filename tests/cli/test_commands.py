@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.commands import jobcommon
 
@@ -210,7 +211,7 @@ def test_plan_can_print_the_objects() -> None:
 def test_crds_are_printed_and_written(tmp_path: Path) -> None:
     printed = jobcommon("crds", "--framework", "pytorch")
     assert printed.returncode == 0, printed.stderr
-    assert "name: pytorchjobs.kubeflow.org" in printed.stdout
+    assert [crd["metadata"]["name"] for crd in yaml.safe_load_all(printed.stdout)] == ["pytorchjobs.kubeflow.org"]
     written = jobcommon("crds", "--framework", "pytorch", "--output", str(tmp_path / "crds"))
     assert written.stdout.split() == [str(tmp_path / "crds/kubeflow.org_pytorchjobs.yaml")]
-    assert (tmp_path / "crds/kubeflow.org_pytorchjobs.yaml").read_text() == printed.stdout
+    assert (tmp_path / "crds/kubeflow.org_pytorchjobs.yaml").read_text() == printed.stdout.removeprefix("---\n")

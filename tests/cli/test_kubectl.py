@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import PATIENCE, Kubectl, cluster_up
+from tests.cli.commands import PATIENCE, Kubectl, cluster_up, jobcommon
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -123,6 +123,13 @@ def test_changes_to_a_job(kubectl: Kubectl, tmp_path: Path) -> None:
     kubectl.until("pod/change-worker-0", "get", "pods", "-l", "training.kubeflow.org/job-name=change", "-o", "name")
     kubectl("delete", "pytorchjob", "change")
     kubectl.until("", "get", "pods", "-l", "training.kubeflow.org/job-name=change", "-o", "name")
+
+
+def test_the_printed_kinds_can_be_applied(kubectl: Kubectl) -> None:
+    printed = jobcommon("crds").stdout
+    kubectl("apply", "-f", "-", stdin=printed)
+    again = kubectl("apply", "-f", "-", stdin=printed)
+    assert {line.split()[-1] for line in again.splitlines()} == {"unchanged"}
 
 
 def test_errors_name_the_field(kubectl: Kubectl) -> None:
