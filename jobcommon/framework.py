@@ -128,10 +128,15 @@ class Job:
         """Whether another controller runs this job; then nothing is read into it and nothing written."""
         return self.run_policy.managed_by not in OUR_MANAGERS
 
+    def count(self, kind: str) -> int:
+        """The wanted number of replicas of a type; 0 for one the job does not have."""
+        spec = self.replica_specs.get(kind)
+        return replica_count(spec) if spec else 0
+
     @property
     def total_replicas(self) -> int:
         """The wanted number of replicas over all types."""
-        return sum(replica_count(spec) for spec in self.replica_specs.values())
+        return sum(self.count(kind) for kind in self.replica_specs)
 
     @property
     def replicas(self) -> Iterable[Replica]:

@@ -49,3 +49,9 @@ class ScalePaths:
     spec: str
     status: str
     selector: str
+
+    @classmethod
+    def of_type(cls, replica_specs: str, kind: str = "Worker") -> "ScalePaths":
+        """Those of a replica type, the workers as a rule; `replica_specs` is the spec's field."""
+        counts = f".status.replicaStatuses.{kind}"
+        return cls(f".spec.{replica_specs}.{kind}.replicas", f"{counts}.active", f"{counts}.selector")

@@ -98,11 +98,7 @@ MPI = Framework(
     companion_kinds=KINDS,
     may_create=may_create,
     retries=retries,
-    scale=ScalePaths(
-        spec=f".spec.{REPLICA_SPECS}.Worker.replicas",
-        status=".status.replicaStatuses.Worker.active",
-        selector=".status.replicaStatuses.Worker.selector",
-    ),
+    scale=ScalePaths.of_type(REPLICA_SPECS),
     rules=(
         CelRule(
             "!has(self.sshAuthMountPath) || self.sshAuthMountPath.matches('^/.+')",

@@ -9,7 +9,7 @@ from typing import Any
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.legacy import lift_run_policy
-from jobcommon.api.replica import Replica, replica_count
+from jobcommon.api.replica import Replica
 from jobcommon.framework import (
     CelRule,
     EnvVar,
@@ -41,8 +41,8 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
         EnvVar("MX_CONFIG", json.dumps(_config(job, replica), separators=(",", ":"))),
         EnvVar("DMLC_PS_ROOT_PORT", str(_port(job, SCHEDULER) if SCHEDULER in job.replica_specs else 0)),
         EnvVar("DMLC_PS_ROOT_URI", job.address(Replica(SCHEDULER, 0)) if SCHEDULER in job.replica_specs else ""),
-        EnvVar("DMLC_NUM_SERVER", str(_count(job, SERVER))),
-        EnvVar("DMLC_NUM_WORKER", str(_count(job, WORKER))),
+        EnvVar("DMLC_NUM_SERVER", str(job.count(SERVER))),
+        EnvVar("DMLC_NUM_WORKER", str(job.count(WORKER))),
         EnvVar("DMLC_ROLE", kind),
         EnvVar("DMLC_USE_KUBERNETES", "1"),
     ]
@@ -93,7 +93,7 @@ def _config(job: Job, replica: Replica) -> dict[str, Any]:
     return {
         "cluster": {
             kind.lower(): [
-                {"url": job.address(Replica(kind, index)), "port": _port(job, kind)} for index in range(_count(job, kind))
+                {"url": job.address(Replica(kind, index)), "port": _port(job, kind)} for index in range(job.count(kind))
             ]
             for kind in kinds
         },
@@ -112,11 +112,6 @@ def _tuner_server_key(job: Job, kind: str) -> str:
 
 def _port(job: Job, kind: str) -> int:
     return main_port(MXNET, job.replica_specs[kind])
-
-
-def _count(job: Job, kind: str) -> int:
-    spec = job.replica_specs.get(kind)
-    return replica_count(spec) if spec else 0
 
 
 def _mode_rule(mode: JobMode, types: Sequence[str], needed: str) -> CelRule:
@@ -154,11 +149,7 @@ MXNET = Framework(
     is_master=is_master,
     upgrade=lift_run_policy,
     validate=validate,
-    scale=ScalePaths(
-        spec=f".spec.{REPLICA_SPECS}.Worker.replicas",
-        status=".status.replicaStatuses.Worker.active",
-        selector=".status.replicaStatuses.Worker.selector",
-    ),
+    scale=ScalePaths.of_type(REPLICA_SPECS),
     rules=(
         _mode_rule(JobMode.TRAIN, TRAIN_TYPES, WORKER),
         _mode_rule(JobMode.TUNE, TUNE_TYPES, TUNER),

@@ -6,9 +6,9 @@ container: the job's Service publishes addresses before pods are ready, and torc
 
 from collections.abc import Iterator, Sequence
 
-from jobcommon.api.job import ReplicaSpec, RestartPolicy
+from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import PodView
-from jobcommon.api.replica import Replica, replica_count
+from jobcommon.api.replica import Replica
 from jobcommon.framework import (
     CelRule,
     Companion,
@@ -108,7 +108,7 @@ def elastic_policy(job: Job) -> ElasticPolicy | None:
 
 def elastic_bounds(job: Job, elastic: ElasticPolicy) -> tuple[int, int]:
     """minReplicas and maxReplicas: each defaults to the other, both to the number of workers."""
-    workers = _count(job, WORKER)
+    workers = job.count(WORKER)
     fewest = elastic.min_replicas or elastic.max_replicas or workers
     return fewest, elastic.max_replicas or fewest
 
@@ -119,11 +119,6 @@ def nproc_per_node(job: Job) -> str | None:
     if spec.nproc_per_node is not None:
         return spec.nproc_per_node
     return None if elastic is not None and elastic.n_proc_per_node is not None else "auto"
-
-
-def _count(job: Job, kind: str) -> int:
-    spec: ReplicaSpec | None = job.replica_specs.get(kind)
-    return replica_count(spec) if spec else 0
 
 
 def _master_env(job: Job, replica: Replica) -> list[EnvVar]:
@@ -183,11 +178,7 @@ PYTORCH = Framework(
     validate=validate,
     companions=companions,
     companion_kinds=((_AUTOSCALING, *_AUTOSCALER),),
-    scale=ScalePaths(
-        spec=f".spec.{REPLICA_SPECS}.Worker.replicas",
-        status=".status.replicaStatuses.Worker.active",
-        selector=".status.replicaStatuses.Worker.selector",
-    ),
+    scale=ScalePaths.of_type(REPLICA_SPECS),
     rules=(
         CelRule(
             "!has(self.nprocPerNode) || self.nprocPerNode.matches('^(auto|cpu|gpu|[1-9][0-9]{0,3})$')",

@@ -9,7 +9,7 @@ from typing import Any
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.legacy import lift_run_policy
-from jobcommon.api.replica import Replica, replica_count
+from jobcommon.api.replica import Replica
 from jobcommon.framework import (
     CelRule,
     EnvVar,
@@ -86,8 +86,7 @@ def _address(job: Job, replica: Replica) -> str:
 
 
 def _addresses(job: Job, kind: str) -> list[str]:
-    spec = job.replica_specs.get(kind)
-    return [_address(job, Replica(kind, index)) for index in range(replica_count(spec) if spec else 0)]
+    return [_address(job, Replica(kind, index)) for index in range(job.count(kind))]
 
 
 def _cluster(job: Job) -> Mapping[str, list[str]]:
@@ -132,11 +131,7 @@ TF = Framework(
     upgrade=lift_run_policy,
     validate=validate,
     tolerates_failure=tolerates_failure,
-    scale=ScalePaths(
-        spec=f".spec.{REPLICA_SPECS}.Worker.replicas",
-        status=".status.replicaStatuses.Worker.active",
-        selector=".status.replicaStatuses.Worker.selector",
-    ),
+    scale=ScalePaths.of_type(REPLICA_SPECS),
     rules=(
         CelRule(
             "!(self.exists(k, k.lowerAscii() == 'chief') && self.exists(k, k.lowerAscii() == 'master'))",
