@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobcommon.api.replica import Replica, replica_count
+from jobcommon.api.replica import Replica
 from jobcommon.framework import Job
 from operators.mpi.spec import Implementation, LauncherCreationPolicy, MPIJobSpec, Transport
 
@@ -76,8 +76,7 @@ def containers(job: Job, kind: str) -> Sequence[Mapping[str, Any]]:
 
 def workers(job: Job) -> list[Replica]:
     """The wanted workers."""
-    spec = job.replica_specs.get(WORKER)
-    return [Replica(WORKER, index) for index in range(replica_count(spec) if spec else 0)]
+    return [Replica(WORKER, index) for index in range(job.count(WORKER))]
 
 
 def host(job: Job, replica: Replica) -> str:
