@@ -1,13 +1,14 @@
 """Every example runs here as it is and does what its comment says."""
 
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.cli.commands import ROOT, cluster_up, jobcommon
+from tests.cli.commands import ROOT, cluster_up, jobcommon, started
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
@@ -37,6 +38,12 @@ def test_example(name: str) -> None:
     done = jobcommon("run", "-f", f"examples/{name}")
     assert done.returncode == code, done.stdout + done.stderr
     assert [pattern for pattern in patterns if not re.search(pattern, done.stdout)] == [], done.stdout
+
+
+def test_a_job_without_torch_runs_within_ten_seconds() -> None:
+    begin = time.monotonic()
+    with started("run", "-f", "examples/pytorch/numpy-allreduce.yaml", until="numpy-allreduce Running:"):
+        assert time.monotonic() - begin < 10
 
 
 @pytest.mark.parametrize("name", RUNS)
