@@ -1,0 +1,728 @@
+"""Gang scheduling: case tables J and A9, what is written into PodGroups and pods, and whole lives of jobs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from jobcommon.api.gang import VOLCANO, GangScheduler, gang_scheduler
+from jobcommon.api.replica import Replica
+from jobcommon.framework import Framework, Job, Observed, Options, Tallies
+from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile.gang import other_schedulers
+from jobcommon.reconcile.plan import Create, Delete, Plan, Update
+from operators.mpi import MPI
+from testutil.builders import START, Manifest, Pod, job_manifest
+from testutil.frameworks import TEST_JOB
+from testutil.world import World
+
+COSCHEDULING = gang_scheduler("my-scheduler")
+assert COSCHEDULING is not None
+SCHEDULERS = pytest.mark.parametrize("scheduler", [VOLCANO, COSCHEDULING], ids=["volcano", "scheduler-plugins"])
+KEY = ("PodGroup", "demo")
+
+
+def under(framework: Framework, scheduler: GangScheduler | None) -> Framework:
+    return replace(framework, options=replace(framework.options, gang=scheduler))
+
+
+@dataclass
+class GangWorld(World):
+    """A world with priority classes, and PodGroups whose phase is in the test's hand."""
+
+    priorities: Mapping[str, int] | None = None
+    gang_off: str = ""
+
+    @property
+    def observed(self) -> Observed:
+        return replace(super().observed, priorities=self.priorities or {}, gang_off=self.gang_off)
+
+    @property
+    def group(self) -> Manifest:
+        return self.others[KEY]
+
+    def phase(self, phase: str) -> None:
+        self.others[KEY] = {**self.group, "status": {"phase": phase}}
+
+    def writes(self) -> list[str]:
+        """What the passes until it is at rest have done."""
+        return [str(action) for decided in self.settle() for action in decided.actions]
+
+    def message(self, kind: str = "Created") -> str:
+        return next(c["message"] for c in self.status["conditions"] if c["type"] == kind)
+
+
+def world(scheduler: GangScheduler | None, replicas: Mapping[str, Any] | None = None, **job: Any) -> GangWorld:
+    framework = under(job.pop("framework", TEST_JOB), scheduler)
+    return GangWorld(framework, job_manifest(framework, replicas or {"Master": 1, "Worker": 2}, **job))
+
+
+def spec(
+    replicas: int = 1, requests: Mapping[str, Any] | None = None, *, container: str = "main", **pod: Any
+) -> dict[str, Any]:
+    """A replica spec whose pods request so much."""
+    containers = [{"name": container, "image": "i", "resources": {"requests": dict(requests or {})}}]
+    return {"replicas": replicas, "template": {"spec": {"containers": containers, **pod}}}
+
+
+def of_test_job(replicas: int = 1, requests: Mapping[str, Any] | None = None, **pod: Any) -> dict[str, Any]:
+    return spec(replicas, requests, container="test-container", **pod)
+
+
+def group_of(framework: Framework, manifest: Manifest, **observed: Any) -> Manifest:
+    """The PodGroup that the first pass creates."""
+    decided = plan(framework, read_job(framework, manifest), Observed(**observed), START)
+    (found,) = [a.manifest for a in decided.actions if isinstance(a, Create) and a.plural == "podgroups"]
+    return dict(found)
+
+
+# -- A9: PodGroups of an MPIJob -------------------------------------------------------------------------------------------
+
+GIVEN = {"cpu": "100", "memory": "512Gi", "nvidia.com/gpu": "40"}
+ALL_SET = {
+    "minAvailable": 2, "queue": "project-y", "priorityClass": "high", "minResources": GIVEN, "scheduleTimeoutSeconds": 100,
+}  # fmt: skip
+QUEUE = {"scheduling.volcano.sh/queue-name": "project-x"}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "policy", "annotations", "volcano", "coscheduling"),
+    [
+        pytest.param(
+            {"Launcher": spec(), "Worker": spec(1000)},
+            ALL_SET,
+            QUEUE,
+            {"minMember": 2, "queue": "project-y", "priorityClassName": "high", "minResources": GIVEN},
+            {"minMember": 2, "minResources": GIVEN, "scheduleTimeoutSeconds": 100},
+            id="all set",
+        ),
+        pytest.param(
+            {
+                "Launcher": spec(1, {"cpu": 1, "memory": "2Gi"}, priorityClassName="high"),
+                "Worker": spec(2, {"cpu": 10, "memory": "20Gi"}),
+            },
+            None,
+            QUEUE,
+            {
+                "minMember": 3,
+                "queue": "project-x",
+                "priorityClassName": "high",
+                "minResources": {"cpu": "21", "memory": "42Gi"},
+            },
+            {"minMember": 3, "minResources": {"cpu": "21", "memory": "42Gi"}},
+            id="policy nil",
+        ),
+        pytest.param(
+            {"Launcher": spec(1, {"cpu": 1, "memory": "2Gi"})},
+            {"minAvailable": 1, "queue": "project-y", "priorityClass": "high", "scheduleTimeoutSeconds": 100},
+            {},
+            {
+                "minMember": 1,
+                "queue": "project-y",
+                "priorityClassName": "high",
+                "minResources": {"cpu": "1", "memory": "2Gi"},
+            },
+            {"minMember": 1, "minResources": {"cpu": "1", "memory": "2Gi"}, "scheduleTimeoutSeconds": 100},
+            id="no worker",
+        ),
+    ],
+)
+def test_pod_groups(
+    replicas: Manifest, policy: Manifest | None, annotations: dict[str, str], volcano: Manifest, coscheduling: Manifest
+) -> None:
+    run_policy = {"schedulingPolicy": policy} if policy else {}
+    manifest = job_manifest(
+        MPI, replicas, run_policy=run_policy, annotations=annotations, runLauncherAsWorker="Worker" not in replicas
+    )
+    assert group_of(under(MPI, VOLCANO), manifest)["spec"] == volcano
+    assert group_of(under(MPI, COSCHEDULING), manifest)["spec"] == coscheduling
+
+
+def two_containers() -> dict[str, Any]:
+    worker = spec(2, {"cpu": 10, "memory": "32Gi"})
+    worker["template"]["spec"]["containers"] += spec(1, {"cpu": 50, "memory": "512Gi"}, container="two")["template"]["spec"][
+        "containers"
+    ]
+    return worker
+
+
+CLASSES = {"high": 100_010, "low": 10_010}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "min_available", "cpu", "memory"),
+    [
+        ({"Launcher": spec(1, {"cpu": 2, "memory": "1Gi"}), "Worker": spec(2, {"cpu": 10, "memory": "32Gi"})}, 3, "22", "65Gi"),
+        ({"Launcher": spec(1, {"cpu": 2, "memory": "1Gi"})}, 1, "2", "1Gi"),
+        ({"Launcher": spec(1, {"cpu": 2, "memory": "1Gi"}), "Worker": two_containers()}, None, "122", "1089Gi"),
+        (
+            {
+                "Launcher": spec(1, {"cpu": 2, "memory": "2Gi"}, priorityClassName="unknown"),
+                "Worker": spec(2, {"cpu": 5, "memory": "16Gi"}, priorityClassName="nowhere"),
+            },
+            2,
+            "7",
+            "18Gi",
+        ),
+        (
+            {
+                "Launcher": spec(1, {"cpu": 2, "memory": "4Gi"}, priorityClassName="high"),
+                "Worker": spec(100, {"cpu": 20, "memory": "64Gi"}, priorityClassName="low"),
+            },
+            2,
+            "22",
+            "68Gi",
+        ),
+        (
+            # mpi-operator asked for two launchers and four workers here.
+            {
+                "Launcher": spec(1, {"cpu": 2}, priorityClassName="low"),
+                "Worker": spec(4, {"cpu": 10, "memory": "1Gi"}, priorityClassName="high"),
+            },
+            3,
+            "30",
+            "3Gi",
+        ),
+    ],
+    ids=["min 3", "launcher only", "two containers", "unknown classes", "important launcher", "unimportant launcher"],
+)
+@SCHEDULERS
+def test_min_resources(scheduler: GangScheduler, replicas: Manifest, min_available: int | None, cpu: str, memory: str) -> None:
+    run_policy = {"schedulingPolicy": {"minAvailable": min_available}} if min_available else {}
+    manifest = job_manifest(MPI, replicas, run_policy=run_policy)
+    found = group_of(under(MPI, scheduler), manifest, priorities=CLASSES)["spec"]["minResources"]
+    assert found == {"cpu": cpu, "memory": memory}
+
+
+@pytest.mark.parametrize(
+    ("policy", "launcher", "worker", "expected"),
+    [
+        ("high", "", "", "high"),
+        ("", "high", "low", "high"),
+        ("", "", "low", "low"),
+        ("", "", "", None),
+        ("mid", "high", "", "mid"),
+    ],
+)
+def test_priority_class(policy: str, launcher: str, worker: str, expected: str | None) -> None:
+    replicas = {"Launcher": spec(priorityClassName=launcher), "Worker": spec(priorityClassName=worker)}
+    manifest = job_manifest(MPI, replicas, run_policy={"schedulingPolicy": {"priorityClass": policy}})
+    assert group_of(under(MPI, VOLCANO), manifest)["spec"].get("priorityClassName") == expected
+
+
+def test_default_of_min_member_is_all_replicas() -> None:
+    assert group_of(under(MPI, VOLCANO), job_manifest(MPI, {"Launcher": 1, "Worker": 99}))["spec"]["minMember"] == 100
+
+
+# -- other rules of PodGroups ---------------------------------------------------------------------------------------------
+
+
+@SCHEDULERS
+def test_overrides_count(scheduler: GangScheduler) -> None:
+    big = {"spec": {"containers": [{"name": "test-container", "resources": {"requests": {"cpu": 8}}}]}}
+    worker = of_test_job(4, {"cpu": 1}) | {"overrides": [{"indices": [1, 3], "template": big}]}
+    manifest = job_manifest(TEST_JOB, {"Worker": worker})
+    assert group_of(under(TEST_JOB, scheduler), manifest)["spec"]["minResources"] == {"cpu": "18"}
+
+
+def test_an_override_may_change_the_priority() -> None:
+    important = {
+        "spec": {"priorityClassName": "high", "containers": [{"name": "test-container", "resources": {"requests": {"cpu": 8}}}]}
+    }
+    worker = of_test_job(4, {"cpu": 1}) | {"overrides": [{"indices": [3], "template": important}]}
+    manifest = job_manifest(TEST_JOB, {"Worker": worker}, run_policy={"schedulingPolicy": {"minAvailable": 2}})
+    found = group_of(under(TEST_JOB, VOLCANO), manifest, priorities=CLASSES)["spec"]
+    assert found["minResources"] == {"cpu": "9"}
+
+
+def test_the_pod_group_is_the_jobs() -> None:
+    notes = {"team": "a", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    found = group_of(under(TEST_JOB, VOLCANO), job_manifest(TEST_JOB, {"Worker": 1}, annotations=notes))
+    assert found["apiVersion"] == "scheduling.volcano.sh/v1beta1"
+    metadata = found["metadata"]
+    assert (metadata["name"], metadata["namespace"], metadata["annotations"]) == ("demo", "default", {"team": "a"})
+    assert metadata["ownerReferences"][0]["uid"] == "uid-demo"
+    assert metadata["ownerReferences"][0]["controller"] is True
+    assert metadata["labels"]["training.kubeflow.org/operator-name"] == "testjob-controller"
+
+
+@SCHEDULERS
+@pytest.mark.parametrize(
+    ("amounts", "advice"),
+    [
+        ({"cpu": "many"}, "minResources[cpu]"),
+        ({"memory": None}, "minResources[memory]"),
+        ({"a": 1, "b": []}, "minResources[b]"),
+    ],
+)
+def test_bad_min_resources_fail_the_job_with_advice(scheduler: GangScheduler, amounts: Manifest, advice: str) -> None:
+    there = world(scheduler, run_policy={"schedulingPolicy": {"minResources": amounts}})
+    there.settle()
+    assert there.current == "Failed"
+    assert advice in there.message("Failed")
+    assert "write a number" in there.message("Failed")
+
+
+def test_enormous_amounts_are_bounded() -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": of_test_job(3, {"cpu": "1e999999999"})})
+    assert group_of(under(TEST_JOB, VOLCANO), manifest)["spec"]["minResources"] == {"cpu": str(2**63 - 1)}
+
+
+# -- what is updated ------------------------------------------------------------------------------------------------------
+
+
+@SCHEDULERS
+def test_nothing_is_rewritten_when_nothing_of_ours_differs(scheduler: GangScheduler) -> None:
+    """Defaults of the server, other controllers' fields and other spellings of an amount are no differences."""
+    there = world(scheduler, {"Worker": of_test_job(2, {"cpu": "1500m", "memory": "1Gi"})})
+    there.settle()
+    group = there.group
+    changed = {
+        "minResources": {"memory": "2048Mi", "cpu": "3000m"},
+        "minTaskMember": {"worker": 1},
+        "networkTopology": {"mode": "soft"},
+    }
+    queue = {"queue": "default"} if scheduler is VOLCANO else {}
+    there.others[KEY] = {**group, "spec": {**group["spec"], **changed, **queue}, "status": {"phase": "Inqueue"}}
+    assert not [line for line in there.writes() if "podgroups" in line]
+
+
+@SCHEDULERS
+def test_only_our_fields_are_put_right(scheduler: GangScheduler) -> None:
+    there = world(scheduler)
+    there.settle()
+    foreign = {"minTaskMember": {"worker": 1}, "minMember": 7}
+    there.others[KEY] = {**there.group, "spec": {**there.group["spec"], **foreign}, "status": {"phase": "Running"}}
+    assert "update podgroups/demo" in there.writes()
+    assert there.group["spec"] == {"minMember": 3, "minTaskMember": {"worker": 1}}
+    assert there.group["status"] == {"phase": "Running"}
+
+
+def test_the_queue_is_kept_unless_the_policy_names_one() -> None:
+    there = world(VOLCANO)
+    there.settle()
+    there.others[KEY] = {**there.group, "spec": {**there.group["spec"], "queue": "from-the-webhook"}}
+    assert there.writes() == []
+    there.edit(schedulingPolicy={"queue": "mine", "minAvailable": 2})
+    assert there.writes() == ["update podgroups/demo"]
+    assert there.group["spec"] == {"minMember": 2, "queue": "mine"}
+
+
+def test_a_field_that_the_policy_no_longer_has_goes() -> None:
+    there = world(VOLCANO, run_policy={"schedulingPolicy": {"priorityClass": "high", "minResources": {"cpu": 1}}})
+    there.settle()
+    assert there.group["spec"] == {"minMember": 3, "priorityClassName": "high", "minResources": {"cpu": "1"}}
+    there.edit(schedulingPolicy=None)
+    there.settle()
+    assert there.group["spec"] == {"minMember": 3}
+
+
+@SCHEDULERS
+def test_scaling_changes_the_pod_group(scheduler: GangScheduler) -> None:
+    there = world(scheduler)
+    there.settle()
+    there.phase("Inqueue")
+    there.settle()
+    there.scale("Worker", 5)
+    there.settle()
+    assert there.group["spec"]["minMember"] == 6
+    assert len(there.pods) == 6
+
+
+# -- J: pods and their schedulers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("named", "gang", "warn"),
+    [
+        ([], "test-gang-scheduler", False),
+        (["", ""], "alpha", False),
+        (["test-gang-scheduler", "test-gang-scheduler"], "test-gang-scheduler", False),
+        (["custom-a", "custom-b"], "beta", True),
+        (["", "custom-b"], "gamma", True),
+        (["other-scheduler"], "test-gang-scheduler", True),
+    ],
+)
+def test_another_scheduler_is_noticed(named: Sequence[str], gang: str, warn: bool) -> None:
+    types = ("Master", "Worker")
+    replicas = {kind: of_test_job(schedulerName=name) for kind, name in zip(types, named, strict=False)}
+    framework = under(TEST_JOB, gang_scheduler(gang))
+    job = read_job(framework, job_manifest(framework, replicas))
+    assert bool(other_schedulers(job, gang)) is warn
+    decided = plan(framework, job, Observed(), START)
+    assert ("SetPodTemplateSchedulerName" in [event.reason for event in decided.events]) is warn
+
+
+@SCHEDULERS
+def test_another_scheduler_is_kept_and_its_pod_marked(scheduler: GangScheduler) -> None:
+    there = world(scheduler, {"Master": of_test_job(schedulerName="mine"), "Worker": 1})
+    there.settle()
+    there.phase("Inqueue")
+    there.settle()
+    master, worker = there.pods["demo-master-0"].raw, there.pods["demo-worker-0"].raw
+    assert (master["spec"]["schedulerName"], worker["spec"]["schedulerName"]) == ("mine", scheduler.name)
+    for pod, task in ((master, "master"), (worker, "worker")):
+        annotations, labels = pod["metadata"]["annotations"], pod["metadata"]["labels"]
+        if scheduler is VOLCANO:
+            assert annotations["scheduling.k8s.io/group-name"] == "demo"
+            assert annotations["volcano.sh/task-spec"] == task
+            assert "scheduling.x-k8s.io/pod-group" not in labels
+        else:
+            assert labels["scheduling.x-k8s.io/pod-group"] == "demo"
+            assert "scheduling.k8s.io/group-name" not in annotations
+    warnings = [event for event in there.events if event.reason == "SetPodTemplateSchedulerName"]
+    assert warnings
+    assert all(event.lasting for event in warnings), "said once"
+    assert len({event.message for event in warnings}) == 1
+
+
+def test_without_a_gang_scheduler_nothing_is_different() -> None:
+    there = world(None, run_policy={"schedulingPolicy": ALL_SET})
+    assert there.writes() == ["create services/demo", *(f"create pods/demo-{n}" for n in ("master-0", "worker-0", "worker-1"))]
+    pod = there.pods["demo-master-0"].raw
+    assert "schedulerName" not in pod["spec"]
+    assert "annotations" not in pod["metadata"]
+
+
+# -- which pods wait ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("phase", "created"),
+    [("", False), ("Pending", False), ("Inqueue", True), ("Running", True), ("Unknown", True), ("Completed", True)],
+)
+def test_volcanos_phases(phase: str, created: bool) -> None:
+    there = world(VOLCANO)
+    assert there.writes() == ["create services/demo", "create podgroups/demo"]
+    there.phase(phase)
+    assert bool(there.writes()) is created
+    assert len(there.pods) == (3 if created else 0)
+
+
+def test_the_coscheduling_plugin_never_holds_pods_back() -> None:
+    there = world(COSCHEDULING)
+    (first, *_) = there.settle()
+    written = [str(action) for action in first.actions]
+    assert written[:2] == ["create services/demo", "create podgroups/demo"], "the executor creates pods last"
+    assert len(there.pods) == 3
+    assert there.status["startTime"]
+
+
+@SCHEDULERS
+def test_more_wanted_than_there_are_stays_waiting(scheduler: GangScheduler) -> None:
+    """As in the reference; a smaller minAvailable then lets it go on."""
+    there = world(scheduler, run_policy={"schedulingPolicy": {"minAvailable": 10}})
+    there.settle()
+    assert there.group["spec"]["minMember"] == 10
+    assert there.current == "Created"
+    there.edit(schedulingPolicy={"minAvailable": 3})
+    there.settle()
+    assert there.group["spec"]["minMember"] == 3
+    there.phase("Inqueue")
+    there.settle()
+    there.run()
+    there.settle()
+    assert there.current == "Running"
+
+
+# -- lives ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_deadline_does_not_run_in_the_queue() -> None:
+    there = world(VOLCANO, run_policy={"activeDeadlineSeconds": 60})
+    there.settle()
+    there.phase("Pending")
+    there.tick(3600)
+    assert there.writes() == []
+    assert there.plans[-1].wake_at is None
+    assert "startTime" not in there.status
+    assert there.current == "Created"
+    assert there.message() == "TestJob demo is created; its pods wait for volcano to take up PodGroup demo."
+    waits = [event for event in there.events if event.reason == "Waiting"]
+    assert waits
+    assert all(event.lasting for event in waits), "said once"
+    there.phase("Inqueue")
+    there.settle()
+    assert there.message() == "TestJob demo is created."
+    there.run()
+    there.tick(59)
+    there.settle()
+    assert there.current == "Running"
+    there.tick(1)
+    there.settle()
+    assert there.current == "Failed"
+    assert KEY not in there.others
+
+
+@SCHEDULERS
+def test_life_and_end(scheduler: GangScheduler) -> None:
+    there = world(scheduler)
+    there.settle()
+    there.phase("Running")
+    there.settle()
+    there.run()
+    there.settle()
+    assert there.current == "Running"
+    for name in sorted(there.pods):
+        there.exit(name, 0)
+    there.settle()
+    assert there.current == "Succeeded"
+    assert KEY not in there.others, "deleted with the job's end"
+    assert there.settle()[-1].actions == ()
+
+
+@SCHEDULERS
+def test_suspend_and_resume(scheduler: GangScheduler) -> None:
+    there = world(scheduler, run_policy={"activeDeadlineSeconds": 100})
+    there.settle()
+    there.phase("Inqueue")
+    there.settle()
+    there.run()
+    there.settle()
+    started = there.status["startTime"]
+    there.edit(suspend=True)
+    assert "delete podgroups/demo (no pods to place)" in there.writes()
+    there.stop_terminating()
+    there.settle()
+    assert there.current == "Suspended"
+    there.tick(50)
+    there.edit(suspend=False)
+    there.settle()
+    assert KEY in there.others
+    if scheduler is VOLCANO:
+        assert "startTime" not in there.status, "in the queue again"
+        assert there.pods == {}
+        assert there.current == "Created"
+        there.tick(1000)
+        there.phase("Inqueue")
+        there.settle()
+    assert there.status["startTime"] > started
+    there.run()
+    there.settle()
+    assert there.current == "Running"
+
+
+def test_created_suspended_has_no_pod_group() -> None:
+    there = world(VOLCANO, run_policy={"suspend": True})
+    assert there.writes() == []
+    assert there.current == "Suspended"
+
+
+def test_a_terminating_pod_group_is_waited_for() -> None:
+    there = world(COSCHEDULING, run_policy={"suspend": True})
+    there.settle()
+    there.edit(suspend=False)
+    there.settle()
+    group = there.group
+    there.pods.clear()
+    there.others[KEY] = {**group, "metadata": {**group["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert there.writes() == []
+    del there.others[KEY]
+    assert there.writes()[0] == "create podgroups/demo"
+    assert len(there.pods) == 3
+
+
+def test_a_pod_is_replaced_within_the_gang() -> None:
+    there = world(VOLCANO, policy="ExitCode")
+    there.settle()
+    there.phase("Inqueue")
+    there.settle()
+    there.run()
+    there.settle()
+    started = there.status["startTime"]
+    there.exit("demo-worker-1", 137)
+    there.phase("Pending")
+    there.settle()
+    there.tick(10)
+    there.settle()
+    assert "demo-worker-1" not in there.pods, "the scheduler wants it to wait"
+    assert there.status["startTime"] == started
+    there.phase("Inqueue")
+    there.settle()
+    assert there.pods["demo-worker-1"].raw["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "demo"
+
+
+def test_a_deleted_pod_group_comes_back() -> None:
+    there = world(VOLCANO)
+    there.settle()
+    there.phase("Running")
+    there.settle()
+    there.run()
+    there.settle()
+    del there.others[KEY]
+    assert there.writes() == ["create podgroups/demo"]
+    assert there.current == "Running"
+
+
+def test_after_a_start_in_vain_the_job_is_looked_at_again() -> None:
+    """The operator died after the pods of a queued job: before the rest, a live read."""
+    there = world(VOLCANO)
+    there.settle()
+    there.phase("Inqueue")
+    decided = there.step(writes=1)
+    assert decided.confirm
+    assert len(there.pods) == 1
+    assert there.step().confirm
+    assert len(there.pods) == 3
+
+
+# -- members that are not created at first --------------------------------------------------------------------------------
+
+
+def launcher_last(_job: Job, replica: Replica, tallies: Tallies) -> bool:
+    return replica.type != "Master" or tallies["Worker"].ready >= tallies["Worker"].wanted
+
+
+@SCHEDULERS
+@pytest.mark.parametrize("min_available", [None, 3])
+def test_who_is_held_back_does_not_count(scheduler: GangScheduler, min_available: int | None) -> None:
+    """mpi-operator#608: the workers waited for the launcher, and the launcher for the workers."""
+    policy = {"schedulingPolicy": {"minAvailable": min_available}} if min_available else {}
+    there = world(scheduler, framework=replace(TEST_JOB, may_create=launcher_last), run_policy=policy)
+    there.settle()
+    assert there.group["spec"]["minMember"] == 2
+    there.phase("Inqueue")
+    there.settle()
+    assert sorted(there.pods) == ["demo-worker-0", "demo-worker-1"]
+    there.run()
+    there.phase("Running")
+    there.settle()
+    assert "demo-master-0" in there.pods
+    assert there.group["spec"]["minMember"] == 3
+    there.run()
+    there.exit("demo-worker-0", 0)
+    there.settle()
+    assert there.group["spec"]["minMember"] == 3
+
+
+@SCHEDULERS
+def test_an_mpi_launcher_that_waits(scheduler: GangScheduler) -> None:
+    there = world(
+        scheduler,
+        {"Launcher": spec(1, {"cpu": 1}), "Worker": spec(2, {"cpu": 4})},
+        framework=MPI,
+        launcherCreationPolicy="WaitForWorkersReady",
+    )
+    there.settle()
+    assert there.group["spec"] == {"minMember": 2, "minResources": {"cpu": "8"}}
+    there.phase("Inqueue")
+    there.settle()
+    assert sorted(there.pods) == ["demo-worker-0", "demo-worker-1"]
+    there.run()
+    there.phase("Running")
+    there.settle()
+    assert there.group["spec"] == {"minMember": 3, "minResources": {"cpu": "9"}}
+    assert "demo-launcher" in there.pods
+
+
+# -- off ------------------------------------------------------------------------------------------------------------------
+
+MISSING = "PodGroup (scheduling.volcano.sh/v1beta1) is not installed in this cluster"
+
+
+def test_without_pod_groups_pods_run_one_by_one() -> None:
+    there = world(VOLCANO)
+    there.gang_off = MISSING
+    there.settle()
+    assert len(there.pods) == 3
+    assert "schedulerName" not in there.pods["demo-master-0"].raw["spec"]
+    assert KEY not in there.others
+    assert there.message() == f"TestJob demo is created; gang scheduling is off: {MISSING}."
+    (event,) = {e for e in there.events if e.reason == "GangSchedulingOff"}
+    assert event.lasting
+    there.run()
+    there.settle()
+    assert there.current == "Running"
+
+
+def test_a_queued_job_goes_on_when_pod_groups_vanish() -> None:
+    there = world(VOLCANO)
+    there.settle()
+    assert there.pods == {}
+    there.gang_off = MISSING
+    there.settle()
+    assert len(there.pods) == 3
+    assert there.status["startTime"]
+
+
+def test_a_job_joins_as_a_whole_or_not_at_all() -> None:
+    """PodGroups come while pods run that belong to none: a gang of the new ones would wait for ever."""
+    there = world(VOLCANO, policy="ExitCode")
+    there.gang_off = MISSING
+    there.settle()
+    there.run()
+    there.settle()
+    there.gang_off = ""
+    there.exit("demo-worker-1", 137)
+    there.settle()
+    there.tick(10)
+    there.settle()
+    assert KEY not in there.others
+    assert "schedulerName" not in there.pods["demo-worker-1"].raw["spec"]
+    assert "suspend and resume the job" in there.message()
+    there.edit(suspend=True)
+    there.settle()
+    there.stop_terminating()
+    there.settle()
+    there.edit(suspend=False)
+    there.settle()
+    assert there.group["spec"]["minMember"] == 3
+    there.phase("Inqueue")
+    there.settle()
+    assert {pod.raw["spec"]["schedulerName"] for pod in there.pods.values()} == {"volcano"}
+    assert there.message() == "TestJob demo is created."
+
+
+def test_a_pod_group_that_nobody_fills_is_taken_away() -> None:
+    there = world(VOLCANO)
+    there.settle()
+    job = there.job
+    for index in range(2):
+        pod = Pod.of(TEST_JOB, job, "Worker", index)
+        there.pods[pod.name] = pod
+    assert "delete podgroups/demo (no pods to place)" in there.writes()
+
+
+def test_without_replicas_there_is_no_pod_group() -> None:
+    there = world(VOLCANO, {"Worker": 0})
+    there.settle()
+    assert KEY not in there.others
+
+
+# -- the flag -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("", None),
+        ("auto", None),
+        ("volcano", VOLCANO),
+        ("Volcano", VOLCANO),
+        ("scheduler-plugins-scheduler", GangScheduler("scheduler-plugins-scheduler", "scheduling.x-k8s.io/v1alpha1")),
+        ("default-scheduler", GangScheduler("default-scheduler", "scheduling.x-k8s.io/v1alpha1")),
+    ],
+)
+def test_names(name: str, expected: GangScheduler | None) -> None:
+    assert gang_scheduler(name) == expected
+
+
+@pytest.mark.parametrize("name", ["two words", "-x", "Über", "x" * 64, "a/b"])
+def test_bad_names(name: str) -> None:
+    with pytest.raises(ValueError, match="use volcano, auto, or the schedulerName"):
+        gang_scheduler(name)
+
+
+@SCHEDULERS
+def test_the_plan_is_deterministic(scheduler: GangScheduler) -> None:
+    framework = under(TEST_JOB, scheduler)
+    replicas = {kind: of_test_job(3, {"b": 1, "a": 2, "cpu": "0.1"}) for kind in ("Master", "Worker")}
+    manifest = job_manifest(framework, replicas, run_policy={"schedulingPolicy": {"minAvailable": 4}})
+
+    def decided() -> Plan:
+        return plan(framework, read_job(framework, manifest), Observed(), START)
+
+    assert decided() == decided()
+    assert not [action for action in decided().actions if isinstance(action, Delete | Update)]
+    assert framework.options == Options(gang=scheduler)
