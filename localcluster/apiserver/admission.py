@@ -6,7 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import forbidden_error, not_found
+from localcluster.apiserver.errors import Cause, forbidden_error, invalid, invalid_object, not_found
+from localcluster.apiserver.names import is_address
 from localcluster.apiserver.quantity import parse_quantity
 from localcluster.apiserver.storage import Item, Storage
 
@@ -114,8 +115,27 @@ def _allocate_node_ports(call: Call, spec: Obj) -> None:
         port["nodePort"] = next(free)
 
 
+def _check_address(name: str, spec: Obj) -> None:
+    """What the allocators refuse, before anything else is looked at."""
+    address = spec.get("clusterIP", "")
+    causes: list[Cause] = []
+    open_to_both = address == "None" and not spec.get("selector")
+    if not open_to_both and spec.get("ipFamilyPolicy") == "RequireDualStack":
+        detail = "this cluster is not configured for dual-stack services"
+        causes.append(invalid("spec.ipFamilyPolicy", "RequireDualStack", detail))
+    if not open_to_both and "IPv6" in spec.get("ipFamilies", ()):
+        index = spec["ipFamilies"].index("IPv6")
+        causes.append(invalid(f"spec.ipFamilies[{index}]", "IPv6", "not configured on this cluster"))
+    if address not in ("", "None") and not is_address(address):
+        causes.append(invalid("spec.clusterIPs[0]", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
+    if causes:
+        raise invalid_object("Service", "", name, causes)
+
+
 def _allocate_address(obj: Obj) -> None:
     spec = obj["spec"]
+    if spec["type"] != "ExternalName":
+        _check_address(obj["metadata"].get("name", ""), spec)
     if spec["type"] == "ExternalName" or spec.get("clusterIP"):
         return
     # Nothing routes to it here: the address only has to look like one and to stay the same.

@@ -23,6 +23,10 @@ class ApplyError(ValueError):
     """The applied object itself is wrong; the server answers 400."""
 
 
+class UntypableError(ApplyError):
+    """Its schema cannot make out what the applied object's fields are; the server answers 500."""
+
+
 @dataclass
 class ApplyConflictError(Exception):
     """Other managers own fields that would change; the server answers 409 with these causes."""
@@ -49,17 +53,19 @@ def apply(
     force: bool = False,
     subresource: str = "",
     status_subresource: bool = True,
+    custom: bool = True,
 ) -> Json:
     """The object after `manager` applied `config` to `live` (None: create), with its managedFields.
 
     Equal to `live` when nothing changes. `now` is RFC 3339. With a status subresource the main resource ignores
-    ``status``, and ``status`` ignores all else. Neither argument is changed. Raises `ApplyConflictError` and `ApplyError`.
+    ``status``, and ``status`` ignores all else (but the metadata of a kind that is not `custom`).
+    Neither argument is changed. Raises `ApplyConflictError` and `ApplyError`.
     """
     if "managedFields" in (config.get("metadata") or {}):
         raise ApplyError("metadata.managedFields must be nil")
     me = Manager(manager, APPLY, config.get("apiVersion", ""), subresource)
     try:
-        wanted = _without_nulls(_scoped(config, subresource, status_subresource))
+        wanted = _without_nulls(_scoped(config, subresource, status_subresource, custom))
         return _apply(node, live, wanted, me, now, force)
     except RecursionError as error:
         raise ApplyError("the object is nested too deeply") from error
@@ -77,7 +83,7 @@ def _apply(node: Json, live: Json | None, wanted: Json, me: Manager, now: str, f
         claimed = frozenset(owned_by(node, ownable(wanted)))
         merged = _merge(root, current, wanted)
     except ValueError as error:
-        raise ApplyError(str(error)) from error
+        raise UntypableError(str(error)) from error
     last = managers.get(me)
     managers[me] = Entry(claimed, last.time if last else now)
     if last is not None:
@@ -94,9 +100,10 @@ def _apply(node: Json, live: Json | None, wanted: Json, me: Manager, now: str, f
     return _with_managers(merged, managers)
 
 
-def _scoped(config: Json, subresource: str, status_subresource: bool) -> Json:
+def _scoped(config: Json, subresource: str, status_subresource: bool, custom: bool) -> Json:
     if subresource == "status":
-        identity = {key: value for key, value in (config.get("metadata") or {}).items() if key in ("name", "namespace")}
+        meta = config.get("metadata") or {}
+        identity = {key: value for key, value in meta.items() if not custom or key in ("name", "namespace")}
         kept = {key: config[key] for key in (*_IDENTITY, "status") if key in config}
         return {**kept, "metadata": identity}
     if status_subresource:

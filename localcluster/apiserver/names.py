@@ -1,5 +1,6 @@
 """The rules for names, labels and annotations (k8s.io/apimachinery util/validation and api/validation)."""
 
+import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -206,3 +207,12 @@ def check_name(rule: NameRule, meta: Mapping[str, Any]) -> list[Cause]:
     if not name:
         return [required("metadata.name", "name or generateName is required")]
     return check(rule, "metadata.name", name)
+
+
+def is_address(text: str) -> bool:
+    """Whether it is an IPv4 or IPv6 address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

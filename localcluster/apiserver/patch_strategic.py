@@ -99,6 +99,9 @@ def _merge_field(node: Json, result: Json, patch: Json, field: str, path: str) -
         return
     key = field_node.get("x-kubernetes-patch-merge-key")
     original = [one for one in result[field] if one not in removed] if removed else result[field]
+    if order is None:
+        # What the patch names comes in its order, and before what it does not name where nothing else decides.
+        order = [one for one in value or [] if not (isinstance(one, dict) and DIRECTIVE in one)]
     if key is None:
         result[field] = _ordered(_merge_primitives(original, value or []), original, order, lambda one: one)
     else:
@@ -142,8 +145,6 @@ def _merge_items(node: Json, original: list[Any], patch: list[Any], key: str, pa
 
 def _ordered(merged: list[Any], original: list[Any], order: Any, key: Callable[[Any], Any]) -> list[Any]:
     """`merged` in the patch's order, with items only the server has kept in their old place relative to the others."""
-    if order is None:
-        return merged
     if not isinstance(order, list):
         raise StrategicPatchError(f"{SET_ORDER}… must be a list")
     wanted = [key(one) for one in order]

@@ -42,7 +42,7 @@ CASES = {
         POD,
         containers(c("a", ports=[{"containerPort": 80, "name": "web"}])),
         containers(c("a", ports=[{"containerPort": 81}, {"containerPort": 80, "name": "http"}])),
-        containers(c("a", ports=[{"containerPort": 80, "name": "http"}, {"containerPort": 81}])),
+        containers(c("a", ports=[{"containerPort": 81}, {"containerPort": 80, "name": "http"}])),
     ),
     "delete one item": (
         POD,

@@ -49,6 +49,9 @@ def default(obj: Obj) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("serviceAccountName", spec.get("serviceAccount") or "default")
     default_spec(spec)
+    # A negative period means the shortest one.
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("enableServiceLinks", True)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
@@ -79,6 +82,9 @@ def on_update(new: Obj, old: Obj) -> None:
         # The only times that are sent when they are not set.
         condition.setdefault("lastProbeTime", None)
         condition.setdefault("lastTransitionTime", None)
+    for container in new.get("status", {}).get("containerStatuses") or ():
+        container.setdefault("state", {})
+        container.setdefault("lastState", {})
     for name in ("priority", "preemptionPolicy"):
         if name in old["spec"]:
             new["spec"].setdefault(name, old["spec"][name])
@@ -125,9 +131,6 @@ def validate_spec(spec: Obj, path: str) -> list[Cause]:
     if spec.get("activeDeadlineSeconds") is not None and spec["activeDeadlineSeconds"] < 1:
         detail = "must be between 1 and 2147483647, inclusive"
         causes.append(invalid(f"{path}.activeDeadlineSeconds", spec["activeDeadlineSeconds"], detail))
-    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
-        detail = "must be greater than or equal to 0"
-        causes.append(invalid(f"{path}.terminationGracePeriodSeconds", spec["terminationGracePeriodSeconds"], detail))
     return causes
 
 

@@ -1,6 +1,5 @@
 """Services: defaults, the cluster IP as a name for "has one", and the rules for ports."""
 
-import ipaddress
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,22 +80,10 @@ def validate(obj: Obj) -> Sequence[Cause]:
     elif not ports and spec.get("clusterIP") != "None":
         causes.append(required("spec.ports"))
     causes += _validate_ports(ports)
-    if spec["type"] != "ExternalName" and spec.get("clusterIP", "None") != "None" and not _is_address(spec["clusterIP"]):
-        causes.append(
-            invalid("spec.clusterIPs[0]", spec["clusterIP"], "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
-        )
     causes += check_labels(spec.get("selector") or {}, "spec.selector")
     if spec["sessionAffinity"] not in _AFFINITIES:
         causes.append(not_supported("spec.sessionAffinity", spec["sessionAffinity"], _AFFINITIES))
     return causes
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _validate_ports(ports: Sequence[Obj]) -> list[Cause]:

@@ -1,9 +1,10 @@
 """Server-side apply requests; the algorithm is `localcluster.apiserver.apply`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from jobcommon.client.request import Response
-from localcluster.apiserver.apply import ApplyConflictError, ApplyError
+from localcluster.apiserver.apply import ApplyConflictError, ApplyError, UntypableError
 from localcluster.apiserver.apply import apply as merge
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import ApiError, bad_request, conflict, invalid_object, required
@@ -25,6 +26,9 @@ def apply(call: Call) -> Response:
     config = call.body()
     if not config.get("apiVersion") or not config.get("kind"):
         raise bad_request("an applied configuration needs apiVersion and kind")
+    if call.info.subresource:
+        # What is not there has no status; before anything is said of the configuration.
+        call.live()
     config = _typed(call, config)
     name = config["metadata"].setdefault("name", call.info.name)
     if name != call.info.name:
@@ -33,8 +37,6 @@ def apply(call: Call) -> Response:
     merged = _merge(call, live, config)
     if live is not None:
         return call.answer(replace(call, live, accept(call, merged)))
-    if call.info.subresource:
-        raise call.missing()
     uid = config["metadata"].get("uid")
     if uid:
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -50,11 +52,15 @@ def _typed(call: Call, config: Obj) -> Obj:
     except UndecodableError as error:
         problems = [error.problem]
     if problems:
-        resource = call.resource
-        what = f"{call.info.namespace}/{call.info.name}; {resource.group}/{resource.version}, Kind={resource.kind}"
-        told = problems[0] if len(problems) == 1 else "errors:\n" + "\n".join(f"  {problem}" for problem in problems)
-        raise ApiError(500, "", f"failed to create typed patch object ({what}): {told}")
+        raise _untyped(call, problems)
     return accepted
+
+
+def _untyped(call: Call, problems: Sequence[str]) -> ApiError:
+    resource = call.resource
+    what = f"{call.info.namespace}/{call.info.name}; {resource.group}/{resource.version}, Kind={resource.kind}"
+    told = problems[0] if len(problems) == 1 else "errors:\n" + "\n".join(f"  {problem}" for problem in problems)
+    return ApiError(500, "", f"failed to create typed patch object ({what}): {told}")
 
 
 def _merge(call: Call, live: Item | None, config: Obj) -> Obj:
@@ -69,8 +75,11 @@ def _merge(call: Call, live: Item | None, config: Obj) -> Obj:
             force=call.query.get("force") == "true",
             subresource=call.info.subresource,
             status_subresource=resource.status,
+            custom=resource.custom,
         )
     except ApplyConflictError as error:
         raise ApiError(409, "Conflict", error.message, {"causes": error.causes}) from None
+    except UntypableError as error:
+        raise _untyped(call, [str(error)]) from None
     except ApplyError as error:
         raise bad_request(str(error)) from None

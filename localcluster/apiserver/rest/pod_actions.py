@@ -35,6 +35,8 @@ def bind(call: Call) -> Response:
         raise conflict(
             "pods/binding", "", call.info.name, f"pod {call.info.name} is being deleted, cannot be assigned to a host"
         )
+    if live.obj["spec"].get("schedulingGates"):
+        raise conflict("pods/binding", "", call.info.name, f"pod {call.info.name} has non-empty .spec.schedulingGates")
     uid = (body.get("metadata") or {}).get("uid")
     if uid and uid != live.uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live.uid}"

@@ -30,6 +30,8 @@ def update(call: Call) -> Response:
     if live is None:
         if call.resource.create_on_update and not call.info.subresource and not meta.get("resourceVersion"):
             return call.answer(create_object(call, obj), 201)
+        if call.resource.create_on_update and not call.info.subresource:
+            raise conflict(call.resource.plural, call.resource.group, call.info.name, STALE)
         raise call.missing()
     if meta.get("uid") and meta["uid"] != live.uid:
         why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {live.uid}"

@@ -1,5 +1,6 @@
 """Services: ports, addresses, families."""
 
+from jobcommon.client.request import STRATEGIC_PATCH
 from testutil.conformance.case import Case, Seen
 from testutil.conformance.kinds import SERVICES, service
 from testutil.conformance.steps import create, patch, put
@@ -34,6 +35,12 @@ CASES = (
         patch(SERVICES, "n", {"spec": {"selector": {"a": "b"}}}),
         put(SERVICES, "n", service("n", {"clusterIP": "", "type": "NodePort"})),
         patch(SERVICES, "n", {"spec": {"type": "ClusterIP"}}, fields={"spec.externalTrafficPolicy": None}),
+    )),
+    Case("a strategic merge puts what it adds first", (
+        create(SERVICES, service("n", {"ports": [{"name": "a", "port": 1}, {"name": "b", "port": 2}]}, finalizers=["example.com/x"])),
+        patch(SERVICES, "n", {"spec": {"ports": [{"name": "c", "port": 3}, {"name": "bb", "port": 2}]},
+                              "metadata": {"finalizers": ["example.com/y"]}}, media=STRATEGIC_PATCH),
+        patch(SERVICES, "n", {"spec": {"ports": [{"$patch": "delete", "port": 3}]}}, media=STRATEGIC_PATCH),
     )),
     Case("session affinity", (
         create(SERVICES, service("n", {"sessionAffinity": "ClientIP"}),
