@@ -3,13 +3,14 @@
 import os
 import pty
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, cluster_up, processes_with, started
+from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, Kubectl, cluster_up, jobcommon, processes_with, started
 
 pytestmark = pytest.mark.cluster
 
@@ -87,13 +88,19 @@ def test_up_takes_its_kubeconfig_away_and_ends_with_0(tmp_path: Path) -> None:
     assert not kubeconfig.exists()
 
 
+def test_a_port_in_use_is_said(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = jobcommon("up", "--port", str(port), "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert done.returncode == 2
+    assert done.stderr == f"error: --port {port}: it is in use; choose another, or leave it out for a free one\n"
+
+
 @pytest.mark.timeout(240)
 def test_a_data_directory_survives_kill_9(tmp_path: Path, marker: str) -> None:
     data, kubeconfig = tmp_path / "data", tmp_path / "kubeconfig"
     with started("up", "--data-dir", str(data), "--kubeconfig", str(kubeconfig), until="The cluster is up") as process:
         kubectl_text = kubeconfig.read_text()
-        from tests.cli.commands import Kubectl
-
         kubectl = Kubectl(kubeconfig)
         kubectl("create", "configmap", "kept", "--from-literal=word=hello")
         kubectl("apply", "-f", "-", stdin=JOB.format(marker=marker))
@@ -105,10 +112,7 @@ def test_a_data_directory_survives_kill_9(tmp_path: Path, marker: str) -> None:
         assert kubeconfig.read_text() == kubectl_text, "address, token and certificate are the same"
         assert again("get", "configmap", "kept", "-o", "jsonpath={.data.word}") == "hello"
         again.until("2", "get", "pytorchjob/endless", "-o", "jsonpath={.status.replicaStatuses.Worker.active}")
-        second = subprocess.run(
-            [*JOBCOMMON, "up", "--data-dir", str(data), "--kubeconfig", str(tmp_path / "other")],
-            capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
-        )  # fmt: skip
+        second = jobcommon("up", "--data-dir", str(data), "--kubeconfig", str(tmp_path / "other"))
         assert second.returncode == 2
         assert "is in use by another server" in second.stderr
     assert processes_with(marker) == []

@@ -1,0 +1,54 @@
+"""Frameworks are found by entry points, those of other packages as well."""
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from cli import frameworks
+from cli.errors import UserError
+from operators.pytorch import PYTORCH
+from tests.frameworks.jax import JAX
+
+
+@pytest.fixture
+def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
+    """The entry points there are, for the test to fill."""
+    found: list[EntryPoint] = []
+    monkeypatch.setattr(frameworks, "entry_points", lambda group: [entry for entry in found if entry.group == group])
+    frameworks.installed.cache_clear()
+    yield found
+    frameworks.installed.cache_clear()
+
+
+def entry(name: str, value: str) -> EntryPoint:
+    """An entry of our group."""
+    return EntryPoint(name, value, frameworks.GROUP)
+
+
+def test_a_third_party_s_framework_stands_beside_ours(entries: list[EntryPoint]) -> None:
+    entries += [entry("pytorch", "operators.pytorch:PYTORCH"), entry("jax", "tests.frameworks.jax:JAX")]
+    assert frameworks.chosen(()) == (JAX, PYTORCH)
+    assert frameworks.chosen(["jax", "jax"]) == (JAX,)
+    assert frameworks.of_manifest({"apiVersion": "kubeflow.org/v1", "kind": "JAXJob"}) is JAX
+    assert frameworks.of_manifest({"apiVersion": "batch/v1", "kind": "JAXJob"}) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("no_such_module:X", "framework mine cannot be loaded from no_such_module:X: ModuleNotFoundError"),
+        ("operators.pytorch:NOTHING", "framework mine cannot be loaded from operators.pytorch:NOTHING: AttributeError"),
+        ("operators.pytorch.framework:env", "framework mine: operators.pytorch.framework:env is not a"),
+    ],
+)
+def test_an_entry_that_is_no_framework_is_named(entries: list[EntryPoint], value: str, message: str) -> None:
+    entries.append(entry("mine", value))
+    with pytest.raises(UserError, match=message):
+        frameworks.installed()
+
+
+def test_without_any_framework_the_error_says_what_to_do(entries: list[EntryPoint]) -> None:
+    assert entries == []
+    with pytest.raises(UserError, match="make setup"):
+        frameworks.installed()
