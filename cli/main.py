@@ -125,6 +125,7 @@ def operator_command(
         bool, typer.Option(help="Run next to replicas of yourself: one works, the others stand by.")
     ] = False,
     lease_namespace: Annotated[str, typer.Option(help="Where the lease of the leader is.")] = "default",
+    lease_name: Annotated[str, typer.Option(help="The lease's name; the same for replicas only.")] = "jobcommon-operator",
     qps: Annotated[
         float | None, typer.Option(help="At most so many requests a second; without it the API server's flow control decides.")
     ] = None,
@@ -161,6 +162,7 @@ def operator_command(
             metrics_port=None if metrics_port < 0 else metrics_port,
             leader_elect=leader_elect,
             lease_namespace=lease_namespace,
+            lease_name=lease_name,
             cluster_domain=cluster_domain,
             tracking_finalizer=tracking_finalizer,
             gang_scheduler_name=gang_scheduler_name,
@@ -170,6 +172,30 @@ def operator_command(
         asyncio.run(operate(chosen(framework or ()), settings, kubeconfig, context))
     except ValueError as error:
         raise UserError(str(error)) from None
+
+
+@app.command("release-finalizers")
+def release_finalizers_command(
+    framework: Frameworks = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Only pods of this namespace. All namespaces without it.")
+    ] = None,
+    kubeconfig: Annotated[
+        str | None, typer.Option(help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(help="The kubeconfig's context to use.")] = None,
+) -> None:
+    """Take the operators' finalizer off all pods of jobs, after the operators were stopped for good.
+
+    Without an operator nobody else would, and pods that are deleted would stay. The pods themselves are left as they are.
+
+    \b
+    jobcommon release-finalizers
+    jobcommon release-finalizers --namespace team-a --framework pytorch
+    """
+    from cli.finalizers import release_finalizers
+
+    asyncio.run(release_finalizers(chosen(framework or ()), namespace, kubeconfig, context))
 
 
 @app.command("plan")

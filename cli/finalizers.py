@@ -1,0 +1,93 @@
+"""``jobcommon release-finalizers``: let go of the pods that an operator which is no more had kept."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+import typer
+
+from cli.errors import JOB_FAILED, UserError
+from jobcommon.api import labels
+from jobcommon.client import objects
+from jobcommon.client.config import ConfigError, find_cluster
+from jobcommon.client.errors import ClientError
+from jobcommon.client.request import Request, Transport
+from jobcommon.client.status import response_error
+from jobcommon.client.transport import HttpTransport
+from jobcommon.framework import FINALIZER, Framework
+from jobcommon.reconcile.plan import Release
+from jobcommon.runtime.writes import request_for
+
+PAGE = 500
+AT_ONCE = 16
+# Between reading a pod and patching it, somebody else may change its finalizers.
+TRIES = 5
+
+
+async def release_finalizers(
+    frameworks: Sequence[Framework], namespace: str | None, kubeconfig: str | None, context: str | None
+) -> None:
+    """Release the pods of `frameworks` and print each. Raises `UserError` for what keeps one from being released."""
+    try:
+        transport = HttpTransport(await find_cluster(kubeconfig, context), concurrency=AT_ONCE)
+    except ConfigError as error:
+        raise UserError(str(error)) from None
+    try:
+        released = 0
+        async for page in _held(transport, frameworks, namespace):
+            await asyncio.gather(*(_release(transport, pod) for pod in page))
+            released += len(page)
+        typer.echo(f"{released} released")
+    except ClientError as error:
+        raise UserError(str(error), JOB_FAILED) from None
+    finally:
+        await transport.close()
+
+
+async def _held(
+    transport: Transport, frameworks: Sequence[Framework], namespace: str | None
+) -> AsyncIterator[list[dict[str, Any]]]:
+    """The pods with our finalizer, page by page."""
+    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
+    selector = f"{labels.OPERATOR_NAME} in ({','.join(framework.operator_name for framework in frameworks)})"
+    query = (("labelSelector", selector), ("limit", str(PAGE)))
+    more = ""
+    while True:
+        found = await _send(transport, Request("GET", path, (*query, ("continue", more)) if more else query))
+        yield [pod for pod in found["items"] if FINALIZER in (pod["metadata"].get("finalizers") or ())]
+        more = found["metadata"].get("continue") or ""
+        if not more:
+            return
+
+
+async def _release(transport: Transport, pod: dict[str, Any]) -> None:
+    metadata = pod["metadata"]
+    namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
+    for _ in range(TRIES):
+        finalizers = tuple(metadata.get("finalizers") or ())
+        if metadata["uid"] != uid or FINALIZER not in finalizers:
+            return
+        answer = await transport.send(request_for(Release(name, uid, finalizers), namespace))
+        if answer.status == 404:
+            return
+        if answer.status < 400:
+            typer.echo(f"pod/{name} in {namespace}")
+            return
+        if answer.status != 422:
+            raise response_error(answer)
+        seen = await transport.send(objects.get(objects.object_path("v1", "pods", namespace, name)))
+        if seen.status == 404:
+            return
+        if seen.status >= 400:
+            raise response_error(seen)
+        metadata = msgspec.json.decode(seen.body)["metadata"]
+    raise UserError(f"pod/{name} in {namespace}: its finalizers change all the time; run this again", JOB_FAILED)
+
+
+async def _send(transport: Transport, request: Request) -> dict[str, Any]:
+    response = await transport.send(request)
+    if response.status >= 400:
+        raise response_error(response)
+    decoded: dict[str, Any] = msgspec.json.decode(response.body)
+    return decoded
