@@ -1,0 +1,113 @@
+{{- define "jobcommon.args" -}}
+- operator
+{{- range splitList " " (include "jobcommon.frameworks" .) }}
+- --framework={{ . }}
+{{- end }}
+{{- with .Values.watchNamespace }}
+- --namespace={{ . }}
+{{- end }}
+- --leader-elect
+- --lease-namespace={{ .Release.Namespace }}
+- --lease-name={{ include "jobcommon.fullname" . }}
+- --metrics-port={{ .Values.metrics.port }}
+- --workers={{ .Values.workers }}
+{{- with .Values.qps }}
+- --qps={{ . }}
+{{- end }}
+{{- with .Values.burst }}
+- --burst={{ . }}
+{{- end }}
+{{- with .Values.clusterDomain }}
+- --cluster-domain={{ . }}
+{{- end }}
+{{- if not .Values.trackingFinalizer }}
+- --no-tracking-finalizer
+{{- end }}
+{{- with .Values.gangScheduler }}
+- --gang-scheduler-name={{ . }}
+{{- end }}
+- --log-format={{ .Values.logFormat }}
+- --log-level={{ .Values.logLevel }}
+{{- end }}
+
+{{- define "jobcommon.deployment" -}}
+{{- $values := .Values }}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  {{- include "jobcommon.metadata" . | nindent 2 }}
+spec:
+  replicas: {{ $values.replicas }}
+  selector:
+    matchLabels:
+      {{- include "jobcommon.selector" . | nindent 6 }}
+  template:
+    metadata:
+      labels:
+        {{- with $values.podLabels }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+        {{- include "jobcommon.selector" . | nindent 8 }}
+      {{- with $values.podAnnotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    spec:
+      serviceAccountName: {{ include "jobcommon.serviceAccount" . }}
+      automountServiceAccountToken: true
+      enableServiceLinks: false
+      # Longer than the operator takes to finish its writes and to release the lease.
+      terminationGracePeriodSeconds: 35
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 65532
+        runAsGroup: 65532
+        seccompProfile:
+          type: RuntimeDefault
+      {{- with $values.imagePullSecrets }}
+      imagePullSecrets:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $values.priorityClassName }}
+      priorityClassName: {{ . }}
+      {{- end }}
+      {{- with $values.nodeSelector }}
+      nodeSelector:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $values.tolerations }}
+      tolerations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $values.affinity }}
+      affinity:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      containers:
+        - name: operator
+          image: {{ include "jobcommon.image" . }}
+          imagePullPolicy: {{ $values.image.pullPolicy }}
+          command: [jobcommon]
+          args:
+            {{- include "jobcommon.args" . | nindent 12 }}
+          ports:
+            - name: metrics
+              containerPort: {{ $values.metrics.port }}
+          livenessProbe:
+            httpGet: {path: /healthz, port: metrics}
+            initialDelaySeconds: 10
+            periodSeconds: 10
+            timeoutSeconds: 5
+          readinessProbe:
+            httpGet: {path: /readyz, port: metrics}
+            periodSeconds: 5
+            timeoutSeconds: 5
+          resources:
+            {{- toYaml $values.resources | nindent 12 }}
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities:
+              drop: [ALL]
+{{- end }}

@@ -1,0 +1,50 @@
+{{- define "jobcommon.monitoring" -}}
+{{- if .Values.metrics.service.enabled }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  {{- include "jobcommon.metadata" . | nindent 2 }}
+spec:
+  selector:
+    {{- include "jobcommon.selector" . | nindent 4 }}
+  ports:
+    - name: metrics
+      port: {{ .Values.metrics.port }}
+      targetPort: metrics
+{{- end }}
+{{- with .Values.metrics.serviceMonitor }}
+{{- if .enabled }}
+{{- if not $.Values.metrics.service.enabled }}
+{{- fail "metrics.serviceMonitor: it selects the Service, so set metrics.service.enabled, too" }}
+{{- end }}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  {{- include "jobcommon.metadata" $ | nindent 2 }}
+    {{- with .labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  selector:
+    matchLabels:
+      {{- include "jobcommon.selector" $ | nindent 6 }}
+  endpoints:
+    - port: metrics
+      interval: {{ .interval }}
+{{- end }}
+{{- end }}
+{{- if .Values.podDisruptionBudget.enabled }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  {{- include "jobcommon.metadata" . | nindent 2 }}
+spec:
+  maxUnavailable: {{ .Values.podDisruptionBudget.maxUnavailable }}
+  selector:
+    matchLabels:
+      {{- include "jobcommon.selector" . | nindent 6 }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,120 @@
+{{- /* What the operator may do in the namespaces of the jobs. */}}
+{{- define "jobcommon.rules" -}}
+{{- include "jobcommon.rules.shared" . }}
+{{- range splitList " " (include "jobcommon.frameworks" .) }}
+{{- if or (ne . "mpi") $.Values.mpiExec }}
+{{- include (printf "jobcommon.rules.%s" .) $ }}
+{{- else }}
+{{- include "jobcommon.rules.mpi-without-exec" $ }}
+{{- end }}
+{{- end }}
+{{- with .Values.gangScheduler }}
+{{- if or (eq . "auto") (eq (lower .) "volcano") }}
+{{- include "jobcommon.rules.gang.volcano" $ }}
+{{- end }}
+{{- if ne (lower .) "volcano" }}
+{{- include "jobcommon.rules.gang.coscheduling" $ }}
+{{- end }}
+{{- if not $.Values.watchNamespace }}
+{{- include "jobcommon.rules.gang.priorities" $ }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "jobcommon.bound" -}}
+subjects:
+  - kind: ServiceAccount
+    name: {{ include "jobcommon.serviceAccount" . }}
+    namespace: {{ .Release.Namespace }}
+{{- end }}
+
+{{- define "jobcommon.rbac" -}}
+{{- $name := include "jobcommon.fullname" . }}
+{{- $cluster := ternary "" "Cluster" (not (empty .Values.watchNamespace)) }}
+{{- if .Values.serviceAccount.create }}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "jobcommon.serviceAccount" . }}
+  namespace: {{ .Release.Namespace }}
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+  {{- with .Values.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
+{{- end }}
+{{- if .Values.rbac.create }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $cluster }}Role
+metadata:
+  name: {{ $name }}
+  {{- with .Values.watchNamespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+rules:
+  {{- include "jobcommon.rules" . | trim | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $cluster }}RoleBinding
+metadata:
+  name: {{ $name }}
+  {{- with .Values.watchNamespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ $cluster }}Role
+  name: {{ $name }}
+{{ include "jobcommon.bound" . }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ $name }}-leader
+  namespace: {{ .Release.Namespace }}
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+rules:
+  {{- include "jobcommon.rules.leader" $name | trim | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ $name }}-leader
+  namespace: {{ .Release.Namespace }}
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: {{ $name }}-leader
+{{ include "jobcommon.bound" . }}
+{{- if and .Values.rbac.aggregate (not .Values.watchNamespace) }}
+{{- range $who := list "view" "edit" }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ $name }}-{{ $who }}
+  labels:
+    {{- include "jobcommon.labels" $ | nindent 4 }}
+    rbac.authorization.k8s.io/aggregate-to-{{ $who }}: "true"
+    {{- if eq $who "edit" }}
+    rbac.authorization.k8s.io/aggregate-to-admin: "true"
+    {{- end }}
+rules:
+  {{- range splitList " " (include "jobcommon.frameworks" $) }}
+  {{- include (printf "jobcommon.rules.%s.%s" $who .) $ | trim | nindent 2 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}

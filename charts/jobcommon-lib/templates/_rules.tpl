@@ -1,0 +1,220 @@
+{{- /* Written from jobcommon/rbac.py by: make golden */}}
+{{- define "jobcommon.rules.shared" }}
+- apiGroups: ['']
+  resources: [pods]
+  verbs: [get, list, watch, create, delete, patch]
+- apiGroups: ['']
+  resources: [services]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: ['']
+  resources: [events]
+  verbs: [create, patch]
+{{- end }}
+
+{{- define "jobcommon.rules.mpi" }}
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs/status]
+  verbs: [update]
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs/finalizers]
+  verbs: [update]
+- apiGroups: ['']
+  resources: [configmaps]
+  verbs: [get, list, watch, create, update]
+- apiGroups: ['']
+  resources: [secrets]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: ['']
+  resources: [serviceaccounts]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles]
+  verbs: [get, list, watch, create, delete, update]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [rolebindings]
+  verbs: [get, list, watch, create, delete, update]
+- apiGroups: ['']
+  resources: [pods/exec]
+  verbs: [create, get]
+{{- end }}
+
+{{- define "jobcommon.rules.mpi-without-exec" }}
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs/status]
+  verbs: [update]
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs/finalizers]
+  verbs: [update]
+- apiGroups: ['']
+  resources: [configmaps]
+  verbs: [get, list, watch, create, update]
+- apiGroups: ['']
+  resources: [secrets]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: ['']
+  resources: [serviceaccounts]
+  verbs: [list, watch]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles]
+  verbs: [list, watch]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [rolebindings]
+  verbs: [list, watch]
+{{- end }}
+
+{{- define "jobcommon.rules.view.mpi" }}
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs]
+  verbs: [get, list, watch]
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs/status]
+  verbs: [get]
+{{- end }}
+
+{{- define "jobcommon.rules.edit.mpi" }}
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs]
+  verbs: [get, list, watch, create, delete, deletecollection, patch, update]
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs/status]
+  verbs: [get]
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs/scale]
+  verbs: [get, patch, update]
+{{- end }}
+
+{{- define "jobcommon.rules.mxnet" }}
+- apiGroups: [kubeflow.org]
+  resources: [mxjobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [kubeflow.org]
+  resources: [mxjobs/status]
+  verbs: [update]
+- apiGroups: [kubeflow.org]
+  resources: [mxjobs/finalizers]
+  verbs: [update]
+{{- end }}
+
+{{- define "jobcommon.rules.view.mxnet" }}
+- apiGroups: [kubeflow.org]
+  resources: [mxjobs]
+  verbs: [get, list, watch]
+- apiGroups: [kubeflow.org]
+  resources: [mxjobs/status]
+  verbs: [get]
+{{- end }}
+
+{{- define "jobcommon.rules.edit.mxnet" }}
+- apiGroups: [kubeflow.org]
+  resources: [mxjobs]
+  verbs: [get, list, watch, create, delete, deletecollection, patch, update]
+- apiGroups: [kubeflow.org]
+  resources: [mxjobs/status]
+  verbs: [get]
+- apiGroups: [kubeflow.org]
+  resources: [mxjobs/scale]
+  verbs: [get, patch, update]
+{{- end }}
+
+{{- define "jobcommon.rules.pytorch" }}
+- apiGroups: [kubeflow.org]
+  resources: [pytorchjobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [kubeflow.org]
+  resources: [pytorchjobs/status]
+  verbs: [update]
+- apiGroups: [kubeflow.org]
+  resources: [pytorchjobs/finalizers]
+  verbs: [update]
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [get, list, watch, create, delete, update]
+{{- end }}
+
+{{- define "jobcommon.rules.view.pytorch" }}
+- apiGroups: [kubeflow.org]
+  resources: [pytorchjobs]
+  verbs: [get, list, watch]
+- apiGroups: [kubeflow.org]
+  resources: [pytorchjobs/status]
+  verbs: [get]
+{{- end }}
+
+{{- define "jobcommon.rules.edit.pytorch" }}
+- apiGroups: [kubeflow.org]
+  resources: [pytorchjobs]
+  verbs: [get, list, watch, create, delete, deletecollection, patch, update]
+- apiGroups: [kubeflow.org]
+  resources: [pytorchjobs/status]
+  verbs: [get]
+- apiGroups: [kubeflow.org]
+  resources: [pytorchjobs/scale]
+  verbs: [get, patch, update]
+{{- end }}
+
+{{- define "jobcommon.rules.tensorflow" }}
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs/status]
+  verbs: [update]
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs/finalizers]
+  verbs: [update]
+{{- end }}
+
+{{- define "jobcommon.rules.view.tensorflow" }}
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs]
+  verbs: [get, list, watch]
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs/status]
+  verbs: [get]
+{{- end }}
+
+{{- define "jobcommon.rules.edit.tensorflow" }}
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs]
+  verbs: [get, list, watch, create, delete, deletecollection, patch, update]
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs/status]
+  verbs: [get]
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs/scale]
+  verbs: [get, patch, update]
+{{- end }}
+
+{{- define "jobcommon.rules.gang.volcano" }}
+- apiGroups: [scheduling.volcano.sh]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, delete, update]
+{{- end }}
+
+{{- define "jobcommon.rules.gang.coscheduling" }}
+- apiGroups: [scheduling.x-k8s.io]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, delete, update]
+{{- end }}
+
+{{- define "jobcommon.rules.gang.priorities" }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [list, watch]
+{{- end }}
+
+{{- define "jobcommon.rules.leader" }}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, update]
+  resourceNames: ['{{ . }}']
+{{- end }}

@@ -1,0 +1,121 @@
+"""What the operators may do: their RBAC rules, as data.
+
+The one source of the charts' roles. A test compares them with the rendered charts, another with what the operators were
+seen to ask of an API server: neither a verb too many nor one too few, and no wildcard. The same rules are a ClusterRole's,
+or with one watched namespace a Role's in it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
+from jobcommon.framework import Framework
+
+# What a cache needs, and the live read that tells whose object it is when a create met one of that name.
+_CACHED = ("get", "list", "watch")
+# Keys are never decided twice, and an account has nothing that could differ.
+_NEVER_UPDATED = ("secrets", "serviceaccounts")
+# The hosts file outlives the job's end, as its finished pods do.
+_NEVER_DELETED = ("configmaps",)
+# With these a job's pod gets rights of its own.
+_GRANTING = ("roles", "rolebindings", "serviceaccounts")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Rule:
+    """Verbs on one resource ("pods", or with a subresource "pods/exec") of an API group; only on `names`, if there are any."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The rule as it stands in a Role or ClusterRole."""
+        rule: dict[str, Any] = {"apiGroups": [self.group], "resources": [self.resource], "verbs": list(self.verbs)}
+        return {**rule, "resourceNames": list(self.names)} if self.names else rule
+
+
+SHARED = (
+    # The patch takes our finalizer off.
+    Rule("", "pods", (*_CACHED, "create", "delete", "patch")),
+    Rule("", "services", (*_CACHED, "create", "delete")),
+    Rule("", "events", ("create", "patch")),
+)
+"""What every operator does beside its own kind, in the namespaces of the jobs."""
+
+
+def job_rules(framework: Framework, *, grants: bool = True) -> tuple[Rule, ...]:
+    """What the framework's operator does to its jobs and to the further objects they need.
+
+    Without `grants` it only looks at objects that give rights; jobs that need such ones are refused.
+    """
+    group, plural = framework.group, framework.plural
+    return (
+        # Deleted is a job whose time to live is over.
+        Rule(group, plural, (*_CACHED, "delete")),
+        Rule(group, f"{plural}/status", ("update",)),
+        # Where the admission plugin OwnerReferencesPermissionEnforcement is on, blockOwnerDeletion needs it.
+        Rule(group, f"{plural}/finalizers", ("update",)),
+        *(_companion_rule(version, resource, grants=grants) for version, _, resource in framework.companion_kinds),
+    )
+
+
+def handed_on(framework: Framework) -> tuple[Rule, ...]:
+    """Rights it never uses, but must hold: an API server lets nobody write a Role that grants more than they have.
+
+    A framework that writes Roles does so to let a job's launcher run commands in the job's own workers.
+    """
+    writes_roles = any(resource == "roles" for _, _, resource in framework.companion_kinds)
+    return (Rule("", "pods/exec", ("create", "get")),) if writes_roles else ()
+
+
+def gang_rules(scheduler: GangScheduler) -> tuple[Rule, ...]:
+    """What gang scheduling adds in the namespaces of the jobs."""
+    return (Rule(_group(scheduler.api_version), POD_GROUPS, (*_CACHED, "create", "delete", "update")),)
+
+
+PRIORITIES = Rule(PRIORITY_CLASS_API.rpartition("/")[0], PRIORITY_CLASSES, ("list", "watch"))
+"""What gang scheduling adds beyond namespaces: it reads priorities."""
+
+
+def lease_rules(name: str) -> tuple[Rule, ...]:
+    """Leader election, in the operator's own namespace. A create cannot be limited to a name: it is not known yet."""
+    group = "coordination.k8s.io"
+    return (Rule(group, "leases", ("create",)), Rule(group, "leases", ("get", "update"), (name,)))
+
+
+def user_rules(framework: Framework, *, edit: bool) -> tuple[Rule, ...]:
+    """What those may do to jobs who may view, or edit, the workloads of a namespace. Nobody writes a status by hand.
+
+    Whoever may create jobs can run pods as any ServiceAccount of the namespace; so may, and only so may, who edits workloads.
+    """
+    group, plural = framework.group, framework.plural
+    read = (Rule(group, plural, _CACHED), Rule(group, f"{plural}/status", ("get",)))
+    if not edit:
+        return read
+    write = ("create", "delete", "deletecollection", "patch", "update")
+    scale = (Rule(group, f"{plural}/scale", ("get", "patch", "update")),) if framework.scale else ()
+    return (Rule(group, plural, (*_CACHED, *write)), *read[1:], *scale)
+
+
+def operator_rules(frameworks: Iterable[Framework], *, grants: bool = True) -> tuple[Rule, ...]:
+    """All of what the operators of `frameworks` hold in the namespaces of the jobs, without gang scheduling."""
+    own = (rule for f in frameworks for rule in (*job_rules(f, grants=grants), *(handed_on(f) if grants else ())))
+    return (*SHARED, *own)
+
+
+def _companion_rule(api_version: str, resource: str, *, grants: bool) -> Rule:
+    if resource in _GRANTING and not grants:
+        return Rule(_group(api_version), resource, ("list", "watch"))
+    verbs = [*_CACHED, "create"]
+    if resource not in _NEVER_DELETED:
+        verbs.append("delete")
+    if resource not in _NEVER_UPDATED:
+        verbs.append("update")
+    return Rule(_group(api_version), resource, tuple(verbs))
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]

@@ -1,0 +1,96 @@
+"""The charts as these tests see them: rendered by the real Helm, and the part of them that is written from the code."""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobcommon import rbac
+from jobcommon.api.gang import COSCHEDULING, VOLCANO
+from jobcommon.framework import Framework
+from jobcommon.rbac import Rule
+from operators.mpi import MPI
+from operators.mxnet import MXNET
+from operators.pytorch import PYTORCH
+from operators.tf import TF
+
+helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
+Json = dict[str, Any]
+CHARTS = Path(__file__).resolve().parents[2] / "charts"
+RULES = CHARTS / "jobcommon-lib" / "templates" / "_rules.tpl"
+FRAMEWORKS = {framework.name: framework for framework in (MPI, MXNET, PYTORCH, TF)}
+OPERATORS: Mapping[str, tuple[Framework, ...]] = {
+    "mpi-operator": (MPI,),
+    "mxnet-operator": (MXNET,),
+    "pytorch-operator": (PYTORCH,),
+    "tf-operator": (TF,),
+    "training-operators": (MPI, MXNET, PYTORCH, TF),
+}
+NAMESPACE = "operators"
+
+
+def render(chart: str, name: str = "demo", namespace: str = NAMESPACE, **values: Any) -> list[Json]:
+    """The objects of a release. Raises HelmError."""
+    return [dict(found) for found in yaml.safe_load_all(_rendered(chart, name, namespace, json.dumps(values))) if found]
+
+
+@cache
+def _rendered(chart: str, name: str, namespace: str, values: str) -> str:
+    with helm.Chart.load(CHARTS / chart) as loaded:
+        files = loaded.render(json.loads(values), name=name, namespace=namespace)
+    return files[f"{chart}/templates/operator.yaml"]
+
+
+def notes(chart: str, **values: Any) -> str:
+    """What Helm prints after an installation."""
+    with helm.Chart.load(CHARTS / chart) as loaded:
+        return loaded.render(values, name="demo", namespace=NAMESPACE)[f"{chart}/templates/NOTES.txt"]
+
+
+def of_kind(objects: Iterable[Json], kind: str) -> dict[str, Json]:
+    """Those of a kind, by name."""
+    return {found["metadata"]["name"]: found for found in objects if found["kind"] == kind}
+
+
+def the(objects: Iterable[Json], kind: str) -> Json:
+    """The only one of its kind."""
+    (found,) = of_kind(objects, kind).values()
+    return found
+
+
+def container(objects: Iterable[Json]) -> Json:
+    """The operator's container."""
+    (found,) = the(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
+def as_json(rules: Iterable[Rule]) -> list[Json]:
+    """The rules as they stand in a role."""
+    return [rule.to_json() for rule in rules]
+
+
+def rules_template() -> str:
+    """The library chart's file of rules, as the code has them."""
+    parts: dict[str, Iterable[Rule]] = {"shared": rbac.SHARED}
+    for name, framework in FRAMEWORKS.items():
+        parts[name] = (*rbac.job_rules(framework), *rbac.handed_on(framework))
+        if rbac.handed_on(framework):
+            parts[f"{name}-without-exec"] = rbac.job_rules(framework, grants=False)
+        parts[f"view.{name}"] = rbac.user_rules(framework, edit=False)
+        parts[f"edit.{name}"] = rbac.user_rules(framework, edit=True)
+    parts["gang.volcano"] = rbac.gang_rules(VOLCANO)
+    parts["gang.coscheduling"] = rbac.gang_rules(COSCHEDULING)
+    parts["gang.priorities"] = (rbac.PRIORITIES,)
+    # The lease has the release's name, which the template is given.
+    parts["leader"] = rbac.lease_rules("{{ . }}")
+    texts = [
+        f'{{{{- define "jobcommon.rules.{name}" }}}}\n'
+        + yaml.safe_dump(as_json(rules), default_flow_style=None, sort_keys=False, width=120)
+        + "{{- end }}\n"
+        for name, rules in parts.items()
+    ]
+    return "{{- /* Written from jobcommon/rbac.py by: make golden */}}\n" + "\n".join(texts)

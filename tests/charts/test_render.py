@@ -1,0 +1,197 @@
+"""The charts, linted and rendered by the real Helm."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from jobcommon.crd import crd_files
+from tests.charts.charts import CHARTS, OPERATORS, container, helm, notes, of_kind, render, the
+
+SINGLE = [chart for chart, frameworks in OPERATORS.items() if len(frameworks) == 1]
+
+
+@pytest.mark.parametrize("chart", OPERATORS)
+def test_a_chart_passes_helm_lint(chart: str) -> None:
+    for values in ({}, {"watchNamespace": "team-a"}):
+        report = helm.lint(CHARTS / chart, values, strict=True, namespace="operators", kube_version="v1.29.0")
+        assert report["total_charts_linted"] == 1
+        # Severity 1 is information, such as the advice to have an icon.
+        assert not [message for message in report["messages"] if message["severity"] > 1]
+        assert not report["errors"]
+
+
+@pytest.mark.parametrize("chart", OPERATORS)
+def test_a_chart_brings_the_crds_of_its_frameworks(chart: str) -> None:
+    with helm.Chart.load(CHARTS / chart) as loaded:
+        brought = {file["name"].removeprefix("crds/"): file["data"] for file in loaded.crds}
+    assert brought == crd_files(OPERATORS[chart])
+
+
+@pytest.mark.parametrize("chart", OPERATORS)
+def test_the_operator_runs_as_pod_security_restricted_wants(chart: str) -> None:
+    spec = the(render(chart), "Deployment")["spec"]["template"]["spec"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["runAsUser"] > 0
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container(render(chart))["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"}
+
+
+@pytest.mark.parametrize("chart", OPERATORS)
+def test_the_operator_has_probes_resources_and_time_to_end(chart: str) -> None:
+    main = container(render(chart))
+    assert main["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "metrics"}
+    assert main["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "metrics"}
+    assert main["ports"] == [{"name": "metrics", "containerPort": 8080}]
+    assert main["resources"]["requests"]
+    assert main["resources"]["limits"]
+    # Settings.shutdown_seconds for the writes, and twice FAREWELL_SECONDS.
+    assert the(render(chart), "Deployment")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= 20 + 2 * 3
+
+
+@pytest.mark.parametrize("chart", OPERATORS)
+def test_the_operator_is_told_its_frameworks_and_its_lease(chart: str) -> None:
+    args = container(render(chart))["args"]
+    names = [framework.name for framework in OPERATORS[chart]]
+    assert [a.removeprefix("--framework=") for a in args if a.startswith("--framework=")] == sorted(names)
+    assert args[0] == "operator"
+    assert {"--leader-elect", "--lease-namespace=operators", f"--lease-name=demo-{chart}"} <= set(args)
+    assert not any(a.startswith("--namespace") for a in args)
+    assert "--namespace=team-a" in container(render(chart, watchNamespace="team-a"))["args"]
+
+
+def test_releases_side_by_side_have_leases_of_their_own() -> None:
+    leases = {a for chart in OPERATORS for a in container(render(chart))["args"] if a.startswith("--lease-name=")}
+    assert len(leases) == len(OPERATORS)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [["tensorflow"], ["mpi", "pytorch"], ["tensorflow", "pytorch", "mxnet"], ["mxnet", "mpi", "tensorflow", "pytorch"]],
+)
+def test_any_set_of_frameworks_runs_in_one_process(chosen: list[str]) -> None:
+    objects = render("training-operators", frameworks=chosen)
+    assert len(of_kind(objects, "Deployment")) == 1
+    assert [a for a in container(objects)["args"] if a.startswith("--framework=")] == [
+        f"--framework={n}" for n in sorted(chosen)
+    ]
+
+
+@pytest.mark.parametrize("chart", SINGLE)
+def test_a_chart_runs_its_own_framework_only(chart: str) -> None:
+    other = "mpi" if chart != "mpi-operator" else "mxnet"
+    with pytest.raises(helm.HelmError, match=f"frameworks: {chart} runs .*, not {other}"):
+        render(chart, frameworks=[other])
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"frameworks": ["caffe"]}, "frameworks"),
+        ({"replicas": -1}, "replicas"),
+        ({"replica": 1}, "replica"),
+        ({"watchNamespace": "Team A"}, "watchNamespace"),
+        ({"image": {"digest": "sha256:short"}}, "digest"),
+        ({"metrics": {"port": 80}}, "port"),
+        ({"logLevel": "loud"}, "logLevel"),
+        ({"qps": 0}, "qps"),
+        ({"serviceAccount": {"create": False}}, "serviceAccount.name"),
+        ({"metrics": {"service": {"enabled": False}, "serviceMonitor": {"enabled": True}}}, "metrics.serviceMonitor"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_values_that_make_no_sense_are_refused(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(helm.HelmError, match=said):
+        render("training-operators", **values)
+
+
+@pytest.mark.parametrize(
+    ("values", "argument"),
+    [
+        ({"qps": 20}, "--qps=20"),
+        ({"burst": 40}, "--burst=40"),
+        ({"workers": 3}, "--workers=3"),
+        ({"clusterDomain": "cluster.local"}, "--cluster-domain=cluster.local"),
+        ({"trackingFinalizer": False}, "--no-tracking-finalizer"),
+        ({"gangScheduler": "volcano"}, "--gang-scheduler-name=volcano"),
+        ({"metrics": {"port": 9000}}, "--metrics-port=9000"),
+        ({"logLevel": "debug"}, "--log-level=debug"),
+        ({"logFormat": "console"}, "--log-format=console"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_value_becomes_an_argument(values: dict[str, Any], argument: str) -> None:
+    assert argument not in container(render("training-operators"))["args"]
+    assert argument in container(render("training-operators", **values))["args"]
+
+
+def test_every_argument_is_one_that_the_command_knows() -> None:
+    from cli.main import app
+
+    operator = next(command.callback for command in app.registered_commands if command.name == "operator")
+    assert operator is not None
+    known = {f"--{parameter.replace('_', '-')}" for parameter in operator.__annotations__}
+    known |= {"--no-tracking-finalizer"}
+    everything = {"qps": 1, "burst": 1, "clusterDomain": "x", "trackingFinalizer": False, "gangScheduler": "auto"}
+    args = container(render("training-operators", watchNamespace="team-a", **everything))["args"]
+    assert {a.partition("=")[0] for a in args if a.startswith("--")} <= known
+
+
+def test_the_image_is_a_tag_or_a_digest() -> None:
+    digest = "sha256:" + "0" * 64
+    assert container(render("tf-operator"))["image"] == "jobcommon:0.1.0"
+    assert container(render("tf-operator", image={"repository": "x/y", "tag": "2"}))["image"] == "x/y:2"
+    assert container(render("tf-operator", image={"digest": digest}))["image"] == f"jobcommon@{digest}"
+
+
+def test_metrics_can_be_scraped() -> None:
+    objects = render("pytorch-operator", metrics={"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}})
+    service, monitor, deployment = (the(objects, kind) for kind in ("Service", "ServiceMonitor", "Deployment"))
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    assert service["spec"]["ports"] == [{"name": "metrics", "port": 8080, "targetPort": "metrics"}]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    assert monitor["spec"]["endpoints"] == [{"port": "metrics", "interval": "30s"}]
+
+
+def test_what_is_optional_is_off() -> None:
+    kinds = {found["kind"] for found in render("training-operators")}
+    assert not kinds & {"PodDisruptionBudget", "ServiceMonitor"}
+    budget = the(render("training-operators", podDisruptionBudget={"enabled": True}), "PodDisruptionBudget")
+    assert budget["spec"]["maxUnavailable"] == 1
+
+
+def test_an_account_and_roles_of_ones_own() -> None:
+    objects = render("tf-operator", serviceAccount={"create": False, "name": "mine"}, rbac={"create": False})
+    assert {found["kind"] for found in objects} == {"Deployment", "Service"}
+    assert the(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
+
+
+def test_the_notes_say_where_jobs_are_looked_after() -> None:
+    assert "in all namespaces" in notes("training-operators")
+    assert "mpi, mxnet, pytorch, tensorflow jobs" in notes("training-operators")
+    assert "in namespace team-a" in notes("tf-operator", watchNamespace="team-a")
+    assert "release-finalizers --namespace team-a" in notes("tf-operator", watchNamespace="team-a")
+    assert "release-finalizers" not in notes("tf-operator", trackingFinalizer=False)
+
+
+@pytest.mark.parametrize("chart", OPERATORS)
+def test_versions_go_together(chart: str) -> None:
+    library = yaml.safe_load((CHARTS / "jobcommon-lib" / "Chart.yaml").read_text())
+    own = yaml.safe_load((CHARTS / chart / "Chart.yaml").read_text())
+    assert own["version"] == library["version"] == own["dependencies"][0]["version"]
+
+
+@pytest.mark.parametrize("chart", OPERATORS)
+def test_a_packaged_chart_renders_the_same(chart: str, tmp_path: Any) -> None:
+    with helm.Chart.load(CHARTS / chart) as loaded:
+        archive = loaded.save(tmp_path)
+        expected = loaded.render({}, name="demo", namespace="operators")
+    with helm.Chart.load(archive) as packed:
+        assert packed.render({}, name="demo", namespace="operators") == expected

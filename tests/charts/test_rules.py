@@ -1,0 +1,107 @@
+"""The roles in the charts are those of `jobcommon.rbac`, and no more than what is meant."""
+
+import os
+from itertools import chain
+
+import pytest
+
+from jobcommon import rbac
+from jobcommon.api.gang import COSCHEDULING, VOLCANO
+from operators.mpi import MPI
+from operators.pytorch import PYTORCH
+from tests.charts.charts import FRAMEWORKS, OPERATORS, RULES, as_json, of_kind, render, rules_template, the
+
+FORBIDDEN = {"nodes", "pods/portforward", "pods/attach", "validatingwebhookconfigurations", "customresourcedefinitions"}
+EVERY_RULE = [
+    *rbac.operator_rules(FRAMEWORKS.values()),
+    *rbac.operator_rules(FRAMEWORKS.values(), grants=False),
+    *rbac.gang_rules(VOLCANO),
+    *rbac.gang_rules(COSCHEDULING),
+    rbac.PRIORITIES,
+    *rbac.lease_rules("lease"),
+    *chain.from_iterable(rbac.user_rules(f, edit=edit) for f in FRAMEWORKS.values() for edit in (False, True)),
+]
+
+
+def test_the_library_chart_has_the_rules_of_the_code() -> None:
+    if os.environ.get("GOLDEN") == "write":
+        RULES.write_text(rules_template(), encoding="utf-8")
+    assert RULES.read_text(encoding="utf-8") == rules_template(), "run: make golden"
+
+
+@pytest.mark.parametrize("chart", OPERATORS)
+def test_an_operator_for_all_namespaces_has_a_cluster_role_of_exactly_its_rules(chart: str) -> None:
+    roles = of_kind(render(chart, rbac={"aggregate": False}), "ClusterRole")
+    assert [role["rules"] for role in roles.values()] == [as_json(rbac.operator_rules(OPERATORS[chart]))]
+
+
+@pytest.mark.parametrize("chart", OPERATORS)
+def test_an_operator_of_one_namespace_has_roles_only(chart: str) -> None:
+    objects = render(chart, watchNamespace="team-a")
+    assert not of_kind(objects, "ClusterRole")
+    assert not of_kind(objects, "ClusterRoleBinding")
+    roles = {(role["metadata"]["namespace"], len(role["rules"])) for role in of_kind(objects, "Role").values()}
+    assert roles == {("team-a", len(rbac.operator_rules(OPERATORS[chart]))), ("operators", 2)}
+    own = next(role for role in of_kind(objects, "Role").values() if role["metadata"]["namespace"] == "team-a")
+    assert own["rules"] == as_json(rbac.operator_rules(OPERATORS[chart]))
+    for binding in of_kind(objects, "RoleBinding").values():
+        role = of_kind(objects, "Role")[binding["roleRef"]["name"]]
+        assert binding["metadata"]["namespace"] == role["metadata"]["namespace"]
+        assert binding["roleRef"]["kind"] == "Role"
+        assert binding["subjects"][0]["namespace"] == "operators"
+
+
+def test_the_lease_is_the_only_one_in_reach() -> None:
+    objects = render("tf-operator", name="one")
+    role = of_kind(objects, "Role")["one-tf-operator-leader"]
+    assert role["rules"] == as_json(rbac.lease_rules("one-tf-operator"))
+    assert role["metadata"]["namespace"] == "operators"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "added"),
+    [
+        ("volcano", [*rbac.gang_rules(VOLCANO), rbac.PRIORITIES]),
+        ("my-scheduler", [*rbac.gang_rules(COSCHEDULING), rbac.PRIORITIES]),
+        ("auto", [*rbac.gang_rules(VOLCANO), *rbac.gang_rules(COSCHEDULING), rbac.PRIORITIES]),
+    ],
+)
+def test_gang_scheduling_adds_its_rules(scheduler: str, added: list[rbac.Rule]) -> None:
+    role = the(render("pytorch-operator", gangScheduler=scheduler, rbac={"aggregate": False}), "ClusterRole")
+    assert role["rules"] == as_json([*rbac.operator_rules([PYTORCH]), *added])
+    roles = of_kind(render("pytorch-operator", gangScheduler=scheduler, watchNamespace="team-a"), "Role").values()
+    rules = next(role["rules"] for role in roles if role["metadata"]["namespace"] == "team-a")
+    assert rules == as_json([*rbac.operator_rules([PYTORCH]), *(rule for rule in added if rule is not rbac.PRIORITIES)])
+
+
+def test_without_kubectl_exec_the_operator_cannot_grant_anything() -> None:
+    role = the(render("mpi-operator", mpiExec=False, rbac={"aggregate": False}), "ClusterRole")
+    assert role["rules"] == as_json(rbac.operator_rules([MPI], grants=False))
+    writes = {rule["resources"][0] for rule in role["rules"] if set(rule["verbs"]) & {"create", "update", "patch", "delete"}}
+    assert not writes & {"roles", "rolebindings", "serviceaccounts", "pods/exec"}
+
+
+def test_users_get_rights_by_aggregation_and_none_on_a_status() -> None:
+    roles = of_kind(render("training-operators"), "ClusterRole")
+    view, edit = (roles[f"demo-training-operators-{who}"] for who in ("view", "edit"))
+    assert view["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+    assert edit["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
+    frameworks = OPERATORS["training-operators"]
+    assert view["rules"] == as_json(r for f in frameworks for r in rbac.user_rules(f, edit=False))
+    assert edit["rules"] == as_json(r for f in frameworks for r in rbac.user_rules(f, edit=True))
+    for rule in edit["rules"]:
+        if rule["resources"][0].endswith("/status"):
+            assert rule["verbs"] == ["get"]
+
+
+def test_no_rule_has_a_wildcard_or_what_no_operator_needs() -> None:
+    for rule in EVERY_RULE:
+        assert "*" not in (rule.group, rule.resource, *rule.verbs)
+        assert not {"escalate", "bind", "impersonate"} & set(rule.verbs)
+        assert rule.resource not in FORBIDDEN
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "pytorch", "mxnet"])
+def test_only_mpi_has_to_do_with_secrets_exec_and_roles(name: str) -> None:
+    resources = {rule.resource for rule in rbac.operator_rules([FRAMEWORKS[name]])}
+    assert not resources & {"secrets", "configmaps", "pods/exec", "roles", "rolebindings", "serviceaccounts"}
