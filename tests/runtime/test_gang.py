@@ -1,0 +1,298 @@
+"""Gang scheduling with the whole operator against the embedded API server; the test plays the scheduler and the kubelet."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
+from jobcommon.client.errors import TransportError
+from jobcommon.client.request import MERGE_PATCH
+from jobcommon.runtime.discovery import find_gang_scheduler
+from jobcommon.runtime.settings import Settings
+from localcluster.controllers.definitions import DefinitionController
+from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, quiet_log, refusal, reply
+from tests.runtime.world import JOBS, SETTINGS, Json, operating, world_with_testjobs
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+QUANTITIES = {
+    "type": "object",
+    "additionalProperties": {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True},
+}
+INT = {"type": "integer", "format": "int32"}
+SPECS: dict[GangScheduler, Json] = {
+    VOLCANO: {
+        "minMember": INT,
+        "minResources": QUANTITIES,
+        "queue": {"type": "string", "default": "default"},
+        "priorityClassName": {"type": "string"},
+        "minTaskMember": {"type": "object", "additionalProperties": INT},
+    },
+    COSCHEDULING: {"minMember": {**INT, "minimum": 1}, "minResources": QUANTITIES, "scheduleTimeoutSeconds": INT},
+}
+
+
+def definition(scheduler: GangScheduler) -> Json:
+    """The PodGroup definition that comes with a scheduler, as far as we use it."""
+    group, version = scheduler.api_version.split("/")
+    status = {"type": "object", "properties": {"phase": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": SPECS[scheduler]}, "status": status}}
+    names = {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"}
+    served = {
+        "name": version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"podgroups.{group}",
+            # kube-apiserver wants it for groups of *.k8s.io.
+            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"},
+        },
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [served]},
+    }
+
+
+class Cluster:
+    """A world with a gang scheduler in it, whose part the test plays."""
+
+    def __init__(self, *installed: GangScheduler) -> None:
+        self.world = world_with_testjobs()
+        self.until = self.world.clock.until
+        for scheduler in installed:
+            self.install(scheduler)
+
+    def install(self, scheduler: GangScheduler) -> None:
+        self.world.ok("POST", DEFINITIONS, definition(scheduler))
+
+    def uninstall(self, scheduler: GangScheduler) -> None:
+        self.world.ok("DELETE", f"{DEFINITIONS}/podgroups.{scheduler.api_version.partition('/')[0]}")
+        # The API server's own controller: first the objects go, then the definition.
+        DefinitionController(self.world.server).step()
+
+    def groups(self, scheduler: GangScheduler) -> list[Json]:
+        items: list[Json] = self.world.ok("GET", self.path(scheduler))["items"]
+        return items
+
+    def group(self, scheduler: GangScheduler, name: str = "train") -> Json:
+        return self.world.ok("GET", f"{self.path(scheduler)}/{name}")
+
+    async def appeared(self, scheduler: GangScheduler, name: str = "train") -> Json:
+        await self.until(lambda: name in [group["metadata"]["name"] for group in self.groups(scheduler)])
+        return self.group(scheduler, name)
+
+    def phase(self, phase: str, name: str = "train") -> None:
+        """What Volcano's scheduler does to a PodGroup."""
+        self.world.ok("PATCH", f"{self.path(VOLCANO)}/{name}/status", {"status": {"phase": phase}}, MERGE_PATCH)
+
+    def edit(self, run_policy: Json, name: str = "train") -> None:
+        self.world.ok("PATCH", f"{JOBS}/{name}", {"spec": {"runPolicy": run_policy}}, MERGE_PATCH)
+
+    def pods(self, name: str = "train") -> list[Json]:
+        return [pod for pod in self.world.pods() if pod["metadata"]["name"].startswith(f"{name}-")]
+
+    def message(self, kind: str = "Created", name: str = "train") -> str:
+        found = [c["message"] for c in self.world.job(name).get("status", {}).get("conditions", []) if c["type"] == kind]
+        return found[0] if found else ""
+
+    @staticmethod
+    def path(scheduler: GangScheduler) -> str:
+        return f"/apis/{scheduler.api_version}/namespaces/default/podgroups"
+
+
+def settings(name: str) -> Settings:
+    return replace(SETTINGS, gang_scheduler_name=name)
+
+
+def a_big_job(name: str = "train", **run_policy: Any) -> Json:
+    job = a_job(name, **run_policy)
+    (container,) = job["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    container["resources"] = {"requests": {"cpu": "1500m"}, "limits": {"cpu": 2, "memory": "1Gi"}}
+    return job
+
+
+async def test_volcano_from_the_queue_to_the_end() -> None:
+    cluster = Cluster(VOLCANO)
+    world = cluster.world
+    async with operating(world, settings=settings("volcano")):
+        world.ok("POST", JOBS, a_big_job(activeDeadlineSeconds=600))
+        group = await cluster.appeared(VOLCANO)
+        assert group["spec"] == {"minMember": 2, "minResources": {"cpu": "3", "memory": "2Gi"}, "queue": "default"}
+        cluster.phase("Pending")
+        await cluster.until(lambda: "wait for volcano to take up PodGroup train" in cluster.message())
+        before = world.job()["metadata"]["resourceVersion"], cluster.group(VOLCANO)["metadata"]["resourceVersion"]
+        await world.clock.advance(3600)
+        after = world.job()["metadata"]["resourceVersion"], cluster.group(VOLCANO)["metadata"]["resourceVersion"]
+        assert after == before, "an hour in the queue costs no write"
+        assert world.pods() == []
+        assert world.events().count("Waiting") == 1
+        cluster.phase("Inqueue")
+        await cluster.until(lambda: len(world.pods()) == 2)
+        for pod in world.pods():
+            assert pod["spec"]["schedulerName"] == "volcano"
+            assert pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "train"
+            assert pod["metadata"]["annotations"]["volcano.sh/task-spec"] == "worker"
+        cluster.phase("Running")
+        world.play_all("Running")
+        await cluster.until(lambda: world.conditions() == ["Created", "Running"])
+        world.play_all("Succeeded", 0)
+        await cluster.until(lambda: "Succeeded" in world.conditions())
+        await cluster.until(lambda: cluster.groups(VOLCANO) == [])
+
+
+async def test_suspend_and_resume_go_through_the_queue() -> None:
+    cluster = Cluster(VOLCANO)
+    world = cluster.world
+    async with operating(world, settings=settings("volcano")):
+        world.ok("POST", JOBS, a_job())
+        first = await cluster.appeared(VOLCANO)
+        cluster.phase("Inqueue")
+        await cluster.until(lambda: len(world.pods()) == 2)
+        cluster.edit({"suspend": True})
+        await cluster.until(lambda: cluster.groups(VOLCANO) == [])
+        await cluster.until(lambda: world.pods() == [])
+        await cluster.until(lambda: world.conditions()[-1:] == ["Suspended"])
+        cluster.edit({"suspend": False})
+        again = await cluster.appeared(VOLCANO)
+        assert again["metadata"]["uid"] != first["metadata"]["uid"]
+        await cluster.until(lambda: "wait for volcano" in cluster.message())
+        assert "startTime" not in world.job()["status"]
+        assert world.pods() == []
+        cluster.phase("Inqueue")
+        await cluster.until(lambda: len(world.pods()) == 2)
+
+
+async def test_the_coscheduling_plugin() -> None:
+    cluster = Cluster(COSCHEDULING)
+    world = cluster.world
+    async with operating(world, settings=settings("my-scheduler")):
+        world.ok("POST", JOBS, a_big_job(schedulingPolicy={"scheduleTimeoutSeconds": 30}))
+        await cluster.until(lambda: len(world.pods()) == 2)
+        spec = cluster.group(COSCHEDULING)["spec"]
+        assert spec == {"minMember": 2, "minResources": {"cpu": "3", "memory": "2Gi"}, "scheduleTimeoutSeconds": 30}
+        for pod in world.pods():
+            assert pod["spec"]["schedulerName"] == "my-scheduler"
+            assert pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "train"
+        cluster.edit({"schedulingPolicy": {"minAvailable": 1, "scheduleTimeoutSeconds": None}})
+        await cluster.until(lambda: cluster.group(COSCHEDULING)["spec"].get("minMember") == 1)
+        assert cluster.group(COSCHEDULING)["spec"] == {"minMember": 1, "minResources": {"cpu": "1500m", "memory": "1Gi"}}
+
+
+async def test_priorities_are_those_of_the_cluster() -> None:
+    cluster = Cluster(VOLCANO)
+    world = cluster.world
+    for name, value in (("high", 1000), ("low", 10)):
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        world.ok("POST", CLASSES, body)
+    job = a_job(workers=3, schedulingPolicy={"minAvailable": 1})
+    worker = job["spec"]["testReplicaSpecs"]["Worker"]
+    worker["template"]["spec"]["priorityClassName"] = "low"
+    big = {"name": "test", "resources": {"requests": {"cpu": 8}}}
+    worker["overrides"] = [{"indices": [2], "template": {"spec": {"priorityClassName": "high", "containers": [big]}}}]
+    async with operating(world, settings=settings("volcano")):
+        world.ok("POST", JOBS, job)
+        group = await cluster.appeared(VOLCANO)
+        assert group["spec"]["minResources"] == {"cpu": "8"}
+
+
+async def test_pod_groups_that_are_not_installed_turn_it_off_until_they_are() -> None:
+    cluster = Cluster()
+    world = cluster.world
+    async with operating(world, settings=settings("volcano")):
+        world.ok("POST", JOBS, a_job("early"))
+        await cluster.until(lambda: len(cluster.pods("early")) == 2)
+        assert all(pod["spec"].get("schedulerName") != "volcano" for pod in world.pods())
+        await cluster.until(lambda: "gang scheduling is off: PodGroup" in cluster.message(name="early"))
+        await cluster.until(lambda: "GangSchedulingOff" in world.events())
+        cluster.install(VOLCANO)
+        await cluster.until(lambda: "created without it" in cluster.message(name="early"), step=1.0)
+        world.ok("POST", JOBS, a_job("late"))
+        await cluster.appeared(VOLCANO, "late")
+        assert [group["metadata"]["name"] for group in cluster.groups(VOLCANO)] == ["late"]
+        assert cluster.pods("late") == []
+
+
+async def test_a_queued_job_runs_when_the_definition_is_deleted() -> None:
+    cluster = Cluster(VOLCANO)
+    world = cluster.world
+    async with operating(world, settings=settings("volcano")):
+        world.ok("POST", JOBS, a_job())
+        await cluster.appeared(VOLCANO)
+        await cluster.until(lambda: "wait for volcano" in cluster.message())
+        cluster.uninstall(VOLCANO)
+        await cluster.until(lambda: len(world.pods()) == 2, step=0.5)
+        await cluster.until(lambda: "gang scheduling is off: PodGroup" in cluster.message())
+        world.play_all("Running")
+        await cluster.until(lambda: world.conditions()[-1:] == ["Running"])
+
+
+async def test_a_pod_group_of_somebody_else_is_not_touched() -> None:
+    cluster = Cluster(VOLCANO)
+    world = cluster.world
+    body = {"apiVersion": VOLCANO.api_version, "kind": "PodGroup", "metadata": {"name": "train"}, "spec": {"minMember": 9}}
+    world.ok("POST", cluster.path(VOLCANO), body)
+    async with operating(world, settings=settings("volcano")):
+        world.ok("POST", JOBS, a_job())
+        await cluster.until(lambda: "NameConflict" in world.events())
+        assert cluster.group(VOLCANO)["spec"]["minMember"] == 9
+        assert world.pods() == []
+        world.ok("DELETE", f"{cluster.path(VOLCANO)}/train")
+        await cluster.until(lambda: cluster.groups(VOLCANO), step=1.0)
+        assert cluster.group(VOLCANO)["spec"]["minMember"] == 2
+
+
+# -- auto -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("installed", "expected"),
+    [((), None), ((VOLCANO,), VOLCANO), ((COSCHEDULING,), COSCHEDULING), ((COSCHEDULING, VOLCANO), VOLCANO)],
+    ids=["none", "volcano", "scheduler-plugins", "both"],
+)
+async def test_found_at_start(installed: tuple[GangScheduler, ...], expected: GangScheduler | None) -> None:
+    cluster = Cluster(*installed)
+    world = cluster.world
+    assert await find_gang_scheduler(world.transport, world.clock, quiet_log()) == expected
+    async with operating(world, settings=settings("auto")):
+        world.ok("POST", JOBS, a_job())
+        if expected is None:
+            await cluster.until(lambda: len(world.pods()) == 2)
+            assert cluster.message() == "TestJob train is created."
+        else:
+            await cluster.appeared(expected)
+
+
+async def test_found_after_the_server_has_come_to_itself() -> None:
+    transport, clock = ScriptedTransport(), FakeClock()
+    answers = [TransportError("connection refused"), refusal(503), reply("junk"), reply({"resources": [{"name": "podgroups"}]})]
+    transport.on("GET", "/apis/scheduling.x-k8s.io", refusal(404))
+    transport.on("GET", "/apis/scheduling.volcano.sh", lambda _: answers.pop(0) if len(answers) > 1 else answers[0])
+    found: list[GangScheduler | None] = []
+
+    async def find() -> None:
+        found.append(await find_gang_scheduler(transport, clock, quiet_log()))
+
+    task = asyncio.create_task(find())
+    await clock.until(task.done, step=0.5)
+    assert found == [VOLCANO]
+    assert clock.now >= 1000.0 + 1.0 + 2.0 + 4.0
+
+
+async def test_stopped_while_it_looks() -> None:
+    """`operating` stops the operator and waits for its end."""
+    cluster = Cluster()
+    world = cluster.world
+    world.server.handle = lambda *_: refusal(503)  # type: ignore[method-assign]
+    async with operating(world, settings=settings("auto")):
+        await world.clock.advance(100)
+
+
+def test_a_bad_name_is_refused_with_advice() -> None:
+    with pytest.raises(ValueError, match="use volcano, auto, or the schedulerName"):
+        settings("No Name")
