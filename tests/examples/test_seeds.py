@@ -1,0 +1,128 @@
+"""The manifests of the documents this project comes from, and what a person sees of them with kubectl."""
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.commands import PATIENCE, Kubectl, cluster_up
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+SEEDS = "examples/seeds"
+AGE = re.compile(r"(?<= )(\d+[smh])+$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    with cluster_up(tmp_path_factory.mktemp("up")) as kubectl:
+        yield kubectl
+
+
+def masked(output: str) -> str:
+    """The output without the ages, which differ from run to run."""
+    return AGE.sub("<age>", output)
+
+
+def grep(output: str, pattern: str) -> str:
+    """What `| grep pattern` leaves."""
+    return "".join(line for line in output.splitlines(keepends=True) if pattern in line)
+
+
+def until_pods(kubectl: Kubectl, job: str, wanted: str) -> None:
+    """`kubectl get pod | grep job` shows what is wanted, ages aside."""
+    end = time.monotonic() + PATIENCE
+    while (seen := masked(grep(kubectl("get", "pod"), job))) != wanted:
+        assert time.monotonic() < end, f"{seen}\nnot\n{wanted}"
+        time.sleep(0.05)
+
+
+def wait(kubectl: Kubectl, job: str, condition: str) -> None:
+    kubectl("wait", f"--for=condition={condition}", job, f"--timeout={PATIENCE:.0f}s")
+
+
+def conditions(kubectl: Kubectl, job: str) -> list[str]:
+    path = '{range .status.conditions[*]}{.type}={.status} {.reason} "{.message}"{"\\n"}{end}'
+    return kubectl("get", job, "-o", f"jsonpath={path}").splitlines()
+
+
+def in_order(text: str, *parts: str) -> bool:
+    """Whether the parts are all there, one after the other."""
+    return re.search(".*".join(map(re.escape, parts)), text, re.DOTALL) is not None
+
+
+def test_the_blogs_job(kubectl: Kubectl) -> None:
+    job, manifest = "tfjob/mnist-tensorflow-job", f"{SEEDS}/mnist-tensorflow-job/mnist-tensorflow-job.yaml"
+    assert kubectl("apply", "-f", manifest) == "tfjob.kubeflow.org/mnist-tensorflow-job created\n"
+    wait(kubectl, job, "Succeeded")
+    assert masked(kubectl("get", "tfjob", "mnist-tensorflow-job")) == (
+        "NAME                   STATE       AGE\n"
+        "mnist-tensorflow-job   Succeeded   <age>\n"
+    )  # fmt: skip
+    until_pods(
+        kubectl, "mnist-tensorflow-job",
+        "mnist-tensorflow-job-worker-0   0/1     Completed   0          <age>\n",
+    )  # fmt: skip
+    assert kubectl("logs", "mnist-tensorflow-job-worker-0") == "worker 0 of 2\nafter 60 steps: 3.00\n"
+    assert [line.split(" ")[0] for line in conditions(kubectl, job)] == ["Created=True", "Running=False", "Succeeded=True"]
+    said = kubectl("describe", "tfjob", "mnist-tensorflow-job")
+    assert in_order(said, "API Version:  kubeflow.org/v1", "Kind:         TFJob", "Tf Replica Specs:", "Replicas:        1")
+    assert in_order(
+        said, "Type:                  Created", "Type:                  Running", "Type:                  Succeeded"
+    )
+    assert in_order(said, "Events:", "Created pod: mnist-tensorflow-job-ps-0", "TFJobSucceeded")
+
+
+def test_the_notebooks_tfjob(kubectl: Kubectl) -> None:
+    name = "distributed-tensorflow-job"
+    created = kubectl("create", "-f", f"{SEEDS}/{name}/{name}.yaml")
+    assert created == f"tfjob.kubeflow.org/{name} created\n"
+    until_pods(
+        kubectl, name,
+        f"{name}-ps-0       1/1     Running   0          <age>\n"
+        f"{name}-ps-1       1/1     Running   0          <age>\n"
+        f"{name}-worker-0   1/1     Running   0          <age>\n"
+        f"{name}-worker-1   1/1     Running   0          <age>\n"
+        f"{name}-worker-2   1/1     Running   0          <age>\n"
+        f"{name}-worker-3   1/1     Running   0          <age>\n",
+    )  # fmt: skip
+    annotation = r"jsonpath={.metadata.annotations.sidecar\.istio\.io/inject}"
+    assert kubectl("get", "pod", f"{name}-ps-1", "-o", annotation) == "false"
+    assert grep(kubectl("get", "tfjob"), name).split()[:2] == [name, "Running"]
+    # It blocks until the job is over.
+    followed = kubectl("logs", "-f", f"{name}-worker-0")
+    assert followed == "worker 0 of 4\nafter 100 steps: 3.00 4.00\n"
+    wait(kubectl, f"tfjob/{name}", "Succeeded")
+    assert kubectl("logs", f"{name}-worker-0") == followed
+    assert conditions(kubectl, f"tfjob/{name}") == [
+        f'Created=True TFJobCreated "TFJob {name} is created."',
+        f'Running=False TFJobRunning "TFJob default/{name} is running."',
+        f'Succeeded=True TFJobSucceeded "TFJob default/{name} successfully completed."',
+    ]
+
+
+def test_the_notebooks_pytorchjob(kubectl: Kubectl) -> None:
+    name = "distributed-pytorch-job"
+    manifest = f"{SEEDS}/{name}/{name}.yaml"
+    assert kubectl("apply", "-f", manifest) == f"pytorchjob.kubeflow.org/{name} created\n"
+    assert kubectl("apply", "-f", manifest) == f"pytorchjob.kubeflow.org/{name} unchanged\n"
+    wait(kubectl, f"pytorchjob/{name}", "Running")
+    assert kubectl("logs", "-f", f"{name}-master-0") == "gloo: process 0 of 3: sum 6\n"
+    wait(kubectl, f"pytorchjob/{name}", "Succeeded")
+    assert masked(kubectl("get", "pytorchjob", name)).splitlines()[1] == f"{name}   Succeeded   <age>"
+    assert in_order(kubectl("describe", "pytorchjob", name), f"Created pod: {name}-master-0", "PyTorchJobSucceeded")
+
+
+def test_the_slides_tfjob(kubectl: Kubectl) -> None:
+    name = "distributed-training"
+    created = kubectl("apply", "-f", f"{SEEDS}/slides-tfjob/distributed-training.yaml")
+    assert created == f"tfjob.kubeflow.org/{name} created\n"
+    wait(kubectl, f"tfjobs.v1beta1.kubeflow.org/{name}", "Succeeded")
+    assert masked(kubectl("get", "tfjobs.v1beta1.kubeflow.org", name)) == (
+        "NAME                   STATE       AGE\n"
+        "distributed-training   Succeeded   <age>\n"
+    )  # fmt: skip
+    assert kubectl("logs", f"{name}-worker-0") == "worker 0 of 4: sum 6\n"
+    limit = r"jsonpath={.spec.containers[0].resources.limits.nvidia\.com/gpu}"
+    assert kubectl("get", "pod", f"{name}-worker-0", "-o", limit) == "4"
