@@ -1,0 +1,189 @@
+"""The JobController with a gang scheduler: which caches it has, which of them it can do without, and who is looked at then."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from jobcommon.api.gang import VOLCANO, gang_scheduler
+from jobcommon.client.errors import StatusError
+from jobcommon.client.request import Response
+from jobcommon.controller import JobController
+from jobcommon.framework import Framework, Options
+from jobcommon.reconcile.plan import Create
+from tests.test_controller import Bench
+from testutil.builders import Manifest, job_manifest
+from testutil.frameworks import TEST_JOB
+
+GANG: Framework = replace(TEST_JOB, options=Options(gang=VOLCANO))
+MISSING = StatusError(404, "NotFound", "the server could not find the requested resource")
+FORBIDDEN = StatusError(403, "Forbidden", "not in your role")
+
+
+class GangBench(Bench):
+    def __init__(self, **refused: StatusError) -> None:
+        super().__init__(GANG)
+        self.refused = refused
+
+    def sync(self) -> None:
+        """Every cache gets its first list, but those that are refused."""
+        for name in self.controller.informers:
+            self.refuse(name, self.refused[name]) if name in self.refused else self.fill(name)
+
+    def refuse(self, name: str, error: StatusError) -> None:
+        informer = self.controller.informers[name]
+        informer.next(self.now)
+        informer.failed(error, self.now)
+
+    def fill(self, name: str) -> None:
+        informer = self.controller.informers[name]
+        informer.next(self.now)
+        metadata = {"resourceVersion": str(self.version), "annotations": {"k8s.io/initial-events-end": "true"}}
+        self._line(name, "BOOKMARK", {"metadata": metadata})
+        informer.next(self.now)
+
+    def list_anew(self, name: str) -> None:
+        """After a refusal the cache asks for a plain list."""
+        informer = self.controller.informers[name]
+        informer.next(self.now)
+        body = msgspec.json.encode({"metadata": {"resourceVersion": str(self.version)}, "items": []})
+        self.controller.take(name, informer.received(Response(200, body), self.now))
+        informer.next(self.now)
+
+    def group(self, manifest: Manifest, phase: str, *, version: int | None = None) -> None:
+        """The PodGroup as the scheduler leaves it."""
+        self.say("podgroups", "MODIFIED", {**manifest, "status": {"phase": phase}}, version=version)
+
+    def plan(self) -> list[str]:
+        return [str(action) for action in self.work().plan.actions]
+
+
+@pytest.fixture
+def manifest() -> Manifest:
+    return job_manifest(GANG, {"Worker": 2})
+
+
+PODS = ["create pods/demo-worker-0", "create pods/demo-worker-1"]
+QUEUED = ["create services/demo", "create podgroups/demo"]
+
+
+def test_no_caches_without_a_gang_scheduler() -> None:
+    assert set(JobController(TEST_JOB, random=lambda: 1.0).resources) == {"testjobs", "pods", "services"}
+
+
+def test_the_caches_of_a_gang_scheduler() -> None:
+    resources = JobController(GANG, random=lambda: 1.0).resources
+    groups, classes = resources["podgroups"], resources["priorityclasses"]
+    assert groups.path("team-a") == "/apis/scheduling.volcano.sh/v1beta1/namespaces/team-a/podgroups"
+    assert groups.selector == "training.kubeflow.org/operator-name=testjob-controller"
+    assert classes.path("team-a") == "/apis/scheduling.k8s.io/v1/priorityclasses", "they belong to no namespace"
+    other = replace(TEST_JOB, options=Options(gang=gang_scheduler("mine")))
+    found = JobController(other, random=lambda: 1.0).resources["podgroups"]
+    assert found.path(None) == "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+
+
+def test_a_queued_job_is_looked_at_when_its_pod_group_changes(manifest: Manifest) -> None:
+    bench = GangBench()
+    bench.sync()
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    assert [str(action) for action in work.plan.actions] == QUEUED
+    first = bench.version + 1
+    bench.finish(work)
+    bench.echo(work, first)
+    idle = bench.work()
+    assert idle.plan.actions == ()
+    assert idle.plan.status is None, "no hot loop"
+    bench.finish(idle)
+    assert bench.begin() is None
+    assert bench.controller.queue.next_wakeup() is None
+    (group,) = [a.manifest for a in work.plan.actions if isinstance(a, Create) and a.plural == "podgroups"]
+    found = {**group, "metadata": {**group["metadata"], "uid": "uid-demo-group"}}
+    bench.group(found, "Pending")
+    waiting = bench.work()
+    assert waiting.plan.actions == ()
+    bench.finish(waiting)
+    bench.group(found, "Inqueue")
+    assert bench.plan() == PODS
+
+
+@pytest.mark.parametrize(
+    ("refused", "synced"),
+    [
+        ({}, True),
+        ({"podgroups": MISSING}, True),
+        ({"priorityclasses": FORBIDDEN}, True),
+        ({"priorityclasses": MISSING}, True),
+        ({"podgroups": MISSING, "priorityclasses": FORBIDDEN}, True),
+        ({"podgroups": FORBIDDEN}, False),
+        ({"podgroups": StatusError(503, "", "")}, False),
+        ({"pods": MISSING}, False),
+    ],
+    ids=str,
+)
+def test_what_it_can_do_without(refused: dict[str, StatusError], synced: bool) -> None:
+    """To run a gang's pods one by one because of a missing permission would be a guess; it waits, and the log says why."""
+    bench = GangBench(**refused)
+    bench.sync()
+    assert bench.controller.synced is synced
+
+
+def test_without_pod_groups_the_job_runs_and_says_so(manifest: Manifest) -> None:
+    bench = GangBench(podgroups=MISSING)
+    bench.sync()
+    assert bench.controller.gang_off == "PodGroup (scheduling.volcano.sh/v1beta1) is not installed in this cluster"
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    assert [str(action) for action in work.plan.actions] == ["create services/demo", *PODS]
+    report = bench.finish(work)
+    assert "GangSchedulingOff" in [event.reason for event in report.events]
+    assert work.plan.status is not None
+    assert "gang scheduling is off" in work.plan.status.conditions[-1].message
+
+
+def test_everybody_is_looked_at_when_pod_groups_come_and_go() -> None:
+    bench = GangBench(podgroups=MISSING)
+    bench.sync()
+    suspended = job_manifest(GANG, {"Worker": 2}, run_policy={"suspend": True})
+    bench.say("testjobs", "ADDED", suspended)
+    work = bench.work()
+    bench.finish(work)
+    bench.echo(work, bench.version)
+    bench.finish(bench.work())
+    assert bench.begin() is None
+    bench.now += 60
+    bench.list_anew("podgroups")
+    assert bench.controller.gang_off == ""
+    bench.finish(bench.work())
+    assert bench.begin() is None, "looked at once"
+    bench.refuse("podgroups", MISSING)
+    bench.finish(bench.work())
+    assert bench.begin() is None
+
+
+def test_pod_groups_that_go_release_who_waits_for_our_own_write(manifest: Manifest) -> None:
+    """The cache will never show the PodGroup that was just written."""
+    bench = GangBench()
+    bench.sync()
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    first = bench.version + 1
+    bench.finish(work)
+    service, group = first, first + 1
+    (created,) = [a.manifest for a in work.plan.actions if isinstance(a, Create) and a.plural == "services"]
+    bench.say("services", "ADDED", {**created, "metadata": {**created["metadata"], "uid": "uid-service"}}, version=service)
+    assert work.plan.status is not None
+    bench.say("testjobs", "MODIFIED", {**manifest, "status": work.plan.status.to_json()}, version=group + 1)
+    assert bench.begin() is None
+    bench.refuse("podgroups", MISSING)
+    assert bench.plan() == PODS
+
+
+def test_priorities_that_are_no_numbers_count_as_none() -> None:
+    bench = GangBench()
+    bench.sync()
+    for name, value in (("high", 7), ("odd", "seven")):
+        body = {"metadata": {"name": name}, "value": value}
+        bench.say("priorityclasses", "ADDED", body)
+    assert bench.controller._priorities() == {"high": 7}
+    assert bench.begin() is None
