@@ -173,13 +173,16 @@ def _array(item: Decoder) -> Decoder:
 def _map(node: Obj) -> Decoder:
     inner = node.get("additionalProperties")
     decoder = _compile(inner) if isinstance(inner, dict) else None
+    text = isinstance(inner, dict) and inner.get("type") == "string" and "format" not in inner
 
     def mapping(value: Any, path: str, unknown: list[str]) -> Any:
         if not isinstance(value, dict):
             raise _wrong(value, path, "map")
         if decoder is None:
             return value
-        return {key: decoder(one, f"{path}.{key}", unknown) for key, one in value.items() if one is not None}
+        # A null is the zero value, which of text is the empty one.
+        given = {key: "" for key in value if value[key] is None} if text else {}
+        return {key: decoder(one, f"{path}.{key}", unknown) for key, one in {**value, **given}.items() if one is not None}
 
     return mapping
 

@@ -280,7 +280,7 @@ INVALID: dict[str, tuple[str, Json, list[str]]] = {
         ["spec.containers[0].ports[0].containerPort"],
     ),
     "no name": (PODS, {"spec": {"containers": [{"name": "c", "image": "i"}]}}, ["metadata.name"]),
-    "schema of a custom object": (CRS, cr("a", spec={"replicas": -1}), ["spec.replicas"]),
+    "schema of a custom object": (CRS, cr("a", spec={"replicas": -1}), ["spec.replicas", ".spec.replicas"]),
 }
 
 

@@ -110,7 +110,8 @@ class Step:
 class Case:
     """Named steps. `managed` compares managedFields too.
 
-    `comparable` is False where two right servers may differ in more than the record leaves out: then only what is expected counts.
+    `comparable` is False where two right servers may differ in more than the record leaves out: then only what is expected
+    counts.
     """
 
     name: str

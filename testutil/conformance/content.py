@@ -19,16 +19,19 @@ def fresh(rng: random.Random, kind: Kind, name: str) -> Json:
             made["immutable"] = True
         return made
     if kind == PODS:
-        spec = rng.choice((
+        spec: Json = rng.choice((
             {}, {"restartPolicy": "Never"}, {"hostname": name, "subdomain": "svc"}, {"terminationGracePeriodSeconds": 5},
-            {"activeDeadlineSeconds": 10}, {"volumes": [{"name": "v", "emptyDir": {}}]}, {"tolerations": [{"operator": "Exists"}]},
+            {"activeDeadlineSeconds": 10}, {"volumes": [{"name": "v", "emptyDir": {}}]},
+                {"tolerations": [{"operator": "Exists"}]},
             {"initContainers": [{"name": "init", "image": "i"}]}, {"schedulingGates": [{"name": "example.com/gate"}]},
             {"volumes": [{"name": "c", "configMap": {"name": "c"}}], "securityContext": {"runAsUser": 1}},
         ))  # fmt: skip
         container = rng.choice((
-            {}, {"resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "1Gi", "cpu": "1"}}}, {"env": [{"name": "A", "value": "1"}]},
+            {}, {"resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "1Gi", "cpu": "1"}}},
+                {"env": [{"name": "A", "value": "1"}]},
             {"ports": [{"containerPort": 80}]}, {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}},
-            {"readinessProbe": {"httpGet": {"path": "/", "port": 80}}}, {"image": "i:latest"}, {"command": ["sh"], "args": ["-c", "true"]},
+            {"readinessProbe": {"httpGet": {"path": "/", "port": 80}}}, {"image": "i:latest"},
+                {"command": ["sh"], "args": ["-c", "true"]},
             {"env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]},
         ))  # fmt: skip
         make = bound if rng.random() < 0.4 and "schedulingGates" not in spec else pod
@@ -37,16 +40,20 @@ def fresh(rng: random.Random, kind: Kind, name: str) -> Json:
         return made
     if kind == SERVICES:
         spec = rng.choice((
-            {}, {"clusterIP": None}, {"publishNotReadyAddresses": True, "selector": {"app": "x"}}, {"clusterIP": None, "type": "NodePort"},
-            {"ports": [{"name": "p", "port": 1, "targetPort": "web"}, {"name": "q", "port": 2, "protocol": "UDP"}]}, {"ports": None},
+            {}, {"clusterIP": None}, {"publishNotReadyAddresses": True, "selector": {"app": "x"}},
+                {"clusterIP": None, "type": "NodePort"},
+            {"ports": [{"name": "p", "port": 1, "targetPort": "web"}, {"name": "q", "port": 2, "protocol": "UDP"}]},
+                {"ports": None},
             {"type": "ExternalName", "externalName": "example.com", "clusterIP": None, "ports": None},
         ))  # fmt: skip
         made = service(name, spec, **meta)
         made["spec"] = {key: value for key, value in made["spec"].items() if value is not None}
         return made
     return widget(name, rng.choice((
-        {}, {"replicas": 4}, {"mode": "Slow"}, {"owner": "me"}, {"tags": ["a", "b"]}, {"parts": [{"name": "p"}, {"name": "q", "weight": 1}]},
-        {"limit": "10%"}, {"extra": {"any": {"thing": [1]}}}, {"nested": {"note": None}}, {"unknown": 1}, {"size": 0, "replicas": 0},
+        {}, {"replicas": 4}, {"mode": "Slow"}, {"owner": "me"}, {"tags": ["a", "b"]},
+            {"parts": [{"name": "p"}, {"name": "q", "weight": 1}]},
+        {"limit": "10%"}, {"extra": {"any": {"thing": [1]}}}, {"nested": {"note": None}}, {"unknown": 1},
+            {"size": 0, "replicas": 0},
     )), **meta)  # fmt: skip
 
 
@@ -73,7 +80,8 @@ def _owner(name: str, *, controller: bool) -> Json:
 def invalid(rng: random.Random, kind: Kind, body: Json) -> Json:
     """`body` with something in it that the server refuses, or drops."""
     bad: tuple[Json, ...] = (
-        {"metadata": {"labels": {"app": "x" * 64}}}, {"metadata": {"labels": {"bad key": "x"}}}, {"metadata": {"name": "Upper"}},
+        {"metadata": {"labels": {"app": "x" * 64}}}, {"metadata": {"labels": {"bad key": "x"}}},
+        {"metadata": {"name": "Upper"}},
         {"metadata": {"name": "x" * 254}}, {"metadata": {"finalizers": ["plain"]}}, {"metadata": {"name": "dot.ted"}},
         {"metadata": {"ownerReferences": [_owner("o1", controller=True), _owner("o2", controller=True)]}},
         {"apiVersion": "v9"}, {"status": {"phase": "Done"}},
@@ -89,15 +97,19 @@ def invalid(rng: random.Random, kind: Kind, body: Json) -> Json:
     elif kind == PODS:
         container = body["spec"]["containers"][0]
         bad += (
-            {"spec": {"containers": []}}, {"spec": {"containers": [container, container]}}, {"spec": {"restartPolicy": "Sometimes"}},
+            {"spec": {"containers": []}}, {"spec": {"containers": [container, container]}},
+            {"spec": {"restartPolicy": "Sometimes"}},
             {"spec": {"containers": [{**container, "env": [{"name": "A=B"}]}]}}, {"spec": {"hostname": "Bad_Host"}},
-            {"spec": {"containers": [{**container, "env": [{"name": "A"}, {"name": "A"}]}]}}, {"spec": {"containers": [{"name": "main"}]}},
+            {"spec": {"containers": [{**container, "env": [{"name": "A"}, {"name": "A"}]}]}},
+            {"spec": {"containers": [{"name": "main"}]}},
             {"spec": {"volumes": [{"name": "v", "emptyDir": {}}, {"name": "v", "emptyDir": {}}]}}, {"spec": {"nodeName": 5}},
             {"spec": {"containers": [{**container, "volumeMounts": [{"name": "none", "mountPath": "/x"}]}]}},
-            {"spec": {"containers": [{**container, "ports": [{"containerPort": 70000}]}]}}, {"spec": {"activeDeadlineSeconds": 0}},
+            {"spec": {"containers": [{**container, "ports": [{"containerPort": 70000}]}]}},
+            {"spec": {"activeDeadlineSeconds": 0}},
             {"spec": {"containers": [{**container, "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]}},
             {"spec": {"containers": [{**container, "resources": {"requests": {"cpu": "many"}}}]}}, {"spec": {"priority": 5}},
-            {"spec": {"terminationGracePeriodSeconds": -1}}, {"spec": {"dnsPolicy": "Mine"}}, {"spec": {"priorityClassName": "missing"}},
+            {"spec": {"terminationGracePeriodSeconds": -1}}, {"spec": {"dnsPolicy": "Mine"}},
+            {"spec": {"priorityClassName": "missing"}},
         )  # fmt: skip
     elif kind == SERVICES:
         bad += (
@@ -108,9 +120,12 @@ def invalid(rng: random.Random, kind: Kind, body: Json) -> Json:
         )  # fmt: skip
     else:
         bad += (
-            {"spec": {"size": 101}}, {"spec": {"size": "big"}}, {"spec": {"mode": "Odd"}}, {"spec": {"tags": ["a", "a"]}}, {"spec": None},
-            {"spec": {"parts": [{"name": "p"}, {"name": "p"}]}}, {"spec": {"parts": [{"weight": 1}]}}, {"spec": {"replicas": 50}},
-            {"spec": {"limit": True}}, {"spec": {"size": None}}, {"spec": {"owner": "x" * 21}}, {"spec": {"tags": list("abcdef")}},
+            {"spec": {"size": 101}}, {"spec": {"size": "big"}}, {"spec": {"mode": "Odd"}}, {"spec": {"tags": ["a", "a"]}},
+            {"spec": None},
+            {"spec": {"parts": [{"name": "p"}, {"name": "p"}]}}, {"spec": {"parts": [{"weight": 1}]}},
+            {"spec": {"replicas": 50}},
+            {"spec": {"limit": True}}, {"spec": {"size": None}}, {"spec": {"owner": "x" * 21}},
+            {"spec": {"tags": list("abcdef")}},
         )  # fmt: skip
     change = rng.choice(bad)
     result = {**body}
@@ -124,7 +139,8 @@ def invalid(rng: random.Random, kind: Kind, body: Json) -> Json:
 def changes(rng: random.Random, kind: Kind) -> Json:
     """A change as a merge patch; some of them are not allowed."""
     common: tuple[Json, ...] = (
-        {"metadata": {"labels": {"app": rng.choice(_LABELS)}}}, {"metadata": {"labels": {"tier": rng.choice((*_LABELS, None))}}},
+        {"metadata": {"labels": {"app": rng.choice(_LABELS)}}},
+        {"metadata": {"labels": {"tier": rng.choice((*_LABELS, None))}}},
         {"metadata": {"annotations": {"note": rng.choice(_LABELS)}}}, {"metadata": {"finalizers": None}},
         {"metadata": {"finalizers": [FINALIZER]}}, {}, {"metadata": {"name": "other"}}, {"metadata": {"generateName": "g-"}},
         {"metadata": {"ownerReferences": [_owner("o1", controller=True)]}},
@@ -144,23 +160,29 @@ def _changes(rng: random.Random, kind: Kind) -> tuple[Json, ...]:
         )  # fmt: skip
     if kind == PODS:
         return (
-            {"spec": {"containers": [{"name": "main", "image": rng.choice(("i:2", "i:3"))}]}}, {"spec": {"activeDeadlineSeconds": 3}},
-            {"spec": {"restartPolicy": "OnFailure"}}, {"spec": {"nodeName": NODE}}, {"spec": {"terminationGracePeriodSeconds": 7}},
-            {"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}, {"spec": {"containers": [{"name": "more", "image": "i"}]}},
+            {"spec": {"containers": [{"name": "main", "image": rng.choice(("i:2", "i:3"))}]}},
+            {"spec": {"activeDeadlineSeconds": 3}},
+            {"spec": {"restartPolicy": "OnFailure"}}, {"spec": {"nodeName": NODE}},
+            {"spec": {"terminationGracePeriodSeconds": 7}},
+            {"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}},
+            {"spec": {"containers": [{"name": "more", "image": "i"}]}},
             {"spec": {"schedulingGates": None}}, {"spec": {"hostname": "other"}}, {"spec": {"activeDeadlineSeconds": None}},
         )  # fmt: skip
     if kind == SERVICES:
         return (
-            {"spec": {"ports": [{"port": rng.choice((80, 81)), "name": "web"}]}}, {"spec": {"selector": {"app": rng.choice(_LABELS)}}},
+            {"spec": {"ports": [{"port": rng.choice((80, 81)), "name": "web"}]}},
+            {"spec": {"selector": {"app": rng.choice(_LABELS)}}},
             {"spec": {"clusterIP": "10.97.1.1"}}, {"spec": {"type": "ClusterIP"}}, {"spec": {"publishNotReadyAddresses": True}},
             {"spec": {"selector": None}}, {"spec": {"sessionAffinity": "ClientIP"}}, {"spec": {"ports": [{"port": 80}]}},
         )  # fmt: skip
     return (
         {"spec": {"size": rng.choice((1, 2, 50, 101, "many"))}}, {"spec": {"replicas": rng.choice((0, 1, 10, 11, 20))}},
         {"spec": {"mode": rng.choice(("Fast", "Slow", "Odd", None))}}, {"spec": {"owner": rng.choice(("me", "you", None))}},
-        {"spec": {"tags": rng.choice((["a"], ["b", "a"], ["c", "c"], None))}}, {"spec": {"unknown": 1}}, {"spec": {"nested": None}},
+        {"spec": {"tags": rng.choice((["a"], ["b", "a"], ["c", "c"], None))}}, {"spec": {"unknown": 1}},
+        {"spec": {"nested": None}},
         {"spec": {"parts": rng.choice(([{"name": "p"}], [{"name": "q", "weight": 2}, {"name": "p"}], [{"weight": 1}], None))}},
-        {"spec": {"limit": rng.choice((5, "5%", True))}}, {"spec": {"extra": {"k": rng.choice((1, None))}}}, {"spec": {"nested": {"note": "n"}}},
+        {"spec": {"limit": rng.choice((5, "5%", True))}}, {"spec": {"extra": {"k": rng.choice((1, None))}}},
+        {"spec": {"nested": {"note": "n"}}},
         {"status": {"replicas": 3}}, {"spec": None}, {"other": 1},
     )  # fmt: skip
 
@@ -170,20 +192,27 @@ def statuses(rng: random.Random, kind: Kind) -> Json:
     if kind == PODS:
         ready = {"type": "Ready", "status": rng.choice(("True", "False"))}
         return dict(rng.choice((
-            {"status": {"phase": rng.choice(("Running", "Succeeded", "Failed", "Pending"))}}, {"status": {"conditions": [ready]}},
-            {"status": {"phase": "Running", "podIP": "10.0.0.9", "podIPs": [{"ip": "10.0.0.9"}]}}, {"status": {"reason": "Evicted"}},
+            {"status": {"phase": rng.choice(("Running", "Succeeded", "Failed", "Pending"))}},
+                {"status": {"conditions": [ready]}},
+            {"status": {"phase": "Running", "podIP": "10.0.0.9", "podIPs": [{"ip": "10.0.0.9"}]}},
+                {"status": {"reason": "Evicted"}},
             {"status": {"phase": "Running"}, "spec": {"activeDeadlineSeconds": 1}}, {"status": {"message": rng.choice("mn")}},
-            {"status": {"containerStatuses": [{"name": "main", "image": "i", "imageID": "", "ready": True, "restartCount": rng.randint(0, 2)}]}},
-            {"metadata": {"labels": {"app": "z"}}, "status": {"phase": "Running"}}, {"metadata": {"annotations": {"note": "s"}}},
+            {"status": {"containerStatuses": [{"name": "main", "image": "i", "imageID": "", "ready": True,
+                "restartCount": rng.randint(0, 2)}]}},
+            {"metadata": {"labels": {"app": "z"}}, "status": {"phase": "Running"}},
+                {"metadata": {"annotations": {"note": "s"}}},
         )))  # fmt: skip
     if kind == SERVICES:
         return dict(rng.choice((
             {"status": {"loadBalancer": {}}}, {"metadata": {"labels": {"app": "z"}}}, {"spec": {"selector": {"app": "z"}}},
-            {"status": {"conditions": [{"type": "T", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}},
+            {"status": {"conditions": [{"type": "T", "status": "True", "reason": "R", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}]}},
         )))  # fmt: skip
     return dict(rng.choice((
-        {"status": {"phase": rng.choice(("New", "Done", "Odd"))}}, {"status": {"replicas": rng.randint(0, 5)}}, {"status": None},
-        {"status": {"replicas": 2, "selector": "app=x"}}, {"status": {"unknown": 1}}, {"status": {"phase": "New"}, "spec": {"size": 9}},
+        {"status": {"phase": rng.choice(("New", "Done", "Odd"))}}, {"status": {"replicas": rng.randint(0, 5)}},
+            {"status": None},
+        {"status": {"replicas": 2, "selector": "app=x"}}, {"status": {"unknown": 1}},
+            {"status": {"phase": "New"}, "spec": {"size": 9}},
         {"status": {"phase": "Done"}, "metadata": {"labels": {"app": "z"}, "finalizers": None}}, {"status": {"replicas": "2"}},
     )))  # fmt: skip
 
@@ -197,12 +226,13 @@ def operations(rng: random.Random, kind: Kind, change: Json, uid: Ref) -> list[J
             continue
         found += [_operation(f"/{key}/{name}", inner) for name, inner in value.items()]
     if kind.plural == "configmaps" and rng.random() < 0.3:
-        found.append({"op": rng.choice(("copy", "move")), "from": "/data/k", "path": "/data/copy"})
+        found.append({"op": "copy", "from": "/metadata/name", "path": "/data/copy"})
     if rng.random() < 0.2:
         found.insert(0, {"op": "test", "path": "/metadata/uid", "value": uid if rng.random() < 0.5 else "wrong"})
     if rng.random() < 0.1:
         found.append(rng.choice((
-            {"op": "remove", "path": "/metadata/none"}, {"op": "replace", "path": "/none/none", "value": 1}, {"op": "odd", "path": "/metadata"},
+            {"op": "remove", "path": "/metadata/none"}, {"op": "replace", "path": "/none/none", "value": 1},
+                {"op": "odd", "path": "/metadata"},
             {"op": "add", "path": "/metadata/labels/deep~1er", "value": "v"},
         )))  # fmt: skip
     return found

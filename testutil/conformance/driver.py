@@ -9,7 +9,7 @@ import msgspec
 
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request
-from testutil.conformance.case import Case, Json, Kind, Space, Step
+from testutil.conformance.case import Case, Expect, Json, Kind, Space, Step
 from testutil.conformance.expectation import unmet
 from testutil.conformance.kinds import (
     ACCOUNTS,
@@ -56,10 +56,9 @@ class Driver:
     async def prepare(self) -> None:
         """Define the custom resource. Raises AssertionError when the server does not take it."""
         await self._must("POST", f"{CRDS.prefix}/{CRDS.plural}", widget_crd(), (201, 409))
-        async with asyncio.timeout(_PATIENCE):
-            # Discovery and the request path learn of it at different moments.
-            while (await self._send("GET", f"{WIDGETS.prefix}/{WIDGETS.plural}")).code != 200:
-                await asyncio.sleep(_PAUSE)
+        # It is served a moment later.
+        served = await self._settled(Step("GET", WIDGETS, space="", expect=Expect(200)), Memory({}))
+        assert served.code == 200, f"{self.target.name}: {WIDGETS.plural} are not served: {served.code} {served.body}"
 
     async def tidy(self) -> None:
         """Delete what was made, for a server that outlives the run."""

@@ -78,7 +78,8 @@ def _widget_schema() -> Json:
             },
             "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set", "maxItems": 5},
             "parts": {
-                "type": "array", "items": part, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "maxItems": 5,
+                "type": "array", "items": part, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                    "maxItems": 5,
             },
             "limit": {"x-kubernetes-int-or-string": True},
             "extra": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
@@ -95,7 +96,8 @@ def _widget_schema() -> Json:
     status = {
         "type": "object",
         "properties": {
-            "replicas": {"type": "integer"}, "selector": {"type": "string"}, "phase": {"type": "string", "enum": ["New", "Done"]},
+            "replicas": {"type": "integer"}, "selector": {"type": "string"},
+                "phase": {"type": "string", "enum": ["New", "Done"]},
         },
     }  # fmt: skip
     return {"type": "object", "properties": {"spec": spec, "status": status}, "required": ["spec"]}
@@ -108,7 +110,8 @@ def widget_crd() -> Json:
         "subresources": {
             "status": {},
             "scale": {
-                "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector",
+                "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+                    "labelSelectorPath": ".status.selector",
             },
         },
     }  # fmt: skip

@@ -61,11 +61,12 @@ class _Source:
         meta = body["metadata"]
         if self._chance(0.05):
             meta["uid"] = _STRANGE_UID
-        if self._chance(0.03):
+        query = self._dry()
+        if self._chance(0.03) and not query:
             meta["resourceVersion"] = "1"
         if self._chance(0.03):
             meta["namespace"] = "elsewhere"
-        return Step("POST", kind, body=body, query=self._dry(), space=space)
+        return Step("POST", kind, body=body, query=query, space=space)
 
     def _meta(self, key: str) -> Json:
         """What an update says of the version and identity of the object it was made from."""
@@ -213,8 +214,8 @@ class _Source:
 def _applied(kind: Kind, name: str, change: Mapping[str, Any]) -> Json:
     """What a manager applies: the change without its removals, which apply cannot express."""
     meta = {key: value for key, value in (change.get("metadata") or {}).items() if value is not None}
-    rest = {key: _kept(value) for key, value in change.items() if key != "metadata" and value is not None}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {**_kept(meta), "name": name}, **rest}
+    rest = {key: value for key, value in change.items() if key != "metadata"}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {**_kept(meta), "name": name}, **_kept(rest)}
 
 
 def _kept(value: Any) -> Any:

@@ -174,10 +174,17 @@ def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:
         if gate["name"] not in gates:
             text = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
             return [forbidden("spec.schedulingGates", text)]
+    kept = [_without_seconds(one) for one in new["spec"].get("tolerations") or ()]
+    if not all(_without_seconds(one) in kept for one in old["spec"].get("tolerations") or ()):
+        return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
     before, after = old["spec"].get("activeDeadlineSeconds"), new["spec"].get("activeDeadlineSeconds")
     if before is not None and (after is None or after > before):
         return [invalid("spec.activeDeadlineSeconds", after, "must be less than or equal to previous value")]
     return []
+
+
+def _without_seconds(toleration: Obj) -> Obj:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
 
 def _comparable(spec: Obj) -> Obj:

@@ -1,6 +1,6 @@
 """POST: a new object."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -8,7 +8,8 @@ import msgspec
 from jobcommon.client.request import Response
 from localcluster.apiserver import admission
 from localcluster.apiserver.call import OBJECT_LIMIT, Call
-from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid_object
+from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
+from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.rest.accept import accept, check_metadata
 from localcluster.apiserver.rest.managers import track
 
@@ -71,12 +72,27 @@ def validate(call: Call, new: Obj, old: Obj | None, known: Sequence[Cause] = ())
         causes += [] if old is None else resource.strategy.validate_update(new, old)
     if resource.schema is not None:
         causes += resource.schema.validate(resource.typed(new), None if old is None else resource.typed(old))
+        causes += _check_replicas(resource, new)
     if causes:
         name = new["metadata"].get("name") or ""
         raise invalid_object(resource.kind, resource.group, name, causes)
     body = msgspec.json.encode(new)
     if len(body) > OBJECT_LIMIT:
         raise ApiError(500, "", "etcdserver: request is too large")
+
+
+def _check_replicas(resource: Resource, obj: Obj) -> list[Cause]:
+    """What the scale subresource reads must be a count, whatever the schema says."""
+    causes = []
+    for path in () if resource.scale is None else (resource.scale.replicas, resource.scale.status_replicas):
+        value: Any = obj
+        for part in path.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is not None and type(value) is not int:
+            causes.append(invalid(f".{path}", 0, f".{path} accessor error: {value} is not an integer"))
+        elif value is not None and value < 0:
+            causes.append(invalid(f".{path}", value, "should be a non-negative integer"))
+    return causes
 
 
 def _fresh_metadata(call: Call, given: Obj) -> Obj:

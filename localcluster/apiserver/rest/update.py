@@ -28,7 +28,9 @@ def update(call: Call) -> Response:
     table = call.storage.table(call.resource.storage_key)
     live = table.get(call.namespace, call.info.name)
     if live is None:
-        if call.resource.create_on_update and not call.info.subresource and not meta.get("resourceVersion"):
+        if call.resource.create_on_update and not call.info.subresource and not meta.get("uid"):
+            # Whatever version it says it comes from, as with the real server.
+            meta.pop("resourceVersion", None)
             return call.answer(create_object(call, obj), 201)
         if call.resource.create_on_update and not call.info.subresource:
             raise conflict(call.resource.plural, call.resource.group, call.info.name, STALE)
@@ -122,15 +124,14 @@ def _settle_metadata(meta: Obj, old: Obj, custom: bool) -> list[Cause]:
         causes.append(invalid("metadata.uid", meta["uid"], "field is immutable"))
     if not custom and meta.get("name", old["name"]) != old["name"]:
         causes.append(invalid("metadata.name", meta["name"], "field is immutable"))
-    if meta.get("deletionTimestamp") and "deletionTimestamp" not in old:
-        causes.append(invalid("metadata.deletionTimestamp", meta["deletionTimestamp"], "field is immutable"))
+    if "deletionTimestamp" not in old:
+        given = [name for name in ("deletionTimestamp", "deletionGracePeriodSeconds") if meta.get(name) is not None]
+        causes += [invalid(f"metadata.{name}", meta[name], "field is immutable") for name in given]
     for name in _SERVER_OWNED:
         meta.pop(name, None)
         if name in old:
             meta[name] = old[name]
     meta["resourceVersion"] = old["resourceVersion"]
-    if "generateName" in old:
-        meta.setdefault("generateName", old["generateName"])
     if "managedFields" in old:
         meta.setdefault("managedFields", old["managedFields"])
     added = set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ())

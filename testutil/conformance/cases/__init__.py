@@ -4,6 +4,7 @@ from testutil.conformance.case import Case
 from testutil.conformance.cases import apply, custom, deletion, identity, lists, pods, services, validation, watches
 
 TABLE: tuple[Case, ...] = (
-    *identity.CASES, *deletion.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES, *apply.CASES, *lists.CASES,
+    *identity.CASES, *deletion.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES, *apply.CASES,
+        *lists.CASES,
     *watches.CASES,
 )  # fmt: skip

@@ -54,7 +54,8 @@ CASES = (
     )),
     Case("apply of a field that the schema does not have", (
         apply(CONFIG_MAPS, "n", {"oops": 1}, 500, reason="", message="field not declared in schema"),
-        apply(WIDGETS, "n", {"spec": {"size": 1, "oops": 1}}, 500, reason="", message=".spec.oops: field not declared in schema"),
+        apply(WIDGETS, "n", {"spec": {"size": 1, "oops": 1}}, 500, reason="",
+            message=".spec.oops: field not declared in schema"),
         apply(CONFIG_MAPS, "n", {"data": {"k": 5}}, 500, reason="", message="failed to create typed patch object"),
     )),
     Case("apply without a manager, and of another object", (
@@ -73,7 +74,8 @@ CASES = (
         get(CONFIG_MAPS, "n"), apply(CONFIG_MAPS, "n", {"metadata": {}}), get(CONFIG_MAPS, "n", 404),
     )),
     Case("YAML is taken as well", (
-        Step("PATCH", CONFIG_MAPS, "cm", b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm\ndata:\n  k: v\n", Expect(201),
+        Step("PATCH", CONFIG_MAPS, "cm", b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm\ndata:\n  k: v\n",
+            Expect(201),
              "application/apply-patch+yaml", {"fieldManager": "one"}),
         Step("POST", CONFIG_MAPS, body=b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: other\n", media="application/yaml",
              expect=Expect(201)),

@@ -4,7 +4,18 @@ from jobcommon.client.request import STRATEGIC_PATCH
 from testutil.conformance.case import Case, Json, Seen
 from testutil.conformance.kinds import WIDGETS, widget
 from testutil.conformance.steps import (
-    NOBODY, UID, VERSION, apply, create, delete, get, json_patch, patch, put, ref, watch,
+    NOBODY,
+    UID,
+    VERSION,
+    apply,
+    create,
+    delete,
+    get,
+    json_patch,
+    patch,
+    put,
+    ref,
+    watch,
 )  # fmt: skip
 
 
@@ -22,6 +33,8 @@ CASES = (
         }),
     )),
     _refused("a value above its maximum", {"size": 101}, "FieldValueInvalid spec.size"),
+    _refused("a negative count that is scaled by", {"replicas": -1}, "FieldValueInvalid .spec.replicas",
+        "FieldValueInvalid spec.replicas"),
     _refused("a wrong type", {"size": "big"}, _UNCHECKED, "FieldValueTypeInvalid spec.size"),
     _refused("a missing field", {"size": None}, _UNCHECKED, "FieldValueRequired spec.size"),
     _refused("an enum's stranger", {"mode": "Odd"}, _UNCHECKED, "FieldValueNotSupported spec.mode"),
@@ -32,7 +45,8 @@ CASES = (
     _refused("a broken CEL rule", {"size": 1, "replicas": 11}, "FieldValueInvalid spec"),
     Case("a transition rule", (
         create(WIDGETS, widget("n", {"owner": "me"})),
-        patch(WIDGETS, "n", {"spec": {"owner": "you"}}, 422, causes=("FieldValueInvalid spec.owner",), message="owner is immutable"),
+        patch(WIDGETS, "n", {"spec": {"owner": "you"}}, 422, causes=("FieldValueInvalid spec.owner",),
+            message="owner is immutable"),
         patch(WIDGETS, "n", {"spec": {"owner": None}}), patch(WIDGETS, "n", {"spec": {"owner": "you"}}),
     )),
     Case("generation counts changes of spec", (
@@ -40,13 +54,17 @@ CASES = (
         patch(WIDGETS, "n", {"metadata": {"labels": {"a": "b"}}}, fields={"metadata.generation": 1}),
         patch(WIDGETS, "n", {"spec": {"size": 2}}, fields={"metadata.generation": 2}),
         patch(WIDGETS, "n", {"status": {"phase": "New"}}, fields={"metadata.generation": 2, "status": None}),
-        patch(WIDGETS, "n", {"status": {"phase": "New"}}, subresource="status", fields={"metadata.generation": 2, "status.phase": "New"}),
+        patch(WIDGETS, "n", {"status": {"phase": "New"}}, subresource="status",
+            fields={"metadata.generation": 2, "status.phase": "New"}),
     )),
-    Case("status in create is dropped", (create(WIDGETS, widget("n") | {"status": {"phase": "New"}}, fields={"status": None}),)),
+    Case("status in create is dropped", (create(WIDGETS, widget("n") | {"status": {"phase": "New"}},
+        fields={"status": None}),)),
     Case("a status update changes nothing else", (
         create(WIDGETS, widget("n", labels={"a": "b"})),
-        put(WIDGETS, "n", Seen("widgets/a/n", {"spec": {"size": 9}, "status": {"phase": "New"}, "metadata": {"labels": {"a": "z"}}}),
-            subresource="status", fields={"spec.size": 1, "status.phase": "New", "metadata.generation": 1, "metadata.labels.a": "b"}),
+        put(WIDGETS, "n", Seen("widgets/a/n", {"spec": {"size": 9}, "status": {"phase": "New"},
+            "metadata": {"labels": {"a": "z"}}}),
+            subresource="status", fields={"spec.size": 1, "status.phase": "New", "metadata.generation": 1,
+                "metadata.labels.a": "b"}),
     )),
     Case("a status update that changes nothing is not written", (
         create(WIDGETS, widget("n")), patch(WIDGETS, "n", {"status": {"phase": "New"}}, subresource="status"),
@@ -55,7 +73,8 @@ CASES = (
     )),
     Case("a status of the old incarnation", (
         create(WIDGETS, widget("n")), delete(WIDGETS, "n"), create(WIDGETS, widget("n")),
-        put(WIDGETS, "n", Seen("widgets/a/n", {"status": {"phase": "Done"}}, back=1), 409, subresource="status", reason="Conflict"),
+        put(WIDGETS, "n", Seen("widgets/a/n", {"status": {"phase": "Done"}}, back=1), 409, subresource="status",
+            reason="Conflict"),
         put(WIDGETS, "n", Seen("widgets/a/n", {"status": {"phase": "Done"}, "metadata": {"uid": None}}, back=1), 409,
             subresource="status", reason="Conflict"),
         put(WIDGETS, "n", Seen("widgets/a/n", {"status": {"phase": "Done"}, "metadata": {
@@ -66,13 +85,15 @@ CASES = (
         create(WIDGETS, widget("n")),
         patch(WIDGETS, "n", {"metadata": {"uid": NOBODY}, "status": {"phase": "New"}}, subresource="status",
               fields={"status.phase": "New", UID: ref(WIDGETS, "n", UID)}),
-        apply(WIDGETS, "n", {"metadata": {"uid": NOBODY}, "status": {"replicas": 2}}, subresource="status", fields={"status.replicas": 2}),
+        apply(WIDGETS, "n", {"metadata": {"uid": NOBODY}, "status": {"replicas": 2}}, subresource="status",
+            fields={"status.replicas": 2}),
     )),
     Case("a patch of status minds a stale version and a JSON test", (
         create(WIDGETS, widget("n")), patch(WIDGETS, "n", {"metadata": {"labels": {"a": "b"}}}),
         patch(WIDGETS, "n", {"metadata": {"resourceVersion": ref(WIDGETS, "n", VERSION, 1)}, "status": {"phase": "New"}}, 409,
               subresource="status", reason="Conflict"),
-        json_patch(WIDGETS, "n", [{"op": "test", "path": "/metadata/uid", "value": NOBODY}], 422, subresource="status", reason="Invalid"),
+        json_patch(WIDGETS, "n", [{"op": "test", "path": "/metadata/uid", "value": NOBODY}], 422, subresource="status",
+            reason="Invalid"),
     )),
     Case("status that its schema refuses", (
         create(WIDGETS, widget("n")),
@@ -80,13 +101,15 @@ CASES = (
         put(WIDGETS, "missing", widget("missing", resourceVersion="1"), 404, subresource="status", reason="NotFound"),
     )),
     Case("no strategic merge of custom objects", (
-        create(WIDGETS, widget("n")), patch(WIDGETS, "n", {"spec": {"size": 2}}, 415, STRATEGIC_PATCH, reason="UnsupportedMediaType"),
+        create(WIDGETS, widget("n")), patch(WIDGETS, "n", {"spec": {"size": 2}}, 415, STRATEGIC_PATCH,
+            reason="UnsupportedMediaType"),
     )),
     Case("scale", (
         create(WIDGETS, widget("n", {"size": 5})),
         patch(WIDGETS, "n", {"status": {"replicas": 1, "selector": "app=x"}}, subresource="status"),
         get(WIDGETS, "n", subresource="scale", fields={
-            "kind": "Scale", "apiVersion": "autoscaling/v1", "spec.replicas": 1, "status.replicas": 1, "status.selector": "app=x",
+            "kind": "Scale", "apiVersion": "autoscaling/v1", "spec.replicas": 1, "status.replicas": 1,
+                "status.selector": "app=x",
         }),
         patch(WIDGETS, "n", {"spec": {"replicas": 3}}, subresource="scale", fields={"spec.replicas": 3}),
         get(WIDGETS, "n", fields={"spec.replicas": 3, "metadata.generation": 2}),

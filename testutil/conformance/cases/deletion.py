@@ -21,7 +21,8 @@ CASES = (
         for kind, make in _MAKERS
     ),
     *(
-        Case(f"delete of what is missing: {kind.plural}", (delete(kind, "n", code=404, reason="NotFound"),)) for kind, _ in _MAKERS
+        Case(f"delete of what is missing: {kind.plural}", (delete(kind, "n", code=404, reason="NotFound"),)) for kind,
+            _ in _MAKERS
     ),
     Case("delete of an unscheduled pod", (
         create(PODS, pod("n")), delete(PODS, "n", fields={"metadata.deletionGracePeriodSeconds": 0}),
@@ -62,7 +63,8 @@ CASES = (
     Case("delete of a custom object answers with a Status", (
         create(WIDGETS, widget("n")), delete(WIDGETS, "n", fields={"kind": "Status", "status": "Success", "details.name": "n"}),
     )),
-    Case("delete of a Service answers with the object", (create(SERVICES, service("n")), delete(SERVICES, "n", fields={"kind": "Service"}))),
+    Case("delete of a Service answers with the object", (create(SERVICES, service("n")),
+        delete(SERVICES, "n", fields={"kind": "Service"}))),
     *(
         Case(f"propagation {policy}", (
             create(CONFIG_MAPS, config_map("n")),
@@ -71,7 +73,8 @@ CASES = (
         for policy, code in (("Background", 404), ("Foreground", 200), ("Orphan", 200))
     ),
     Case("an unknown propagation", (
-        create(CONFIG_MAPS, config_map("n")), delete(CONFIG_MAPS, "n", {"propagationPolicy": "Sideways"}, 422, reason="Invalid"),
+        create(CONFIG_MAPS, config_map("n")), delete(CONFIG_MAPS, "n", {"propagationPolicy": "Sideways"}, 422,
+            reason="Invalid"),
     )),
     Case("delete of a collection", (
         create(CONFIG_MAPS, config_map("n", labels={"app": "x"})), create(CONFIG_MAPS, config_map("m", labels={"app": "y"})),
@@ -80,7 +83,8 @@ CASES = (
     )),
     Case("an update may not take deletionTimestamp away or set it", (
         create(CONFIG_MAPS, config_map("n", finalizers=_HOLD)),
-        put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}), 422, reason="Invalid",
+        put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}), 422,
+            reason="Invalid",
             causes=("FieldValueInvalid metadata.deletionTimestamp",)),
         delete(CONFIG_MAPS, "n"),
         put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"deletionTimestamp": None, "labels": {"a": "b"}}})),

@@ -2,10 +2,33 @@
 
 from testutil.conformance.case import Case, Expect, Kind, Seen, Space, Step
 from testutil.conformance.kinds import (
-    CONFIG_MAPS, NAMESPACES, PODS, QUOTAS, SECRETS, SERVICES, WIDGETS, config_map, obj, pod, service, widget,
+    CONFIG_MAPS,
+    NAMESPACES,
+    PODS,
+    QUOTAS,
+    SECRETS,
+    SERVICES,
+    WIDGETS,
+    config_map,
+    obj,
+    pod,
+    service,
+    widget,
 )  # fmt: skip
 from testutil.conformance.steps import (
-    NOBODY, UID, VERSION, create, delete, get, json_patch, listed, patch, put, ref, start, watch,
+    NOBODY,
+    UID,
+    VERSION,
+    create,
+    delete,
+    get,
+    json_patch,
+    listed,
+    patch,
+    put,
+    ref,
+    start,
+    watch,
 )  # fmt: skip
 
 _MAKERS = ((PODS, pod), (SERVICES, service), (CONFIG_MAPS, config_map), (WIDGETS, widget))
@@ -56,7 +79,8 @@ CASES = (
     ),
     Case("update of a custom object without a version", (
         create(WIDGETS, widget("n")),
-        put(WIDGETS, "n", widget("n", {"size": 2}), 422, reason="Invalid", causes=("FieldValueInvalid metadata.resourceVersion",)),
+        put(WIDGETS, "n", widget("n", {"size": 2}), 422, reason="Invalid",
+            causes=("FieldValueInvalid metadata.resourceVersion",)),
     )),
     *(
         Case(f"update with a wrong uid: {kind.plural}", (
@@ -77,7 +101,8 @@ CASES = (
     ),
     Case("a failed test in a JSON patch", (
         create(CONFIG_MAPS, config_map("n")),
-        json_patch(CONFIG_MAPS, "n", [{"op": "test", "path": "/metadata/uid", "value": "x"}, {"op": "remove", "path": "/data"}], 422,
+        json_patch(CONFIG_MAPS, "n", [{"op": "test", "path": "/metadata/uid", "value": "x"},
+            {"op": "remove", "path": "/data"}], 422,
                    reason="Invalid"),
         json_patch(CONFIG_MAPS, "n", [{"op": "remove", "path": "/nothing"}], 422, reason="Invalid"),
         get(CONFIG_MAPS, "n", fields={"data.k": "v"}),
@@ -100,11 +125,13 @@ CASES = (
     Case("what the creator says of server fields is dropped", (
         create(CONFIG_MAPS, config_map("n", uid=NOBODY, creationTimestamp="2001-01-01T00:00:00Z"),
                fields={"metadata.generation": None}),
-        create(WIDGETS, widget("n", generation=7) | {"status": {"phase": "New"}}, fields={"metadata.generation": 1, "status": None}),
+        create(WIDGETS, widget("n", generation=7) | {"status": {"phase": "New"}},
+            fields={"metadata.generation": 1, "status": None}),
         create(PODS, pod("n") | {"status": {"phase": "Running"}}, fields={"status.phase": "Pending", "metadata.generation": 1}),
     )),
     Case("generateName", (
-        create(CONFIG_MAPS, {"metadata": {"generateName": "made-"}, "apiVersion": "v1", "kind": "ConfigMap"}, query={"dryRun": "All"},
+        create(CONFIG_MAPS, {"metadata": {"generateName": "made-"}, "apiVersion": "v1", "kind": "ConfigMap"},
+            query={"dryRun": "All"},
                fields={"metadata.generateName": "made-"}),
     ), comparable=False),
     Case("an ownerReference to nobody is taken", (
@@ -140,7 +167,8 @@ CASES = (
         create(CONFIG_MAPS, config_map("n"), query={"dryRun": "All"}),
         get(CONFIG_MAPS, "n", 404),
         create(CONFIG_MAPS, config_map("n")),
-        Step("PATCH", CONFIG_MAPS, "n", {"data": {"k": "w"}}, Expect(200, fields={"data.k": "w"}), "application/merge-patch+json",
+        Step("PATCH", CONFIG_MAPS, "n", {"data": {"k": "w"}}, Expect(200, fields={"data.k": "w"}),
+            "application/merge-patch+json",
              {"dryRun": "All"}),
         Step("DELETE", CONFIG_MAPS, "n", query={"dryRun": "All"}, expect=Expect(200)),
         get(CONFIG_MAPS, "n", fields={"data.k": "v"}),

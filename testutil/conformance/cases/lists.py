@@ -21,14 +21,16 @@ def _where(selector: str, *names: str) -> Step:
 
 CASES = (
     Case("label selectors", (
-        *_LABELLED, _selected("app=x", "n1", "n3"), _selected("app==x", "n1", "n3"), _selected("app in (x,y)", "n1", "n2", "n3"),
+        *_LABELLED, _selected("app=x", "n1", "n3"), _selected("app==x", "n1", "n3"),
+            _selected("app in (x,y)", "n1", "n2", "n3"),
         _selected("app notin (x),app", "n2"), _selected("app,!nope", "n1", "n2", "n3"), _selected("app!=x,app", "n2"),
         listed(CONFIG_MAPS, 400, query={"labelSelector": "app in x"}, reason="BadRequest"),
         listed(CONFIG_MAPS, 400, query={"labelSelector": "app==not ok!"}, reason="BadRequest"),
     )),
     Case("field selectors", (
         *_PODS, _where("spec.nodeName=", "p1"), _where(f"spec.nodeName={NODE}", "p2"), _where("metadata.name=p1", "p1"),
-        _where("metadata.name!=p1", "p2"), _where("status.phase=Pending,spec.nodeName!=", "p2"), _where("status.phase!=Pending"),
+        _where("metadata.name!=p1", "p2"), _where("status.phase=Pending,spec.nodeName!=", "p2"),
+            _where("status.phase!=Pending"),
         listed(PODS, 400, query={"fieldSelector": "spec.oops=1"}, reason="BadRequest"),
         listed(WIDGETS, 400, query={"fieldSelector": "spec.size=1"}, reason="BadRequest"),
         listed(WIDGETS, query={"fieldSelector": "metadata.name=n"}, items=()),
@@ -42,7 +44,8 @@ CASES = (
         listed(WIDGETS, query={"limit": 5}, items=("n0", "n1", "n3", "n4", "n9"), fields={"metadata.remainingItemCount": None}),
     )),
     Case("pages of a selection", (
-        *_LABELLED, listed(CONFIG_MAPS, query={"labelSelector": "app=y", "limit": 1}, items=("n2",), fields={"metadata.remainingItemCount": None}),
+        *_LABELLED, listed(CONFIG_MAPS, query={"labelSelector": "app=y", "limit": 1}, items=("n2",),
+            fields={"metadata.remainingItemCount": None}),
     )),
     Case("continue that is no token", (listed(CONFIG_MAPS, 400, query={"continue": "x"}, reason="BadRequest"),)),
     Case("a version from the future", (
@@ -53,7 +56,8 @@ CASES = (
         create(WIDGETS, widget("n")), patch(WIDGETS, "n", {"spec": {"size": 2}}), create(WIDGETS, widget("m")),
         listed(WIDGETS, query={"resourceVersion": ref(WIDGETS, "n", VERSION, 1), "resourceVersionMatch": "Exact"}, items=("n",),
                fields={"items.0.spec.size": 1}),
-        listed(WIDGETS, query={"resourceVersion": ref(WIDGETS, "n", VERSION, 1), "resourceVersionMatch": "NotOlderThan"}, items=("m", "n")),
+        listed(WIDGETS, query={"resourceVersion": ref(WIDGETS, "n", VERSION, 1), "resourceVersionMatch": "NotOlderThan"},
+            items=("m", "n")),
         get(WIDGETS, "n", query={"resourceVersion": ref(WIDGETS, "n", VERSION, 1)}, fields={"spec.size": 2}),
     )),
     Case("versions and matches that make no sense", (

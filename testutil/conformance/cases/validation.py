@@ -13,7 +13,8 @@ def _owner(name: str) -> Json:
 
 CASES = (
     Case("label value of 64", (
-        create(CONFIG_MAPS, config_map("n", labels={"a": "x" * 64}), 422, reason="Invalid", causes=("FieldValueInvalid metadata.labels",)),
+        create(CONFIG_MAPS, config_map("n", labels={"a": "x" * 64}), 422, reason="Invalid",
+            causes=("FieldValueInvalid metadata.labels",)),
         create(CONFIG_MAPS, config_map("n", labels={"a": "x" * 63})),
         create(CONFIG_MAPS, config_map("m", labels={"a b": "x"}), 422, causes=("FieldValueInvalid metadata.labels",)),
     )),
@@ -36,7 +37,8 @@ CASES = (
         patch(CONFIG_MAPS, "n", {"metadata": {"ownerReferences": [_owner("x"), _owner("y")]}}, 422, reason="Invalid"),
     )),
     Case("an ownerReference without a uid", (
-        create(CONFIG_MAPS, config_map("n", ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": ""}]), 422,
+        create(CONFIG_MAPS, config_map("n", ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": "x",
+            "uid": ""}]), 422,
                causes=("FieldValueInvalid metadata.ownerReferences.uid",)),
     )),
     Case("annotations of 300 KiB", (
@@ -44,11 +46,13 @@ CASES = (
                causes=("FieldValueTooLong metadata.annotations",)),
     )),
     Case("a custom object of 1.7 MiB and of 3.3 MiB", (
-        create(WIDGETS, widget("n", {"extra": {"x": "y" * int(1.7 * _MIB)}}), 500, reason="", message="etcdserver: request is too large"),
+        create(WIDGETS, widget("n", {"extra": {"x": "y" * int(1.7 * _MIB)}}), 500, reason="",
+            message="etcdserver: request is too large"),
         create(WIDGETS, widget("n", {"extra": {"x": "y" * int(3.3 * _MIB)}}), 413, reason="RequestEntityTooLarge"),
     )),
     Case("a ConfigMap of 1.2 MiB", (
-        create(CONFIG_MAPS, config_map("n", {"k": "x" * int(1.2 * _MIB)}), 422, reason="Invalid", causes=("FieldValueTooLong []",)),
+        create(CONFIG_MAPS, config_map("n", {"k": "x" * int(1.2 * _MIB)}), 422, reason="Invalid",
+            causes=("FieldValueTooLong []",)),
     )),
     Case("a ConfigMap's keys and values", (
         create(CONFIG_MAPS, config_map("n", {"bad key": "v"}), 422, causes=("FieldValueInvalid data[bad key]",)),
