@@ -1,0 +1,275 @@
+"""Each operator's rules are exactly what it was seen to do in the lives of its jobs, on a server in process, in fake time."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jobcommon import rbac
+from jobcommon.api import labels
+from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.request import MERGE_PATCH, Request, Response
+from jobcommon.crd import custom_resource_definition
+from jobcommon.framework import Framework
+from jobcommon.rbac import Rule
+from jobcommon.runtime.settings import Settings
+from localcluster.apiserver.inprocess import InProcessTransport
+from operators.mpi import MPI
+from operators.mxnet import MXNET
+from operators.pytorch import PYTORCH
+from operators.tf import TF
+from tests.runtime.world import PODS, World, operating
+from testutil.builders import job_manifest
+from testutil.recording import Access, Recording, access
+
+Json = dict[str, Any]
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+LEASE = "the-lease"
+SETTINGS = Settings(
+    namespace="default", metrics_port=None, leader_elect=True, lease_namespace="operators", lease_name=LEASE, workers=2
+)
+
+
+class Forgetful(InProcessTransport):
+    """The answer to the first create of each resource, and to the first write of a status, gets lost. It streams no lists,
+    as servers before 1.32 do not, so that those are asked for, too.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.server)
+        self._lost: set[str] = set()
+
+    async def send(self, request: Request) -> Response:
+        response = await super().send(request)
+        asked = access(request)
+        loses = asked is not None and (asked.verb == "create" or asked.resource.endswith("/status"))
+        if asked is not None and loses and asked.resource not in ("leases", *self._lost) and response.status < 300:
+            self._lost.add(asked.resource)
+            raise TransportError("the answer got lost")
+        return response
+
+    def stream(self, request: Request) -> AsyncIterator[bytes]:
+        return self._refuse() if "sendInitialEvents" in dict(request.query) else super().stream(request)
+
+    async def _refuse(self) -> AsyncIterator[bytes]:
+        raise StatusError(
+            422, "Invalid", "sendInitialEvents is forbidden unless the WatchList feature gate is on"
+        )
+        yield b""
+
+
+class Life(World):
+    """Jobs of one framework, their operator watched."""
+
+    def __init__(self, framework: Framework) -> None:
+        super().__init__()
+        self.framework = framework
+        self.recording = Recording(Forgetful(self))
+        self.transport = self.recording  # type: ignore[assignment]
+        self.ok("POST", DEFINITIONS, custom_resource_definition(framework))
+        self.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "operators"}})
+
+    def jobs(self, version: str = "", name: str = "") -> str:
+        version = version or self.framework.storage_version
+        root = f"/apis/{self.framework.group}/{version}/namespaces/default/{self.framework.plural}"
+        return f"{root}/{name}" if name else root
+
+    def submit(self, replicas: dict[str, Any], version: str = "", run_policy: Json | None = None, **spec: Any) -> None:
+        manifest = job_manifest(self.framework, replicas, run_policy=run_policy, **spec)
+        version = version or self.framework.storage_version
+        body = {**manifest, "apiVersion": f"{self.framework.group}/{version}", "metadata": {"name": "train"}}
+        self.ok("POST", self.jobs(version), body)
+
+    def change(self, spec: Json, version: str = "") -> None:
+        self.ok("PATCH", self.jobs(version, "train"), {"spec": spec}, MERGE_PATCH)
+
+    def job(self, name: str = "train") -> Json:
+        return self.ok("GET", self.jobs(name=name))
+
+    def there(self, name: str = "train") -> bool:
+        return self.call("GET", self.jobs(name=name)).status == 200
+
+    def play(self, name: str, phase: str, exit_code: int | None = None) -> None:
+        state: Json = {"running": {}} if exit_code is None else {"terminated": {"exitCode": exit_code, "reason": "Error"}}
+        main = self.framework.container or "main"
+        container = {"name": main, "state": state, "ready": exit_code is None, "restartCount": 0, "image": "", "imageID": ""}
+        status = {
+            "phase": phase,
+            "containerStatuses": [container],
+            "conditions": [{"type": "Ready", "status": "True" if exit_code is None else "False"}],
+        }
+        self.ok("PATCH", f"{PODS}/{name}/status", {"status": status}, MERGE_PATCH)
+
+    def named(self) -> set[str]:
+        return {pod["metadata"]["name"] for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]}
+
+    def count(self, number: int) -> Callable[[], bool]:
+        return lambda: len(self.named()) == number
+
+    def collect_everything(self) -> None:
+        """Play the garbage collector after the job is gone."""
+        for path in (PODS, "/api/v1/namespaces/default/services", "/api/v1/namespaces/default/configmaps"):
+            for found in self.ok("GET", path)["items"]:
+                self.call("DELETE", f"{path}/{found['metadata']['name']}")
+
+    async def retry_and_succeed(self, retried: str, pods: int) -> None:
+        """One pod is killed and replaced, then all succeed, and the time to live passes."""
+        self.play_all("Running")
+        await self.clock.until(self.count(pods))
+        self.play_all("Running")
+        first = self.pod(retried)["metadata"]["uid"]
+        self.play(retried, "Failed", 137)
+        await self.clock.until(lambda: retried in self.named() and self.pod(retried)["metadata"]["uid"] != first, step=0.5)
+        # The same event as for the first one: its count is patched.
+        self.play_all("Running")
+        await self.clock.until(lambda: self.conditions()[-1:] == ["Running"], step=0.5)
+        self.play_all("Succeeded", 0)
+        await self.clock.until(lambda: not self.there(), step=1)
+        self.collect_everything()
+        await self.clock.until(lambda: not self.pods(), step=0.5)
+
+    async def pause(self, pods: int) -> None:
+        """Suspend and resume."""
+        self.change({"runPolicy": {"suspend": True}})
+        await self.clock.until(lambda: self.conditions()[-1:] == ["Suspended"] and not self.named(), step=0.5)
+        self.change({"runPolicy": {"suspend": False}})
+        await self.clock.until(self.count(pods), step=0.5)
+
+
+RUN_POLICY = {"ttlSecondsAfterFinished": 5, "backoffLimit": 3}
+
+
+async def plain(life: Life) -> None:
+    """Create, suspend, resume, retry, succeed, expire; what TF, MXNet and PyTorch have in common."""
+    life.submit({"Worker": 2}, policy="ExitCode", run_policy=RUN_POLICY)
+    await life.clock.until(life.count(2), step=0.5)
+    await life.pause(2)
+    await life.retry_and_succeed("train-worker-1", 2)
+
+
+async def elastic(life: Life) -> None:
+    """The autoscaler comes, changes and goes."""
+    autoscaler = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/train"
+    metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]
+    policy = {"minReplicas": 1, "maxReplicas": 3, "metrics": metrics}
+    life.submit({"Worker": 2}, policy="ExitCode", run_policy=RUN_POLICY, elasticPolicy=policy)
+    await life.clock.until(lambda: life.call("GET", autoscaler).status == 200, step=0.5)
+    life.change({"elasticPolicy": {"maxReplicas": 4}})
+    await life.clock.until(lambda: life.ok("GET", autoscaler)["spec"]["maxReplicas"] == 4, step=0.5)
+    life.play_all("Running")
+    life.play_all("Succeeded", 0)
+    await life.clock.until(lambda: life.call("GET", autoscaler).status == 404, step=0.5)
+    await life.clock.until(lambda: not life.there(), step=1)
+
+
+async def mpi(life: Life, version: str) -> None:
+    """The whole life of an MPIJob; the number of workers and the launcher's account change."""
+    access_plural = "rbac.authorization.k8s.io/v1/namespaces/default/roles"
+    launcher = {"template": {"spec": {"containers": [{"name": "main", "image": "any", "command": ["true"]}]}}}
+    life.submit({"Launcher": launcher, "Worker": 2}, version=version, run_policy=RUN_POLICY)
+    workers = {"train-worker-0", "train-worker-1"}
+    await life.clock.until(lambda: workers <= life.named(), step=0.5)
+    life.play_all("Running")
+    await life.clock.until(lambda: "train-launcher" in life.named(), step=0.5)
+    await life.pause(2 if version == "v1" else 3)
+    life.play_all("Running")
+    await life.clock.until(lambda: "train-launcher" in life.named(), step=0.5)
+    life.play_all("Running")
+    life.change({"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}, version)
+    await life.clock.until(lambda: "train-worker-2" in life.named(), step=0.5)
+    if version == "v1":
+        launcher["template"]["spec"]["serviceAccountName"] = "theirs"
+        life.change({"mpiReplicaSpecs": {"Launcher": launcher}}, version)
+        bindings = f"/apis/{access_plural.replace('roles', 'rolebindings')}/train-launcher"
+        await life.clock.until(lambda: life.ok("GET", bindings)["subjects"][0]["name"] == "theirs", step=0.5)
+        life.change({"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"serviceAccountName": None}}}}}, version)
+        await life.clock.until(lambda: life.ok("GET", bindings)["subjects"][0]["name"] != "theirs", step=0.5)
+    life.play_all("Running")
+    await life.retry_and_succeed("train-worker-1", 4)
+
+
+@asynccontextmanager
+async def watched(framework: Framework) -> AsyncIterator[Life]:
+    life = Life(framework)
+    async with operating(life, framework, SETTINGS):
+        yield life
+
+
+async def lives(framework: Framework) -> Recording:
+    """What was asked in the lives of the framework's jobs."""
+    async with watched(framework) as life:
+        if framework is MPI:
+            await mpi(life, "v2beta1")
+            await mpi(life, "v1")
+        else:
+            await plain(life)
+        if framework is PYTORCH:
+            await elastic(life)
+        # The lease is renewed.
+        await life.clock.advance(10)
+    return life.recording
+
+
+def triples(rules: Iterable[Rule]) -> set[tuple[str, str, str]]:
+    return {(rule.group, rule.resource, verb) for rule in rules for verb in rule.verbs}
+
+
+def covered(wanted: Rule, held: Iterable[Rule]) -> bool:
+    return triples([replace(wanted, names=())]) <= triples(held)
+
+
+@pytest.mark.parametrize("framework", [PYTORCH, TF, MXNET, MPI], ids=lambda f: f.name)
+async def test_an_operator_does_what_its_rules_say_and_nothing_else(framework: Framework) -> None:
+    recording = await lives(framework)
+    held = {rule for rule in rbac.operator_rules([framework]) if not rule.resource.endswith("/finalizers")}
+    held -= set(rbac.handed_on(framework))
+    assert recording.verbs == triples([*held, *rbac.lease_rules(LEASE)])
+    beyond = {a for a in recording.asked if a.namespace != ("operators" if a.resource == "leases" else "default")}
+    assert not beyond, "an operator of one namespace asks for nothing outside it"
+    children = [(a, body) for a, body in recording.written if a.verb == "create" and a.resource not in ("events", "leases")]
+    assert children
+    for asked, body in children:
+        owner = body["metadata"]["ownerReferences"][0]
+        assert owner["blockOwnerDeletion"], f"{asked.resource}: what the right to update finalizers is for"
+        assert labels.JOB_NAME in body["metadata"]["labels"]
+
+
+async def test_an_operator_may_grant_what_it_grants() -> None:
+    """An API server refuses a Role that grants more than its author holds."""
+    recording = await lives(MPI)
+    granted = {
+        Rule(group, resource, tuple(rule["verbs"]), tuple(rule.get("resourceNames", ())))
+        for asked, body in recording.written
+        if asked.resource == "roles"
+        for rule in body["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    held = rbac.operator_rules([MPI])
+    assert granted
+    assert all(covered(rule, held) for rule in granted)
+    assert triples(rbac.handed_on(MPI)) == triples(granted) - triples([rule for rule in held if rule.resource != "pods/exec"])
+    assert all(rule.names for rule in granted), "a launcher gets rights on its own workers only"
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (Request("GET", "/api/v1/pods"), ("list", "", "pods", "", "")),
+        (Request("GET", "/api/v1/pods", (("watch", "true"),)), ("watch", "", "pods", "", "")),
+        (Request("GET", "/api/v1/namespaces/a/pods/b"), ("get", "", "pods", "a", "b")),
+        (Request("GET", "/api/v1/namespaces/a"), ("get", "", "namespaces", "", "a")),
+        (Request("PUT", "/apis/g/v1/namespaces/a/things/b/status"), ("update", "g", "things/status", "a", "b")),
+        (Request("DELETE", "/apis/g/v1/namespaces/a/things"), ("deletecollection", "g", "things", "a", "")),
+        (Request("PATCH", "/api/v1/namespaces/a/events/b"), ("patch", "", "events", "a", "b")),
+    ],
+    ids=lambda value: f"{value.method} {value.path}" if isinstance(value, Request) else "",
+)
+def test_the_recorder_names_requests_as_rbac_does(request_: Request, expected: tuple[str, ...]) -> None:
+    assert access(request_) == Access(*expected)
+
+
+def test_discovery_is_about_no_resource() -> None:
+    assert [access(Request("GET", path)) for path in ("/api", "/apis", "/version", "/apis/g/v1")] == [None] * 4
