@@ -24,8 +24,8 @@ COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
 # The name under which its Helm chart installs the second scheduler.
 COSCHEDULING_NAME = "scheduler-plugins-scheduler"
 
-# Our own mark on a pod that was created as a member of a gang: whichever scheduler it was, then.
-MEMBER = labels.PREFIX + "pod-group"
+# Our own mark on a pod that was created as a member of a gang: the API of the PodGroup it belongs to.
+MEMBER = labels.PREFIX + "gang"
 
 AUTO = "auto"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")

@@ -17,6 +17,7 @@ from jobcommon.api.gang import POD_GROUP, POD_GROUPS, GangScheduler
 from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
+from jobcommon.api.template import template_for
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Observed, Tallies
 from jobcommon.reconcile.children import job_selector, owner_reference
@@ -24,7 +25,6 @@ from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
 from jobcommon.reconcile.resources import Resources, pod_resources, total
 from jobcommon.reconcile.slots import Slots
-from jobcommon.reconcile.template import template_for
 
 # What stands in a PodGroup's spec because of us. Anything else in there is somebody else's.
 _OWNED = {
@@ -51,12 +51,13 @@ class Gang:
     @cached_property
     def off(self) -> str:
         """Why this job's pods are scheduled one by one although a gang scheduler was chosen; "" when they are not."""
-        if self.job.options.gang is None:
+        chosen = self.job.options.gang
+        if chosen is None:
             return ""
         if self.observed.gang_off:
             return self.observed.gang_off
         live = (pod for pod in self.slots.pods.values() if pod.deletion_time is None and not is_over(pod))
-        outside = any(names.MEMBER not in pod.annotations for pod in live)
+        outside = any(pod.annotations.get(names.MEMBER) != chosen.api_version for pod in live)
         return "pods of the job run that were created without it; suspend and resume the job" if outside else ""
 
     @property
@@ -72,7 +73,7 @@ class Gang:
     @property
     def waiting(self) -> str:
         """What the job's missing pods wait for; "" when they may be created."""
-        if self.scheduler is None:
+        if self.scheduler is None or not self.members:
             return ""
         if self.found is not None and self.found.deletion_time is not None:
             return f"the earlier PodGroup {self.job.name} to go"
@@ -149,7 +150,7 @@ class Gang:
         if self.scheduler is None:
             return pod
         metadata, spec, name = pod["metadata"], pod["spec"], self.job.name
-        annotations = {**(metadata.get("annotations") or {}), names.MEMBER: name}
+        annotations = {**(metadata.get("annotations") or {}), names.MEMBER: self.scheduler.api_version}
         group: dict[str, str] = {}
         if self.scheduler.api_version == names.VOLCANO_API:
             annotations |= {names.VOLCANO_GROUP: name, names.VOLCANO_TASK: replica.type.lower()}

@@ -684,10 +684,26 @@ def test_a_pod_group_that_nobody_fills_is_taken_away() -> None:
     assert "delete podgroups/demo (no pods to place)" in there.writes()
 
 
-def test_without_replicas_there_is_no_pod_group() -> None:
+def test_without_replicas_there_is_no_pod_group_to_wait_for() -> None:
     there = world(VOLCANO, {"Worker": 0})
     there.settle()
     assert KEY not in there.others
+    assert there.message() == "TestJob demo is created."
+    assert there.status["startTime"]
+
+
+def test_members_of_another_schedulers_gang_are_outside() -> None:
+    """The operator was started with another flag: a PodGroup of the new scheduler would have none of these pods."""
+    there = world(VOLCANO)
+    there.settle()
+    there.phase("Running")
+    there.settle()
+    there.run()
+    there.settle()
+    del there.others[KEY]
+    there.framework = under(TEST_JOB, COSCHEDULING)
+    assert there.writes() == []
+    assert "suspend and resume the job" in there.message()
 
 
 # -- the flag -------------------------------------------------------------------------------------------------------------
