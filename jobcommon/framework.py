@@ -19,6 +19,7 @@ from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy, RunPolicy
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, pod_name, replica_count
 from jobcommon.api.status import JobStatus
+from jobcommon.api.template import template_for
 from jobcommon.api.view import ObjectView
 
 GROUP = "kubeflow.org"
@@ -334,6 +335,24 @@ class Framework:
     def api_version(self) -> str:
         """Group and stored version."""
         return f"{self.group}/{self.storage_version}"
+
+    def main_container(self, spec: ReplicaSpec, index: int = 0) -> str:
+        """The name of the container whose exit code counts: `container`, or the first; "" when the template has none."""
+        if self.container:
+            return self.container
+        pod_spec = template_for(spec, index).get("spec")
+        containers = pod_spec.get("containers") if isinstance(pod_spec, Mapping) else None
+        first = containers[0] if isinstance(containers, list) and containers else None
+        return str(first.get("name", "")) if isinstance(first, Mapping) else ""
+
+    def port_of(self, spec: ReplicaSpec | None) -> int:
+        """The port of the main container that bears the framework's port name; the framework's default without one."""
+        for container in ((spec.template.get("spec") or {}).get("containers") or ()) if spec else ():
+            if container.get("name") == self.container:
+                for port in container.get("ports") or ():
+                    if port.get("name") == self.port_name and isinstance(port.get("containerPort"), int):
+                        return int(port["containerPort"])
+        return self.port
 
     def decide(self, job: Job, tallies: Tallies) -> Outcome:
         """The framework's `outcome`, or by default that of its first replica type that the job has."""

@@ -1,6 +1,6 @@
 """From the templates that single replicas shall have to one template with ``overrides``.
 
-The converse of `jobcommon.reconcile.template.merge`: maps merge key by key, null removes a key, lists of named entries merge by
+The converse of `jobcommon.api.template.merge`: maps merge key by key, null removes a key, lists of named entries merge by
 name and cannot lose one. So an entry that not every replica has is no part of the common template.
 """
 

@@ -6,8 +6,8 @@ from typing import Any
 from jobcommon.api import labels
 from jobcommon.api.job import ReplicaSpec, RestartPolicy
 from jobcommon.api.replica import Replica
+from jobcommon.api.template import template_for
 from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
-from jobcommon.reconcile.template import main_container, template_for
 
 CORE = "v1"
 HEADLESS = "None"
@@ -85,17 +85,6 @@ def service_manifests(framework: Framework, job: Job) -> list[dict[str, Any]]:
     return services
 
 
-def main_port(framework: Framework, spec: ReplicaSpec | None) -> int:
-    """The port of the main container that bears the framework's port name; the framework's default without one."""
-    containers = ((spec.template.get("spec") or {}).get("containers") or []) if spec else []
-    for container in containers:
-        if container.get("name") == framework.container:
-            for port in container.get("ports") or ():
-                if port.get("name") == framework.port_name and isinstance(port.get("containerPort"), int):
-                    return int(port["containerPort"])
-    return framework.port
-
-
 def with_env(container: dict[str, Any], variables: Iterable[EnvVar]) -> dict[str, Any]:
     """The container with `variables` after its own; each name stands once (see `EnvVar` for who wins)."""
     own = [entry for entry in container.get("env") or () if isinstance(entry, dict)]
@@ -109,7 +98,7 @@ def with_env(container: dict[str, Any], variables: Iterable[EnvVar]) -> dict[str
 def _pod_spec(framework: Framework, job: Job, replica: Replica, spec: ReplicaSpec, template: dict[str, Any]) -> dict[str, Any]:
     policy = spec.restart_policy or RestartPolicy.NEVER
     variables = framework.env(job, replica)
-    main = main_container(framework, spec, replica.index)
+    main = framework.main_container(spec, replica.index)
     pod_spec = {
         **template,
         "hostname": job.pod_name(replica),

@@ -16,7 +16,6 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.ending import Ending, Verdict, deletion_asked_at, ending_of, failures_in_place, restarts_in_place
 from jobcommon.reconcile.slots import Slots
-from jobcommon.reconcile.template import main_container
 
 # More would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
 MAX_ENTRIES = 500
@@ -101,7 +100,7 @@ def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
 
 def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodView) -> Ending | None:
     """How the pod in a slot ended, by its restart policy and by what the framework makes of it; None while it has not."""
-    main = main_container(framework, job.replica_specs[replica.type], replica.index)
+    main = framework.main_container(job.replica_specs[replica.type], replica.index)
     ending = ending_of(pod, main, restart_policy(job, replica))
     if ending is not None and ending.verdict == Verdict.PERMANENT and framework.retries(job, replica):
         return replace(ending, verdict=Verdict.DISRUPTED if ending.exit_code is None else Verdict.RETRYABLE)

@@ -7,8 +7,8 @@ from typing import Any
 from jobcommon.api.job import MAX_REPLICAS, ReplicaSpec
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica, replica_count
+from jobcommon.api.template import template_for
 from jobcommon.framework import FieldError, Framework, Job, ReplicaType
-from jobcommon.reconcile.template import template_for
 
 MAX_NAME = 63
 MANAGERS = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jobcommon.api.pod import PodView
+from jobcommon.api.template import template_for
 from jobcommon.framework import Companion, Job
-from jobcommon.reconcile.template import template_for
 from operators.mpi.hosts import files
 from operators.mpi.job import LAUNCHER, transport, workers
 from operators.mpi.pods import config_name, own_service_account, service_account, ssh_secret

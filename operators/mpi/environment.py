@@ -60,6 +60,8 @@ def _ssh_env(job: Job) -> list[EnvVar]:
         case Implementation.MPICH:
             return [
                 EnvVar("HYDRA_HOST_FILE", HOSTFILE_PATH),
+                EnvVar("HYDRA_LAUNCHER_EXTRA_ARGS", SSH_ARGS, default=True),
+                # mpi-operator's name for it, which MPICH does not read; an image may.
                 EnvVar("HYDRA_LAUNCH_EXTRA_ARGS", SSH_ARGS, default=True),
             ]
 

@@ -24,7 +24,6 @@ from jobcommon.framework import (
     Version,
     follow_leader,
 )
-from jobcommon.reconcile.children import main_port
 from operators.mxnet.spec import JobMode, MXJobSpec, SuccessPolicy
 
 SCHEDULER, SERVER, WORKER = "Scheduler", "Server", "Worker"
@@ -111,7 +110,7 @@ def _tuner_server_key(job: Job, kind: str) -> str:
 
 
 def _port(job: Job, kind: str) -> int:
-    return main_port(MXNET, job.replica_specs[kind])
+    return MXNET.port_of(job.replica_specs[kind])
 
 
 def _mode_rule(mode: JobMode, types: Sequence[str], needed: str) -> CelRule:

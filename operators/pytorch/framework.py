@@ -22,7 +22,6 @@ from jobcommon.framework import (
     Tallies,
     follow_leader,
 )
-from jobcommon.reconcile.children import main_port
 from operators.pytorch.spec import ElasticPolicy, PyTorchJobSpec
 
 MASTER, WORKER = "Master", "Worker"
@@ -124,7 +123,7 @@ def nproc_per_node(job: Job) -> str | None:
 def _master_env(job: Job, replica: Replica) -> list[EnvVar]:
     """The env:// rendezvous. RANK counts nodes: torchrun, or a script with one process per node, makes it a process's rank."""
     address = job.address(Replica(MASTER, 0))
-    port = str(main_port(PYTORCH, job.replica_specs[MASTER]))
+    port = str(PYTORCH.port_of(job.replica_specs[MASTER]))
     nproc = pytorch_spec(job).nproc_per_node or ""
     rank = str(replica.index if replica.type == MASTER else replica.index + 1)
     world = job.total_replicas * (int(nproc) if nproc.isdecimal() else 1)
@@ -141,7 +140,7 @@ def _master_env(job: Job, replica: Replica) -> list[EnvVar]:
 
 def _elastic_env(job: Job, elastic: ElasticPolicy) -> list[EnvVar]:
     host = elastic.rdzv_host or job.address(Replica(WORKER, 0))
-    port = elastic.rdzv_port or main_port(PYTORCH, job.replica_specs.get(WORKER))
+    port = elastic.rdzv_port or PYTORCH.port_of(job.replica_specs.get(WORKER))
     fewest, most = elastic_bounds(job, elastic)
     settings = ",".join(f"{setting.key}={setting.value}" for setting in elastic.rdzv_conf or ())
     optional = {

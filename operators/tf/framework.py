@@ -24,7 +24,6 @@ from jobcommon.framework import (
     Version,
     follow_leader,
 )
-from jobcommon.reconcile.children import main_port
 from operators.tf.spec import SuccessPolicy, TFJobSpec
 
 CHIEF, MASTER, PS, WORKER, EVALUATOR = "Chief", "Master", "PS", "Worker", "Evaluator"
@@ -82,7 +81,7 @@ def _first_is_enough(job: Job, workers: Tally) -> bool:
 
 
 def _address(job: Job, replica: Replica) -> str:
-    return f"{job.address(replica)}:{main_port(TF, job.replica_specs[replica.type])}"
+    return f"{job.address(replica)}:{TF.port_of(job.replica_specs[replica.type])}"
 
 
 def _addresses(job: Job, kind: str) -> list[str]:

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 
 from jobcommon.api.replica import Replica
 from jobcommon.framework import EnvVar, Framework, Job, ReplicaType, ScalePaths
-from jobcommon.reconcile.children import main_port
 
 
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """What jax.distributed.initialize needs to know."""
     return (
         EnvVar("PYTHONUNBUFFERED", "1", default=True),
-        EnvVar("COORDINATOR_PORT", str(main_port(JAX, job.replica_specs.get("Worker")))),
+        EnvVar("COORDINATOR_PORT", str(JAX.port_of(job.replica_specs.get("Worker")))),
         EnvVar("COORDINATOR_ADDRESS", job.address(Replica("Worker", 0))),
         EnvVar("NUM_PROCESSES", str(job.total_replicas)),
         EnvVar("PROCESS_ID", str(replica.index)),

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobcommon.api.job import ReplicaSpec
-from jobcommon.framework import Framework
 
 _MERGE_KEYS = {"volumeMounts": "mountPath", "volumeDevices": "devicePath", "hostAliases": "ip"}
 
@@ -20,16 +19,6 @@ def template_for(spec: ReplicaSpec, index: int) -> dict[str, Any]:
         if index in override.indices:
             template = merge(template, override.template)
     return template
-
-
-def main_container(framework: Framework, spec: ReplicaSpec, index: int = 0) -> str:
-    """The name of the container whose exit code counts. Total: "" when the framework names none and the template neither."""
-    if framework.container:
-        return framework.container
-    pod_spec = template_for(spec, index).get("spec")
-    containers = pod_spec.get("containers") if isinstance(pod_spec, Mapping) else None
-    first = containers[0] if isinstance(containers, list) and containers else None
-    return str(first.get("name", "")) if isinstance(first, Mapping) else ""
 
 
 def merge(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
