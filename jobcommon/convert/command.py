@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Sequence
 
 from jobcommon.convert.section import Section, scalar_text
 
@@ -23,15 +24,21 @@ def read_command(section: Section) -> str | None:
     return " && ".join(found) or None
 
 
-def mpirun(command: str, processes: int, *, gpu: bool) -> str:
-    """The line that starts `processes` ranks of `command`. The hosts come from the job's hostfile.
+def mpirun(command: str, workers: Sequence[str], slots: int, *, gpu: bool) -> str:
+    """The line that starts `slots` ranks of `command` here, from rank 0 on, and on each of `workers`.
+
+    The hosts are listed as Polyaxon listed them, and the job's hostfile is not asked: "localhost" needs no ssh to oneself, for
+    which the master runs no sshd, wherever mpirun does not know its own address for its own.
 
     mpirun starts one program: what only a shell understands is given to one on every rank. (Polyaxon appended it as it was, so
     that what followed a && ran once, outside of MPI.)
     """
     exported = " -x LD_LIBRARY_PATH" if gpu else ""
     program = f"{' '.join(SHELL)} {shlex.quote(command)}" if _needs_shell(command) else command
-    return f"mpirun --allow-run-as-root -np {processes}{exported} --tag-output {program}"
+    hosts = ",".join(f"{host}:{slots}" for host in ("localhost", *workers))
+    processes = (len(workers) + 1) * slots
+    start = f"mpirun --allow-run-as-root -np {processes}{exported} --tag-output --default-hostfile none -H {hosts}"
+    return f"{start} {program}"
 
 
 def _one_line(text: str) -> str:

@@ -30,7 +30,7 @@ def polyaxon_env(experiment: Experiment, tasks: Tasks, cluster: Sequence[Tasks])
     master only, and a batch Job's pod has no such label.
     """
     values: dict[str, str] = {
-        "POLYAXON_CLUSTER": _json({t.type: _addresses(experiment.name, t) for t in cluster}),
+        "POLYAXON_CLUSTER": _json({t.type: [f"{host}:{t.port}" for host in hosts(experiment.name, t)] for t in cluster}),
         experiment.params_name: _json(experiment.params),
         "POLYAXON_EXPERIMENT_INFO": _json(experiment.info),
         "POLYAXON_LOG_LEVEL": experiment.log_level,
@@ -48,11 +48,11 @@ def _task_info(tasks: Tasks) -> Env:
     return [{"name": _INDEX, "valueFrom": label}, {"name": "POLYAXON_TASK_INFO", "value": value}]
 
 
-def _addresses(job: str, tasks: Tasks) -> list[str]:
+def hosts(job: str, tasks: Tasks) -> list[str]:
     """Names that resolve in the job's own namespace, whichever that will be."""
     prefix = f"{job}-{tasks.replica_type.lower()}"
     pods = [f"{prefix}-{index}" if tasks.indexed else prefix for index in range(tasks.count)]
-    return [f"{pod}.{job}:{tasks.port}" for pod in pods]
+    return [f"{pod}.{job}" for pod in pods]
 
 
 def _json(value: Mapping[str, Any] | str) -> str:

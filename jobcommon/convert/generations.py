@@ -17,7 +17,8 @@ from jobcommon.convert.runpolicy import read_termination
 from jobcommon.convert.section import Section
 from jobcommon.convert.task import Group, read_pairs, read_properties
 
-MAX_TASKS = 10_000
+# POLYAXON_CLUSTER names every task, and Linux takes no variable of more than 128 KiB.
+MAX_TASKS = 1_000
 FRAMEWORKS = ("tensorflow", "mxnet", "pytorch", "horovod")
 _BACKENDS = ("native", "kubeflow", "mpi", "other")
 _KINDS = ("experiment", "job")

@@ -37,6 +37,9 @@ def read_resources(section: Section) -> Resources:
     for device in ("gpu", "tpu"):
         if device in asked:
             asked[device] = _equal(asked[device], f"{section.path}.{device}", section.notes)
+    if asked.get("tpu"):
+        choice = f"becomes {TPU} for TensorFlow {TPU_VERSION}, Polyaxon's defaults"
+        section.notes.warn(f"{section.path}.tpu", f"{choice}; change the resource and the annotation if your cluster differs")
     found = {bound: {_NAMES[name]: amounts[bound] for name, amounts in asked.items() if bound in amounts} for bound in _BOUNDS}
     return {bound: amounts for bound, amounts in found.items() if amounts}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from jobcommon.convert.command import SHELL, mpirun
 from jobcommon.convert.draft import BATCH_JOB, MPIJOB_EXEC, MPIJOB_SSH, MXJOB, PYTORCHJOB, TFJOB, Draft, Kind, Replicas
-from jobcommon.convert.environment import Tasks, polyaxon_env
+from jobcommon.convert.environment import Tasks, hosts, polyaxon_env
 from jobcommon.convert.experiment import Experiment
 from jobcommon.convert.finding import Notes
 from jobcommon.convert.overrides import split
@@ -71,7 +71,8 @@ def _horovod(experiment: Experiment, notes: Notes) -> Draft:
     gpus = device_count(experiment.master.get("resources", {}))
     slots = max(1, gpus)
     cluster = _mpi_cluster(experiment)
-    line = mpirun(experiment.command, (experiment.workers.count + 1) * slots, gpu=gpus > 0) if experiment.command else ""
+    workers = hosts(experiment.name, cluster[1])
+    line = mpirun(experiment.command, workers, slots, gpu=gpus > 0)
     launcher = _template(experiment, MPIJOB_SSH, experiment.master, cluster[0], cluster, line)
     spec = {"slotsPerWorker": slots, "runLauncherAsWorker": True}
     return _mpi_draft(experiment, MPIJOB_SSH, launcher, cluster, spec, notes)

@@ -1,0 +1,33 @@
+"""Whole documents and what becomes of them, for people to read and to compare. ``make golden`` writes the manifests anew."""
+
+import os
+
+import pytest
+
+from cli.converting import as_yaml
+from tests.convert.documents import DIRECTORY, FRAMEWORKS, converted, job_of, text_of
+
+NAMES = sorted(path.name.removesuffix(".polyaxon.yml") for path in DIRECTORY.glob("*.polyaxon.yml"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_document_becomes_manifest(name: str) -> None:
+    manifest, warnings = converted(text_of(name), fallback=name, image="given" if name == "g0-flat" else None)
+    text = "".join(f"# warning: {warning}\n" for warning in warnings) + as_yaml(manifest)
+    path = DIRECTORY / f"{name}.manifest.yaml"
+    if os.environ.get("GOLDEN") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_operator_takes_the_manifest(name: str) -> None:
+    manifest, _ = converted(text_of(name), fallback=name, image="given" if name == "g0-flat" else None)
+    if manifest["kind"] in FRAMEWORKS:
+        job_of(manifest)
+    else:
+        assert (manifest["apiVersion"], manifest["kind"]) == ("batch/v1", "Job")
+
+
+def test_every_manifest_has_its_document() -> None:
+    assert {path.name.removesuffix(".manifest.yaml") for path in DIRECTORY.glob("*.manifest.yaml")} == set(NAMES)
