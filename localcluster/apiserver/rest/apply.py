@@ -18,6 +18,10 @@ from localcluster.apiserver.typed import UndecodableError
 Obj = dict[str, Any]
 
 
+#: What keeps the fields of a custom object from being told apart.
+_UNTYPED = ("FieldValueTypeInvalid", "FieldValueDuplicate")
+
+
 def apply(call: Call) -> Response:
     """PATCH with an apply configuration: update, or create where nothing is. Raises 400, 404, 409, 422 ApiErrors."""
     if not call.query.get("fieldManager"):
@@ -49,6 +53,9 @@ def _typed(call: Call, config: Obj) -> Obj:
     try:
         accepted, unknown = decode(call, config)
         problems = [f".{path}: field not declared in schema" for path in unknown]
+        if call.resource.schema is not None:
+            causes = call.resource.schema.validate(accepted)
+            problems += [f".{cause.field}: {cause.message}" for cause in causes if cause.reason in _UNTYPED]
     except UndecodableError as error:
         problems = [error.problem]
     if problems:

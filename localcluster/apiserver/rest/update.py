@@ -124,9 +124,10 @@ def _settle_metadata(meta: Obj, old: Obj, custom: bool) -> list[Cause]:
         causes.append(invalid("metadata.uid", meta["uid"], "field is immutable"))
     if not custom and meta.get("name", old["name"]) != old["name"]:
         causes.append(invalid("metadata.name", meta["name"], "field is immutable"))
-    if "deletionTimestamp" not in old:
-        given = [name for name in ("deletionTimestamp", "deletionGracePeriodSeconds") if meta.get(name) is not None]
-        causes += [invalid(f"metadata.{name}", meta[name], "field is immutable") for name in given]
+    changed = [] if "deletionTimestamp" in old or meta.get("deletionTimestamp") is None else ["deletionTimestamp"]
+    if meta.get("deletionGracePeriodSeconds") not in (None, old.get("deletionGracePeriodSeconds")):
+        changed.append("deletionGracePeriodSeconds")
+    causes += [invalid(f"metadata.{name}", meta[name], "field is immutable") for name in changed]
     for name in _SERVER_OWNED:
         meta.pop(name, None)
         if name in old:
