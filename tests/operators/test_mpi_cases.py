@@ -313,7 +313,7 @@ def test_worker_by_default() -> None:
     assert container["command"] == ["/usr/sbin/sshd", "-De"]
     assert env_of(container) == {"K_MPI_JOB_ROLE": "worker"}
     assert mounts_of(container) == {"ssh-auth": "/root/.ssh"}
-    assert "dnsConfig" not in spec
+    assert spec["dnsConfig"] == {"searches": ["foo.bar.svc.cluster.local"]}
 
 
 def test_launcher_as_worker() -> None:
@@ -377,11 +377,23 @@ def test_overrides() -> None:
     assert list(env_of(container)) == ["FOO", "K_MPI_JOB_ROLE"]
 
 
+@pytest.mark.parametrize("kind", ["Launcher", "Worker"])
+def test_bare_host_names_of_the_job_resolve(kind: str) -> None:
+    spec = replica_spec(MPI)
+    spec["template"]["spec"]["dnsConfig"] = {"searches": ["example.com"], "options": [{"name": "ndots", "value": "2"}]}
+    job = read(job_manifest(MPI, {"Launcher": 1, "Worker": 1, kind: spec}), "corp.local")
+    assert pod_manifest(MPI, job, Replica(kind, 0))["spec"]["dnsConfig"] == {
+        "searches": ["example.com", "demo.default.svc.corp.local"],
+        "options": [{"name": "ndots", "value": "2"}],
+    }
+
+
 def test_mpich_variables() -> None:
     pod = pod_manifest(MPI, read(mpi_job(1, mpiImplementation="MPICH")), Replica("Launcher", 0))
     assert env_of(pod["spec"]["containers"][0]) == {
         "K_MPI_JOB_ROLE": "launcher",
         "HYDRA_HOST_FILE": "/etc/mpi/hostfile",
+        "HYDRA_LAUNCHER_EXTRA_ARGS": "-o ConnectionAttempts=10",
         "HYDRA_LAUNCH_EXTRA_ARGS": "-o ConnectionAttempts=10",
         **NO_GPUS,
     }
