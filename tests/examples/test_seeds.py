@@ -3,10 +3,11 @@
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import PATIENCE, Kubectl, cluster_up
+from tests.cli.commands import PATIENCE, ROOT, Kubectl, cluster_up
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -14,9 +15,10 @@ SEEDS = "examples/seeds"
 AGE = re.compile(r"(?<= )(\d+[smh])+$", re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
-    with cluster_up(tmp_path_factory.mktemp("up")) as kubectl:
+@pytest.fixture
+def kubectl(tmp_path: Path) -> Iterator[Kubectl]:
+    # A cluster each: what else there is changes the widths of kubectl's columns.
+    with cluster_up(tmp_path) as kubectl:
         yield kubectl
 
 
@@ -126,3 +128,10 @@ def test_the_slides_tfjob(kubectl: Kubectl) -> None:
     assert kubectl("logs", f"{name}-worker-0") == "worker 0 of 4: sum 6\n"
     limit = r"jsonpath={.spec.containers[0].resources.limits.nvidia\.com/gpu}"
     assert kubectl("get", "pod", f"{name}-worker-0", "-o", limit) == "4"
+
+
+def test_every_seed_is_listed() -> None:
+    listed = (ROOT / "examples/README.md").read_text(encoding="utf-8")
+    manifests = sorted(path.relative_to(ROOT / "examples") for path in (ROOT / SEEDS).rglob("*.yaml"))
+    assert manifests
+    assert [path.as_posix() for path in manifests if f"({path.as_posix()})" not in listed] == []
