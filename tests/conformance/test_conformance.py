@@ -6,7 +6,7 @@ CONFORMANCE_SEQUENCES sets how many random sequences run (default 40), CONFORMAN
 import os
 from collections import Counter
 from collections.abc import AsyncIterator
-from typing import Any
+from pathlib import Path
 
 import pytest
 
@@ -122,10 +122,21 @@ def test_records_differ_in_what_matters_only() -> None:
     assert difference(first, record(other, "905", k="w").normalised()) == ["[0].body.data.k: 'v' / 'w'"]
 
 
-def test_assets_that_are_not_there_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_assets_that_are_not_there_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(envtest.ASSETS, str(tmp_path))
     with pytest.raises(envtest.StartError, match="no executable etcd and kube-apiserver there"):
         real.available()
+
+
+@pytest.mark.parametrize(("context", "counts"), [("conformance", True), ("production", False)])
+def test_a_plain_kubeconfig_counts_only_when_its_context_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, context: str, counts: bool
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(f"current-context: {context}\n")
+    monkeypatch.delenv(real.MARKED, raising=False)
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    assert (real.kubeconfig() == path) is counts
 
 
 def _assert_replay(case: Case, record: Record, plural: str) -> None:
