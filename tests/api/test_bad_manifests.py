@@ -1,0 +1,194 @@
+"""Bad manifests are refused when they are applied, each with a message that names the field and says what is wrong.
+
+The same rows for every kind, then each kind's own. What the schema and its rules cannot see (a port out of range in the pod
+template) is found by `jobcommon.reconcile.validation` or by the API server when the pod is created; see test_poison.
+"""
+
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobcommon.client.request import Request
+from jobcommon.crd import custom_resource_definition
+from jobcommon.framework import Framework
+from localcluster.apiserver import ADMIN, ApiServer, Env
+from operators.mpi import MPI
+from operators.mxnet import MXNET
+from operators.pytorch import PYTORCH
+from operators.tf import TF
+
+KINDS = (PYTORCH, TF, MXNET, MPI)
+ABSENT = object()
+WORKER = "spec.{specs}.Worker"
+CONTAINERS = f"{WORKER}.template.spec.containers"
+NAME_FORM = "metadata.name must have at most 63 lower case letters, digits and '-', a letter first"
+
+# Path, value, and what the message says; {specs} is the kind's field for its replica specs.
+EVERY_KIND: list[tuple[str, Any, str]] = [
+    ("spec", ABSENT, "spec: Required value"),
+    ("spec", [], "spec in body must be of type object"),
+    ("spec", None, "spec: Required value"),
+    ("spec.{specs}", ABSENT, "spec.{specs}: Required value"),
+    ("spec.{specs}", {}, "spec.{specs} in body should have at least 1 properties"),
+    ("spec.{specs}", [], "spec.{specs} in body must be of type object"),
+    ("spec.{specs}", None, "spec.{specs}: Required value"),
+    (WORKER, None, f"{WORKER} in body must be of type object"),
+    ("spec.{specs}", {"Boss": {"template": {}}}, "replica types are "),
+    (f"{WORKER}.replicas", -1, f"{WORKER}.replicas in body should be greater than or equal to 0"),
+    (f"{WORKER}.replicas", "3", f"{WORKER}.replicas in body must be of type integer"),
+    (f"{WORKER}.replicas", 1.5, f"{WORKER}.replicas in body must be of type integer"),
+    (f"{WORKER}.replicas", 10**9, f"{WORKER}.replicas in body should be less than or equal to 10000"),
+    (f"{WORKER}.restartPolicy", "Sometimes", 'supported values: "Always", "OnFailure", "Never", "ExitCode"'),
+    (f"{WORKER}.template", ABSENT, f"{WORKER}.template: Required value"),
+    (CONTAINERS, ABSENT, f"{CONTAINERS}: Required value"),
+    (CONTAINERS, [], f"{CONTAINERS} in body should have at least 1 items"),
+    (f"{CONTAINERS}.0.image", 3, f"{CONTAINERS}[0].image in body must be of type string"),
+    (f"{CONTAINERS}.0.command", "python x.py", f"{CONTAINERS}[0].command in body must be of type array"),
+    (f"{CONTAINERS}.0.resources", {"limits": {"cpu": "1x"}}, f"{CONTAINERS}[0].resources.limits.cpu in body should match"),
+    (f"{WORKER}.overrides", [{"template": {}}], f"{WORKER}.overrides[0].indices: Required value"),
+    (f"{WORKER}.overrides", [{"indices": [], "template": {}}], f"{WORKER}.overrides[0].indices in body should have at least 1"),
+    (f"{WORKER}.overrides", [{"indices": [-1], "template": {}}], f"{WORKER}.overrides[0].indices[0] in body should be greater"),
+    ("metadata.name", "a" * 64, NAME_FORM),
+    ("metadata.name", "1job", NAME_FORM),
+    ("metadata.name", "a.b", NAME_FORM),
+    ("metadata.name", "Job", "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters"),
+    ("metadata.name", "a" * 60, "metadata.name is too long: pods are named <name>-<replica type>-<index>"),
+    ("spec.runPolicy.cleanPodPolicy", "Some", 'spec.runPolicy.cleanPodPolicy: Unsupported value: "Some"'),
+    ("spec.runPolicy.backoffLimit", -1, "spec.runPolicy.backoffLimit in body should be greater than or equal to 0"),
+    ("spec.runPolicy.ttlSecondsAfterFinished", -1, "spec.runPolicy.ttlSecondsAfterFinished in body should be greater"),
+    ("spec.runPolicy.activeDeadlineSeconds", 0, "spec.runPolicy.activeDeadlineSeconds in body should be greater"),
+    ("spec.runPolicy.suspend", "yes", "spec.runPolicy.suspend in body must be of type boolean"),
+    (
+        "spec.runPolicy.managedBy",
+        "me",
+        "managedBy must be one of 'kubeflow.org/training-operator', 'kueue.x-k8s.io/multikueue'",
+    ),
+    ("spec.runPolicy.schedulingPolicy.minAvailable", 0, "minAvailable must be at least 1"),
+]
+
+TWO = {"replicas": 2, "template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}
+ONE = {**TWO, "replicas": 1}
+ONE_KIND: list[tuple[Framework, str, Any, str]] = [
+    (PYTORCH, f"{CONTAINERS}.0.name", "other", 'one container must be named "pytorch"'),
+    (PYTORCH, f"{WORKER}.replicas", 0, "Worker must have at least 1 replica"),
+    (PYTORCH, "spec.{specs}.Master", TWO, "Master must have exactly 1 replica"),
+    (PYTORCH, "spec.nprocPerNode", "many", 'nprocPerNode must be "auto", "cpu", "gpu" or a number in quotes'),
+    (PYTORCH, "spec.nprocPerNode", 2, "spec.nprocPerNode in body must be of type string"),
+    (PYTORCH, "spec.elasticPolicy", {"minReplicas": 3, "maxReplicas": 1}, "minReplicas must not exceed maxReplicas"),
+    (PYTORCH, "spec.elasticPolicy", {"minReplicas": 0}, "spec.elasticPolicy.minReplicas in body should be greater"),
+    (PYTORCH, "spec.elasticPolicy", {"rdzvPort": 70000}, "spec.elasticPolicy.rdzvPort in body should be less"),
+    (PYTORCH, "spec.elasticPolicy", {"metrics": "cpu"}, "spec.elasticPolicy.metrics in body must be of type array"),
+    (TF, f"{CONTAINERS}.0.name", "tensorfow", 'one container must be named "tensorflow"'),
+    (TF, "spec.successPolicy", "Most", 'supported values: "", "AllWorkers"'),
+    (TF, "spec.enableDynamicWorker", "true", "spec.enableDynamicWorker in body must be of type boolean"),
+    (TF, "spec.{specs}.Chief", TWO, "Chief must have at most 1 replica"),
+    (TF, "spec.{specs}", {"Chief": ONE, "Master": ONE}, "Chief and Master are the same role: remove one of them"),
+    (MXNET, f"{CONTAINERS}.0.name", "other", 'one container must be named "mxnet"'),
+    (MXNET, "spec.jobMode", "MXDance", 'supported values: "MXTrain", "MXTune"'),
+    (MXNET, "spec.{specs}.Scheduler", TWO, "Scheduler must have exactly 1 replica"),
+    (MPI, f"{WORKER}.replicas", 0, "Worker must have at least 1 replica"),
+    (MPI, "spec.{specs}.Launcher", TWO, "Launcher must have exactly 1 replica"),
+    (MPI, "spec.{specs}.Launcher.restartPolicy", "Always", "the restartPolicy of Launcher must be one of OnFailure, Never"),
+    (MPI, "spec.mpiImplementation", "LAM", 'supported values: "OpenMPI", "Intel", "MPICH"'),
+    (MPI, "spec.slotsPerWorker", -1, "spec.slotsPerWorker in body should be greater than or equal to 1"),
+    (MPI, "spec.slotsPerWorker", "auto", "spec.slotsPerWorker in body must be of type integer"),
+    (MPI, "spec.launcherCreationPolicy", "Whenever", 'supported values: "AtStartup", "WaitForWorkersReady"'),
+    (MPI, "spec.sshAuthMountPath", "root/.ssh", "sshAuthMountPath must be an absolute path"),
+]
+CASES = [(kind, *row) for kind in KINDS for row in EVERY_KIND] + ONE_KIND
+
+
+@pytest.fixture(scope="module")
+def server() -> ApiServer:
+    server = ApiServer(Env.system())
+    for framework in KINDS:
+        body = msgspec.json.encode(custom_resource_definition(framework))
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        assert server.handle(Request("POST", path, body=body), user=ADMIN).status == 201
+    return server
+
+
+def good(framework: Framework) -> dict[str, Any]:
+    """A manifest of the kind with two workers and, for MPI, a launcher."""
+    replica = {"replicas": 2, "template": {"spec": {"containers": [{"name": framework.container or "mpi", "image": "x"}]}}}
+    launcher = {"Launcher": {**deepcopy(replica), "replicas": 1}} if framework is MPI else {}
+    return {
+        "apiVersion": framework.api_version,
+        "kind": framework.kind,
+        "metadata": {"name": "a"},
+        "spec": {
+            framework.replica_specs: {"Worker": replica, **launcher},
+            **({"jobMode": "MXTrain"} if framework is MXNET else {}),
+        },
+    }
+
+
+def put(manifest: dict[str, Any], path: str, value: object) -> None:
+    """Set what stands at a dotted path, or take it out."""
+    node: Any = manifest
+    *above, last = path.split(".")
+    for part in above:
+        node = node[int(part)] if isinstance(node, list) else node.setdefault(part, {})
+    if value is ABSENT:
+        del node[last]
+    else:
+        node[last] = value
+
+
+def apply(server: ApiServer, framework: Framework, manifest: dict[str, Any]) -> tuple[int, str]:
+    path = f"/apis/{framework.api_version}/namespaces/default/{framework.plural}"
+    request = Request("POST", path, (("dryRun", "All"), ("fieldValidation", "Strict")), msgspec.json.encode(manifest))
+    response = server.handle(request, user=ADMIN)
+    return response.status, msgspec.json.decode(response.body).get("message", "")
+
+
+@pytest.mark.parametrize("framework", KINDS, ids=lambda framework: framework.kind)
+def test_a_good_one_is_taken(server: ApiServer, framework: Framework) -> None:
+    assert apply(server, framework, good(framework)) == (201, "")
+
+
+@pytest.mark.parametrize(
+    ("framework", "path", "value", "text"),
+    CASES,
+    ids=[f"{kind.kind} {path} {number}" for number, (kind, path, _, _) in enumerate(CASES)],
+)
+def test_a_bad_one_is_refused(server: ApiServer, framework: Framework, path: str, value: object, text: str) -> None:
+    manifest = good(framework)
+    put(manifest, path.format(specs=framework.replica_specs), deepcopy(value) if value is not ABSENT else ABSENT)
+    status, message = apply(server, framework, manifest)
+    assert status == 422
+    assert text.format(specs=framework.replica_specs) in message
+
+
+def test_there_are_many() -> None:
+    assert len(CASES) >= 80
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "text"),
+    [
+        (
+            "spec.runPolicy.managedBy",
+            "kueue.x-k8s.io/multikueue",
+            "kubeflow.org/training-operator",
+            "managedBy cannot be changed",
+        ),
+        ("spec.runPolicy.managedBy", ABSENT, "kueue.x-k8s.io/multikueue", "managedBy cannot be changed"),
+        ("spec.runPolicy.schedulingPolicy.queue", "initial-queue", "test", "queue cannot be changed"),
+    ],
+)
+@pytest.mark.parametrize("framework", KINDS, ids=lambda framework: framework.kind)
+def test_what_is_immutable(server: ApiServer, framework: Framework, path: str, old: object, new: str, text: str) -> None:
+    before, name = good(framework), f"immutable-{len(path)}-{len(str(old))}"
+    before["metadata"]["name"] = name
+    if old is not ABSENT:
+        put(before, path, old)
+    collection = f"/apis/{framework.api_version}/namespaces/default/{framework.plural}"
+    created = server.handle(Request("POST", collection, body=msgspec.json.encode(before)), user=ADMIN)
+    after = msgspec.json.decode(created.body)
+    put(after, path, new)
+    refused = server.handle(Request("PUT", f"{collection}/{name}", body=msgspec.json.encode(after)), user=ADMIN)
+    assert refused.status == 422
+    assert text in msgspec.json.decode(refused.body)["message"]
