@@ -84,21 +84,23 @@ class Gang:
 
     @cached_property
     def members(self) -> tuple[Replica, ...]:
-        """The replicas that count: all but those that the framework does not create before others are ready."""
+        """The replicas that have a pod or can have one now.
+
+        Not those that the framework creates only when others are ready, nor those that have succeeded and are gone.
+        """
         return tuple(
             r
             for r in self.job.replicas
             if r in self.slots.pods
-            or r.index in self.tallies[r.type].succeeded_indexes
-            or self.framework.may_create(self.job, r, self.tallies)
+            or (r.index not in self.tallies[r.type].succeeded_indexes and self.framework.may_create(self.job, r, self.tallies))
         )
 
     @property
     def min_member(self) -> int:
         """How many pods must be placed at once.
 
-        More than there are leaves the job waiting, as in the reference. Pods that are held back until others run do not
-        count: those others would wait for them for ever (mpi-operator#608).
+        More than there are leaves the job waiting, as in the reference. Who is no member does not count: the others would
+        wait for it for ever (mpi-operator#608).
         """
         wanted, everything = _policy(self.job).min_available, self.job.total_replicas
         if wanted is not None and wanted > everything:

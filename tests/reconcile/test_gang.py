@@ -537,6 +537,8 @@ def test_a_pod_is_replaced_within_the_gang() -> None:
     there.tick(10)
     there.settle()
     assert "demo-worker-1" not in there.pods, "the scheduler wants it to wait"
+    assert there.message() == "TestJob demo is created.", "the job runs; an event says what is missing"
+    assert there.events[-1].message == "Pods wait for volcano to take up PodGroup demo"
     assert there.status["startTime"] == started
     there.phase("Inqueue")
     there.settle()
@@ -672,6 +674,43 @@ def test_a_job_joins_as_a_whole_or_not_at_all() -> None:
     there.settle()
     assert {pod.raw["spec"]["schedulerName"] for pod in there.pods.values()} == {"volcano"}
     assert there.message() == "TestJob demo is created."
+
+
+def test_pods_on_their_way_out_keep_nobody_outside() -> None:
+    """A job that ran without a gang is resumed while a pod of its first run is still terminating."""
+    there = world(VOLCANO)
+    there.gang_off = MISSING
+    there.settle()
+    there.run()
+    there.settle()
+    there.edit(suspend=True)
+    there.settle()
+    there.gang_off = ""
+    there.edit(suspend=False)
+    there.settle()
+    assert len(there.pods) == 3, "terminating"
+    assert there.group["spec"]["minMember"] == 3
+    assert "created without it" not in there.message()
+    there.stop_terminating()
+    there.phase("Inqueue")
+    there.settle()
+    assert {pod.raw["spec"].get("schedulerName") for pod in there.pods.values()} == {"volcano"}
+
+
+def test_who_has_succeeded_and_is_gone_is_not_waited_for() -> None:
+    """It is never run again: a gang of three would keep the replacement of the other one waiting for ever."""
+    there = world(VOLCANO, policy="ExitCode")
+    there.settle()
+    there.phase("Running")
+    there.settle()
+    there.run()
+    there.exit("demo-worker-0", 0)
+    there.settle()
+    assert there.group["spec"]["minMember"] == 3
+    there.delete_pod("demo-worker-0")
+    there.settle()
+    assert "demo-worker-0" not in there.pods
+    assert there.group["spec"]["minMember"] == 2
 
 
 def test_a_pod_group_that_nobody_fills_is_taken_away() -> None:
