@@ -1,7 +1,8 @@
 """From the templates that single replicas shall have to one template with ``overrides``.
 
-The converse of `jobcommon.api.template.merge`: maps merge key by key, null removes a key, lists of named entries merge by
-name and cannot lose one. So an entry that not every replica has is no part of the common template.
+The converse of `jobcommon.api.template.merge`: maps merge key by key, lists of named entries by name. What not every replica
+has is no part of the common template, so that overrides only ever add. They could take a key away by null, but not an entry
+of a list; and nulls inside a list, as `overrides` is one, get lost in the patches of `kubectl apply`.
 """
 
 from collections.abc import Mapping
@@ -28,8 +29,8 @@ def split(default: Template, own: Mapping[int, Template], count: int) -> tuple[d
 
 
 def difference(base: Template, wanted: Template) -> dict[str, Any]:
-    """The patch that makes `wanted` of `base`; lists of named entries in `base` must have no entry that `wanted` lacks."""
-    patch: dict[str, Any] = {key: None for key in base if key not in wanted}
+    """The patch that makes `wanted` of `base`, which must have no key and no named entry that `wanted` lacks."""
+    patch: dict[str, Any] = {}
     for key, value in wanted.items():
         old = base.get(key)
         if key in base and old == value:
@@ -49,10 +50,10 @@ def difference(base: Template, wanted: Template) -> dict[str, Any]:
 
 
 def _common(one: Any, other: Any) -> Any:
-    """`one` without the named entries that `other` does not have."""
+    """`one` without the keys and the named entries that `other` does not have."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        kept = {key: _common(value, other[key]) if key in other else value for key, value in one.items()}
-        return {key: value for key, value in kept.items() if value != [] or one[key] == []}
+        kept = {key: _common(value, other[key]) for key, value in one.items() if key in other}
+        return {key: value for key, value in kept.items() if value not in ([], {}) or one[key] == value}
     if isinstance(one, list) and isinstance(other, list) and _named(one + other):
         others = {entry["name"]: entry for entry in other}
         return [_common(entry, others[entry["name"]]) for entry in one if entry["name"] in others]

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcommon.api.job import ReplicaOverride, ReplicaSpec
-from jobcommon.api.template import merge, template_for
-from jobcommon.convert.overrides import difference, split
+from jobcommon.api.template import template_for
+from jobcommon.convert.overrides import split
 
 NAMES = st.sampled_from(["a", "b", "c"])
 VALUES = st.one_of(
@@ -47,8 +47,16 @@ def test_what_is_equal_needs_no_override() -> None:
     assert split({"a": 1}, {1: {"a": 1}}, 2) == ({"a": 1}, [])
 
 
-def test_null_takes_away() -> None:
-    base, wanted = {"r": {"cpu": 1, "memory": 2}}, {"r": {"memory": 3}}
-    patch = difference(base, wanted)
-    assert patch == {"r": {"cpu": None, "memory": 3}}
-    assert merge(base, patch) == wanted
+def test_what_one_lacks_is_given_to_the_others() -> None:
+    common, overrides = split({"r": {"cpu": 1, "memory": 2}}, {1: {"r": {"memory": 3}}}, 3)
+    assert common == {"r": {"memory": 2}}
+    assert overrides == [
+        {"indices": [0, 2], "template": {"r": {"cpu": 1}}},
+        {"indices": [1], "template": {"r": {"memory": 3}}},
+    ]
+
+
+def test_a_patch_never_takes_away() -> None:
+    """kubectl apply loses the nulls that would say so."""
+    _, overrides = split({"a": {"b": 1}, "c": [{"name": "x", "y": 1}]}, {0: {}, 1: {"c": [{"name": "x"}]}}, 3)
+    assert "None" not in str(overrides)

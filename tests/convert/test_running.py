@@ -1,0 +1,126 @@
+"""Converted jobs run: the examples on the embedded cluster, and the command as a user meets it."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.commands import ROOT, cluster_up, jobcommon
+from tests.convert.documents import DIRECTORY
+
+EXAMPLES = ROOT / "examples" / "polyaxon"
+SSHD_STATE = Path("/run/sshd")
+needs_ssh = pytest.mark.skipif(
+    shutil.which("mpirun") is None or not Path("/usr/sbin/sshd").exists() or os.geteuid() != 0,
+    reason="mpirun over ssh needs openmpi-bin, openssh-server, and root to run sshd",
+)
+# Of the others only the leader is sure to be heard: the job is over with it.
+RUNS: dict[str, Sequence[str]] = {
+    "pytorch.yml": [r"ranks-master-0 \| hello from master 0 rank 0 of 4", r"master is at ranks-master-0\.ranks:23456"],
+    "tensorflow.yml": [r"roles-chief-0 \| chief 0 of \['chief', 'ps', 'worker'\]"],
+    "mxnet.yml": [r"kvstore-scheduler-0 \| scheduler of 2 workers and 1 servers, dist_sync"],
+    "horovod.yml": [rf"ring-launcher \| \[1,{rank}\]<stdout>:{rank}" for rank in range(4)],
+}
+PLAIN = "version: 1\nframework: pytorch\nbuild: {image: i}\nrun: {cmd: echo hello}\n"
+
+
+def test_every_example_is_tried() -> None:
+    assert {path.name for path in EXAMPLES.iterdir()} == RUNS.keys()
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[needs_ssh] if name == "horovod.yml" else []) for name in RUNS])
+def test_example_runs(name: str) -> None:
+    if name == "horovod.yml":
+        # Where sshd puts itself when it separates privileges; a machine whose init does not start it may lack it.
+        SSHD_STATE.mkdir(exist_ok=True)
+    done = jobcommon("run", "-f", f"examples/polyaxon/{name}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [pattern for pattern in (*RUNS[name], r"Succeeded +True") if not re.search(pattern, done.stdout)] == [], done.stdout
+    assert "warning" not in done.stderr
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(240)
+def test_kubectl_applies_what_convert_writes_and_one_worker_loses_its_cpu(tmp_path: Path) -> None:
+    """What a worker has and what it has not survives kubectl, the API server and a second apply."""
+    file = tmp_path / "job.yaml"
+    assert jobcommon("convert", "examples/polyaxon/pytorch.yml", "--output", str(file)).returncode == 0
+    body = yaml.safe_load(file.read_text(encoding="utf-8"))
+    for spec in body["spec"]["pytorchReplicaSpecs"].values():
+        spec["template"]["spec"]["containers"][0]["args"] = ["sleep 600"]
+    file.write_text(yaml.safe_dump(body), encoding="utf-8")
+    with cluster_up(tmp_path) as kubectl:
+        assert kubectl("apply", "-f", str(file)) == "pytorchjob.kubeflow.org/ranks created\n"
+        kubectl("wait", "--for=condition=Running", "pytorchjob/ranks", "--timeout=60s")
+        assert kubectl("apply", "-f", str(file)) == "pytorchjob.kubeflow.org/ranks unchanged\n"
+        path = "jsonpath={.spec.containers[0].resources}"
+        found = [json.loads(kubectl("get", "pod", f"ranks-worker-{index}", "-o", path)) for index in range(3)]
+    assert found[1] == {"requests": {"cpu": "0.1", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
+    assert found[2] == {"requests": {"memory": "96Mi"}, "limits": {"memory": "768Mi"}}
+
+
+def test_convert_writes_the_manifest_and_warns_on_standard_error(tmp_path: Path) -> None:
+    source = tmp_path / "polyaxonfile.yml"
+    source.write_text(PLAIN + "colour: red\n", encoding="utf-8")
+    done = jobcommon("convert", str(source), "--name", "named", "--image", "other")
+    assert done.returncode == 0
+    assert done.stderr == f"warning: {source}: colour: has no meaning here and is left out\n"
+    manifest = yaml.safe_load(done.stdout)
+    assert manifest["metadata"]["name"] == "named"
+    assert manifest["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["image"] == "other"
+    assert jobcommon("convert", str(source), "-o", str(tmp_path)).returncode == 2
+
+
+def test_a_nameless_job_is_called_by_its_file_or_directory(tmp_path: Path) -> None:
+    directory = tmp_path / "My Digits"
+    directory.mkdir()
+    for name, called in (("polyaxonfile.yml", "my-digits"), ("Fit_all.yaml", "fit-all")):
+        (directory / name).write_text(PLAIN, encoding="utf-8")
+        assert f"  name: {called}\n" in jobcommon("convert", str(directory / name)).stdout
+    assert "  name: experiment\n" in jobcommon("convert", "-", stdin=PLAIN).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("version: 1\nrun: {image: i}\n", "error: {file}: run.cmd: is required"),
+        ("a: [", "error: {file}: line 1, column 5: not valid YAML"),
+        (None, "error: {file}: no such file or directory"),
+    ],
+)
+def test_errors_name_file_and_field(tmp_path: Path, text: str | None, message: str) -> None:
+    file = tmp_path / "p.yml"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    done = jobcommon("convert", str(file))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message.format(file=file) in done.stderr
+
+
+def test_plan_takes_a_polyaxonfile_and_a_flat_mpijob() -> None:
+    for name, pod in (
+        ("seed-000-pytorch", "seed-000-pytorch-polyaxon-worker-2"),
+        ("flat-mpijob", "distributed-mpi-job-worker-1"),
+    ):
+        done = jobcommon("plan", "-f", str(DIRECTORY / f"{name}.polyaxon.yml"))
+        assert done.returncode == 0, done.stderr
+        assert f"create pods/{pod}\n" in done.stdout
+
+
+def test_plan_shows_the_warnings() -> None:
+    done = jobcommon("plan", "-f", "-", stdin=PLAIN + "colour: red\n")
+    assert done.returncode == 0
+    assert done.stderr == "warning: <stdin>: colour: has no meaning here and is left out\n"
+
+
+def test_run_refuses_a_polyaxonfile_with_an_error() -> None:
+    done = jobcommon("run", "-f", "-", stdin=PLAIN + "matrix: {lr: {values: [1]}}\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "error: <stdin>: matrix: describes many experiments" in done.stderr
