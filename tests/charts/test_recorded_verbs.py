@@ -54,9 +54,7 @@ class Forgetful(InProcessTransport):
         return self._refuse() if "sendInitialEvents" in dict(request.query) else super().stream(request)
 
     async def _refuse(self) -> AsyncIterator[bytes]:
-        raise StatusError(
-            422, "Invalid", "sendInitialEvents is forbidden unless the WatchList feature gate is on"
-        )
+        raise StatusError(422, "Invalid", "sendInitialEvents is forbidden unless the WatchList feature gate is on")
         yield b""
 
 

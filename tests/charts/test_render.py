@@ -60,9 +60,10 @@ def test_the_operator_is_told_its_frameworks_and_its_lease(chart: str) -> None:
     names = [framework.name for framework in OPERATORS[chart]]
     assert [a.removeprefix("--framework=") for a in args if a.startswith("--framework=")] == sorted(names)
     assert args[0] == "operator"
-    assert {"--leader-elect", "--lease-namespace=operators", f"--lease-name=demo-{chart}"} <= set(args)
+    assert {"--leader-elect", "--lease-namespace=$(POD_NAMESPACE)", f"--lease-name=demo-{chart}"} <= set(args)
     assert not any(a.startswith("--namespace") for a in args)
     assert "--namespace=team-a" in container(render(chart, watchNamespace="team-a"))["args"]
+    assert "--namespace=$(POD_NAMESPACE)" in container(render(chart, watchNamespace="operators"))["args"]
 
 
 def test_releases_side_by_side_have_leases_of_their_own() -> None:

@@ -4,10 +4,10 @@
 - --framework={{ . }}
 {{- end }}
 {{- with .Values.watchNamespace }}
-- --namespace={{ . }}
+- --namespace={{ ternary "$(POD_NAMESPACE)" . (eq . $.Release.Namespace) }}
 {{- end }}
 - --leader-elect
-- --lease-namespace={{ .Release.Namespace }}
+- --lease-namespace=$(POD_NAMESPACE)
 - --lease-name={{ include "jobcommon.fullname" . }}
 - --metrics-port={{ .Values.metrics.port }}
 - --workers={{ .Values.workers }}
@@ -91,6 +91,10 @@ spec:
           command: [jobcommon]
           args:
             {{- include "jobcommon.args" . | nindent 12 }}
+          env:
+            - name: POD_NAMESPACE
+              valueFrom:
+                fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}
           ports:
             - name: metrics
               containerPort: {{ $values.metrics.port }}

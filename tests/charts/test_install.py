@@ -1,0 +1,271 @@
+"""The charts, installed by the real Helm onto the embedded cluster, whose RBAC then bounds an operator in a process of its own.
+
+The operator is started with the very arguments of the Deployment and a token of its ServiceAccount. The answers it got are in
+its metrics: not one may be a refusal.
+"""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+import yaml
+
+from jobcommon import rbac
+from jobcommon.client.request import Request
+from jobcommon.framework import Framework
+from localcluster.apiserver.inprocess import InProcessTransport
+from localcluster.apiserver.users import service_account
+from operators.mpi import MPI
+from operators.pytorch import PYTORCH
+from operators.tf import TF
+from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm, render
+from tests.cli.commands import ROOT, Kubectl
+from testutil.builders import job_manifest
+from testutil.cluster import TestCluster, cluster_for, succeeded
+
+pytestmark = pytest.mark.cluster
+Json = dict[str, Any]
+SECONDS = 60.0
+
+
+# The command on a file system that is read-only: whatever it opens for writing ends it.
+WRITES_NOWHERE = """
+import os, sys
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+def hook(event, args):
+    if event == "open" and isinstance(args[0], str) and (args[2] or 0) & WRITING and not args[0].startswith("/dev/"):
+        sys.stderr.write(f"written to: {args[0]}\\n")
+        os._exit(70)
+sys.addaudithook(hook)
+from cli.main import main
+sys.argv[0] = "jobcommon"
+main()
+"""
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def empty_cluster(directory: Path) -> AsyncIterator[tuple[TestCluster, Path]]:
+    """A cluster without kinds and operators, and the administrator's kubeconfig."""
+    async with cluster_for(operators=False) as cluster:
+        kubeconfig = directory / "admin"
+        kubeconfig.write_text(cluster.cluster.kubeconfig(NAMESPACE))
+        await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        yield cluster, kubeconfig
+
+
+async def install(kubeconfig: Path, chart: str, **values: Any) -> None:
+    """``helm install demo`` in a thread, for the API server is in ours."""
+
+    def run() -> None:
+        with helm.Config(kubeconfig_path=kubeconfig, namespace=NAMESPACE) as helm_config:
+            helm_config.install(CHARTS / chart, "demo", values, namespace=NAMESPACE, timeout=60)
+
+    await asyncio.to_thread(run)
+
+
+async def installed(cluster: TestCluster, kind: str, name: str) -> Json:
+    """An object of apps/v1 that Helm has created."""
+    found: Json = await cluster.send("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/{kind}/{name}")
+    return found
+
+
+@asynccontextmanager
+async def operator(cluster: TestCluster, directory: Path, deployment: Json) -> AsyncIterator[str]:
+    """The operator as the Deployment says; gives the address of its metrics."""
+    spec = deployment["spec"]["template"]["spec"]
+    account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{spec['serviceAccountName']}/token"
+    token = (await cluster.send("POST", account, {"spec": {"expirationSeconds": 3600}}))["status"]["token"]
+    config = yaml.safe_load(cluster.cluster.kubeconfig())
+    config["users"][0]["user"] = {"token": token}
+    # As a file, like that of a pod's ServiceAccount: from a kubeconfig itself it would be written to a temporary one.
+    authority = directory / "ca.crt"
+    authority.write_bytes(cluster.cluster.credentials.certificate.pem)
+    config["clusters"][0]["cluster"] = {"server": cluster.cluster.url, "certificate-authority": str(authority)}
+    kubeconfig = directory / "operator"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    main = spec["containers"][0]
+    assert main["command"] == ["jobcommon"]
+    (variable,) = main["env"]
+    assert variable["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.namespace"
+    # As a kubelet does.
+    args = [argument.replace(f"$({variable['name']})", NAMESPACE) for argument in main["args"]]
+    env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = (sys.executable, "-c", WRITES_NOWHERE, *args)
+    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=env, stdout=asyncio.subprocess.DEVNULL)
+    try:
+        yield f"http://127.0.0.1:{main['ports'][0]['containerPort']}"
+    finally:
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), spec["terminationGracePeriodSeconds"]) == 0
+
+
+async def answers(url: str) -> dict[str, float]:
+    """How often the API server gave each HTTP status."""
+    async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as response:
+        text = await response.text()
+    found: dict[str, float] = {}
+    for line in text.splitlines():
+        if line.startswith("rest_client_requests_total{"):
+            code = line.partition('code="')[2].partition('"')[0]
+            found[code] = found.get(code, 0) + float(line.rpartition(" ")[2])
+    return found
+
+
+async def becomes_ready(url: str) -> None:
+    """Wait for /readyz."""
+    async with asyncio.timeout(SECONDS), aiohttp.ClientSession() as session:
+        while True:
+            try:
+                async with session.get(f"{url}/readyz") as response:
+                    if response.status == 200:
+                        return
+            except aiohttp.ClientConnectionError:
+                pass  # it has not come so far
+            await asyncio.sleep(0.05)
+
+
+def job(framework: Framework, version: str, name: str) -> Json:
+    """A suspended job that succeeds at once when it is resumed."""
+
+    def role(command: str, replicas: int = 1) -> Json:
+        main = {"name": framework.container or "main", "image": "any", "command": ["sh", "-c", command]}
+        return {"replicas": replicas, "template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [main]}}}
+
+    roles = (
+        {"Launcher": role("exit 0"), "Worker": role("exec sleep 60", 2)} if framework is MPI else {"Worker": role("exit 0", 2)}
+    )
+    manifest = job_manifest(framework, roles, run_policy={"suspend": True})
+    return {**manifest, "apiVersion": f"{framework.group}/{version}", "metadata": {"name": name}}
+
+
+async def live(cluster: TestCluster, framework: Framework) -> None:
+    """Suspended, resumed, succeeded, expired: a job of each version whose ways differ."""
+    for version in ("v2beta1", "v1") if framework is MPI else ("v1",):
+        name = f"{framework.name}-{version}"
+        path = cluster.path(framework).replace(framework.storage_version, version)
+        await cluster.send("POST", path, job(framework, version, name))
+        await cluster.until(framework, name, lambda seen: bool(seen.body.get("status")), SECONDS)
+        await cluster.merge(framework, name, {"spec": {"runPolicy": {"suspend": False}}})
+        await cluster.until(framework, name, succeeded, SECONDS)
+        await cluster.merge(framework, name, {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 0}}})
+        await cluster.until_gone(framework, name, SECONDS)
+
+
+CASES = [
+    *[(chart, {}) for chart in OPERATORS],
+    ("training-operators", {"watchNamespace": "default"}),
+    ("training-operators", {"frameworks": ["mpi", "tensorflow"]}),
+]
+
+
+@pytest.mark.parametrize(("chart", "values"), CASES, ids=lambda value: ",".join(value) if isinstance(value, dict) else value)
+async def test_an_operator_lives_on_the_rights_its_chart_gives(chart: str, values: Json, tmp_path: Path) -> None:
+    async with empty_cluster(tmp_path) as (cluster, kubeconfig):
+        await install(kubeconfig, chart, metrics={"port": free_port()}, **values)
+        deployment = await installed(cluster, "deployments", f"demo-{chart}")
+        chosen = [f for f in OPERATORS[chart] if f.name in values.get("frameworks", [f.name])]
+        async with operator(cluster, tmp_path, deployment) as url:
+            await becomes_ready(url)
+            for framework in chosen:
+                await live(cluster, framework)
+            codes = await answers(url)
+        assert codes["200"] > 0
+        assert not codes.keys() & {"401", "403"}
+        lease = await cluster.send("GET", f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/demo-{chart}")
+        assert lease["spec"]["holderIdentity"] == "", "released at the end"
+
+
+async def test_without_a_right_the_metrics_show_it(tmp_path: Path) -> None:
+    """That no refusal was counted above means something."""
+    async with empty_cluster(tmp_path) as (cluster, kubeconfig):
+        await install(kubeconfig, "tf-operator", metrics={"port": free_port()})
+        path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/demo-tf-operator"
+        role = await cluster.send("GET", path)
+        role["rules"] = [rule for rule in role["rules"] if rule["resources"] != ["services"]]
+        await cluster.send("PUT", path, role)
+        async with operator(cluster, tmp_path, await installed(cluster, "deployments", "demo-tf-operator")) as url:
+            async with asyncio.timeout(SECONDS):
+                while True:
+                    try:
+                        if (await answers(url)).get("403"):
+                            return
+                    except aiohttp.ClientConnectionError:
+                        pass  # it has not come so far
+                    await asyncio.sleep(0.05)
+
+
+async def rights(cluster: TestCluster, account: str, namespace: str) -> set[tuple[str, str, str]]:
+    """(group, resource, verb) of all a ServiceAccount may do in a namespace, as ``kubectl auth can-i --list`` asks for it."""
+    transport = InProcessTransport(cluster.cluster.server, service_account(NAMESPACE, account))
+    body = msgspec.json.encode({"spec": {"namespace": namespace}})
+    answer = await transport.send(Request("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", body=body))
+    rules = msgspec.json.decode(answer.body)["status"]["resourceRules"]
+    return {(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
+
+
+async def test_a_stolen_token_is_good_for_nothing_else(tmp_path: Path) -> None:
+    def triples(rules: tuple[rbac.Rule, ...]) -> set[tuple[str, str, str]]:
+        return {(rule.group, rule.resource, verb) for rule in rules for verb in rule.verbs}
+
+    async with empty_cluster(tmp_path) as (cluster, kubeconfig):
+        await install(kubeconfig, "pytorch-operator", watchNamespace="default")
+        everybody = await rights(cluster, "nobody", "default")
+        name = "demo-pytorch-operator"
+        assert await rights(cluster, name, "default") - everybody == triples(rbac.operator_rules([PYTORCH]))
+        assert await rights(cluster, name, NAMESPACE) - everybody == triples(rbac.lease_rules(name))
+        assert await rights(cluster, name, "kube-system") == everybody
+
+
+async def test_helm_takes_away_what_it_brought_but_not_the_jobs(tmp_path: Path) -> None:
+    async with empty_cluster(tmp_path) as (cluster, kubeconfig):
+        await install(kubeconfig, "tf-operator")
+        await cluster.send("POST", cluster.path(TF), job(TF, "v1", "kept"))
+
+        def uninstall() -> None:
+            with helm.Config(kubeconfig_path=kubeconfig, namespace=NAMESPACE) as helm_config:
+                helm_config.uninstall("demo", timeout=60)
+
+        await asyncio.to_thread(uninstall)
+        roles = await cluster.send("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles")
+        assert not [role["metadata"]["name"] for role in roles["items"] if role["metadata"]["name"].startswith("demo-")]
+        assert not (await cluster.send("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"))["items"]
+        assert (await cluster.send("GET", cluster.path(TF, "kept")))["metadata"]["name"] == "kept"
+
+
+EVERYTHING = {"podDisruptionBudget": {"enabled": True}, "gangScheduler": "auto", "qps": 5, "burst": 9}
+
+
+@pytest.mark.parametrize("chart", OPERATORS)
+async def test_a_server_would_take_what_is_rendered(chart: str, tmp_path: Path) -> None:
+    async with empty_cluster(tmp_path) as (_, kubeconfig):
+        for values in ({}, {"watchNamespace": "default"}, EVERYTHING):
+            text = yaml.safe_dump_all(render(chart, **values))
+            apply = ("apply", "--dry-run=server", "--validate=strict", "-f", "-")
+            said = await asyncio.to_thread(Kubectl(kubeconfig), *apply, stdin=text)
+            assert len(said.splitlines()) == len(render(chart, **values))
+            assert all(line.endswith("created (server dry run)") for line in said.splitlines())
+
+
+def test_what_would_be_written_is_noticed(tmp_path: Path) -> None:
+    """That no operator above was ended by the hook means something."""
+    argv = [sys.executable, "-c", WRITES_NOWHERE, "crds", "--output", str(tmp_path)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 70
+    assert "written to" in done.stderr
