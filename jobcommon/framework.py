@@ -292,6 +292,7 @@ class Framework:
     port_name: str
     port: int
     spec: type[JobSpec] = JobSpec
+    replica_spec: type[ReplicaSpec] = ReplicaSpec
     controller: str = ""
     versions: tuple[Version, ...] = (Version("v1", storage=True),)
     env: Callable[[Job, Replica], Sequence[EnvVar]] = _no_env

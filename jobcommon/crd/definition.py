@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from jobcommon.api.job import ReplicaSpec
 from jobcommon.api.status import JobStatus
 from jobcommon.crd.pod_template import QUANTITY, pod_template
 from jobcommon.crd.rules import common_rules
@@ -153,7 +152,7 @@ def _schema(framework: Framework, version: Version, limit: int) -> Json:
 
 
 def _replica_specs(framework: Framework, limit: int) -> Json:
-    replica = model_schema(ReplicaSpec)
+    replica = model_schema(framework.replica_spec)
     text = replica["properties"]["template"]["description"]
     replica["properties"]["template"] = {**pod_template(limit), "description": text}
     names = [kind.name for kind in framework.replica_types]

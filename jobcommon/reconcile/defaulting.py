@@ -106,18 +106,18 @@ def _read_replica_specs(framework: Framework, raw: object, errors: list[FieldErr
             errors.append(FieldError(f"{path}[{key}]", f"Unsupported value: use one of {', '.join(names)}"))
         elif name in found:
             errors.append(FieldError(f"{path}[{key}]", f"Duplicate value: {name} is given twice in different spellings"))
-        elif (spec := _read_replica_spec(value, f"{path}[{key}]", errors)) is not None:
+        elif (spec := _read_replica_spec(framework.replica_spec, value, f"{path}[{key}]", errors)) is not None:
             kind = next(kind for kind in framework.replica_types if kind.name == name)
             found[name] = _with_replica_defaults(kind, spec)
     return {name: found[name] for name in names if name in found}
 
 
-def _read_replica_spec(value: object, path: str, errors: list[FieldError]) -> ReplicaSpec | None:
+def _read_replica_spec(model: type[ReplicaSpec], value: object, path: str, errors: list[FieldError]) -> ReplicaSpec | None:
     if not isinstance(value, Mapping):
         errors.append(FieldError(path, "Required value: a replica spec with a template"))
         return None
     try:
-        return ReplicaSpec.model_validate(dict(value))
+        return model.model_validate(dict(value))
     except ValidationError as error:
         errors += _field_errors(error, path)
     except RecursionError:

@@ -24,7 +24,7 @@ from jobcommon.framework import (
     Version,
     follow_leader,
 )
-from operators.mxnet.spec import JobMode, MXJobSpec, SuccessPolicy
+from operators.mxnet.spec import JobMode, MXJobSpec, MXReplicaSpec, SuccessPolicy
 
 SCHEDULER, SERVER, WORKER = "Scheduler", "Server", "Worker"
 TUNER_TRACKER, TUNER_SERVER, TUNER = "TunerTracker", "TunerServer", "Tuner"
@@ -105,8 +105,8 @@ def _tuner_server_key(job: Job, kind: str) -> str:
     """The annotation by which TVM's tuners name their devices; v1beta1 had it as `label` on the replica spec."""
     spec = job.replica_specs[kind]
     annotations = (spec.template.get("metadata") or {}).get("annotations") or {}
-    label = (spec.model_extra or {}).get("label")
-    return annotations.get(TUNER_SERVER_KEY) or (label if isinstance(label, str) else "")
+    label = spec.label if isinstance(spec, MXReplicaSpec) else None
+    return str(annotations.get(TUNER_SERVER_KEY) or label or "")
 
 
 def _port(job: Job, kind: str) -> int:
@@ -142,6 +142,7 @@ MXNET = Framework(
     port_name="mxjob-port",
     port=9091,
     spec=MXJobSpec,
+    replica_spec=MXReplicaSpec,
     versions=(Version("v1", storage=True), Version("v1beta1")),
     env=env,
     outcome=outcome,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from jobcommon.api.job import enum_field
+from jobcommon.api.job import ReplicaSpec, enum_field
 from jobcommon.api.legacy import FlatRunPolicySpec
 
 
@@ -21,6 +21,12 @@ class SuccessPolicy(StrEnum):
 
     DEFAULT = ""
     ALL_WORKERS = "AllWorkers"
+
+
+class MXReplicaSpec(ReplicaSpec):
+    """The replicas of one type of an MXJob."""
+
+    label: str | None = Field(None, max_length=253, description="Older place of the annotation tuner-server-key (v1beta1).")
 
 
 class MXJobSpec(FlatRunPolicySpec):
