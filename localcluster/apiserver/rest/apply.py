@@ -7,7 +7,7 @@ from jobcommon.client.request import Response
 from localcluster.apiserver.apply import ApplyConflictError, ApplyError, UntypableError
 from localcluster.apiserver.apply import apply as merge
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import ApiError, bad_request, conflict, invalid_object, required
+from localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, required
 from localcluster.apiserver.rest.accept import accept, decode
 from localcluster.apiserver.rest.create import create_object
 from localcluster.apiserver.rest.managers import manager_of, schema_node
@@ -16,10 +16,6 @@ from localcluster.apiserver.storage import Item
 from localcluster.apiserver.typed import UndecodableError
 
 Obj = dict[str, Any]
-
-
-#: What keeps the fields of a custom object from being told apart.
-_UNTYPED = ("FieldValueTypeInvalid", "FieldValueDuplicate")
 
 
 def apply(call: Call) -> Response:
@@ -55,12 +51,18 @@ def _typed(call: Call, config: Obj) -> Obj:
         problems = [f".{path}: field not declared in schema" for path in unknown]
         if call.resource.schema is not None:
             causes = call.resource.schema.validate(accepted)
-            problems += [f".{cause.field}: {cause.message}" for cause in causes if cause.reason in _UNTYPED]
+            problems += [f".{cause.field}: {cause.message}" for cause in causes if _untypable(cause)]
     except UndecodableError as error:
         problems = [error.problem]
     if problems:
         raise _untyped(call, problems)
     return accepted
+
+
+def _untypable(cause: Cause) -> bool:
+    # A field for numbers and text has no type of its own that ownership would mind.
+    mixed = "must be of type integer,string" in cause.message
+    return cause.reason in ("FieldValueTypeInvalid", "FieldValueDuplicate") and not mixed
 
 
 def _untyped(call: Call, problems: Sequence[str]) -> ApiError:

@@ -48,6 +48,14 @@ CASES = (
         apply(SERVICES, "n", {"spec": {"clusterIP": "None", "ports": [{"port": 80}]}}, 201),
         apply(SERVICES, "n", {"spec": {"ports": [{"port": 80, "protocol": "TCP", "name": "web"}]}}, manager="two"),
     )),
+    Case("apply that takes all of a pod's spec", (
+        apply(PODS, "n", {"spec": {"containers": [_CONTAINER]}}, 201), apply(PODS, "n", {}, 422, reason="Invalid"),
+    )),
+    Case("apply of a custom object that its schema cannot type", (
+        apply(WIDGETS, "n", {"spec": {"size": "many"}}, 500, reason=""),
+        apply(WIDGETS, "n", {"spec": {"size": 1, "tags": ["a", "a"]}}, 500, reason=""),
+        apply(WIDGETS, "n", {"spec": {"size": 1, "limit": True}}, 422, reason="Invalid"),
+    )),
     Case("apply with a uid to what is missing", (
         apply(WIDGETS, "n", {"metadata": {"uid": NOBODY}, "spec": {"size": 1}}, 409, reason="Conflict"),
         apply(WIDGETS, "n", {"status": {"phase": "New"}}, 404, subresource="status", reason="NotFound"),
