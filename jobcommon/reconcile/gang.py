@@ -21,7 +21,6 @@ from jobcommon.api.template import template_for
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Observed, Tallies
 from jobcommon.reconcile.children import job_selector, owner_reference
-from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
 from jobcommon.reconcile.resources import Resources, pod_resources, total
 from jobcommon.reconcile.slots import Slots
@@ -56,9 +55,9 @@ class Gang:
             return ""
         if self.observed.gang_off:
             return self.observed.gang_off
-        live = (pod for pod in self.slots.pods.values() if pod.deletion_time is None and not is_over(pod))
-        outside = any(pod.annotations.get(names.MEMBER) != chosen.api_version for pod in live)
-        return "pods of the job run that were created without it; suspend and resume the job" if outside else ""
+        kept = (pod for pod in self.slots.pods.values() if pod.deletion_time is None)
+        outside = any(pod.annotations.get(names.MEMBER) != chosen.api_version for pod in kept)
+        return "the job has pods that were created without it; suspend and resume the job" if outside else ""
 
     @property
     def scheduler(self) -> GangScheduler | None:
@@ -84,15 +83,15 @@ class Gang:
 
     @cached_property
     def members(self) -> tuple[Replica, ...]:
-        """The replicas that have a pod or can have one now.
+        """The replicas that run or are to run now.
 
-        Not those that the framework creates only when others are ready, nor those that have succeeded and are gone.
+        Not those that have succeeded, nor those that the framework creates only when others are ready.
         """
         return tuple(
             r
             for r in self.job.replicas
-            if r in self.slots.pods
-            or (r.index not in self.tallies[r.type].succeeded_indexes and self.framework.may_create(self.job, r, self.tallies))
+            if r.index not in self.tallies[r.type].succeeded_indexes
+            and (r in self.slots.pods or self.framework.may_create(self.job, r, self.tallies))
         )
 
     @property

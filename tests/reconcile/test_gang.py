@@ -592,10 +592,6 @@ def test_who_is_held_back_does_not_count(scheduler: GangScheduler, min_available
     there.settle()
     assert "demo-master-0" in there.pods
     assert there.group["spec"]["minMember"] == 3
-    there.run()
-    there.exit("demo-worker-0", 0)
-    there.settle()
-    assert there.group["spec"]["minMember"] == 3
 
 
 @SCHEDULERS
@@ -697,20 +693,46 @@ def test_pods_on_their_way_out_keep_nobody_outside() -> None:
     assert {pod.raw["spec"].get("schedulerName") for pod in there.pods.values()} == {"volcano"}
 
 
-def test_who_has_succeeded_and_is_gone_is_not_waited_for() -> None:
-    """It is never run again: a gang of three would keep the replacement of the other one waiting for ever."""
-    there = world(VOLCANO, policy="ExitCode")
+@SCHEDULERS
+def test_who_has_succeeded_is_not_waited_for(scheduler: GangScheduler) -> None:
+    """It is never run again: a gang of three would keep the other two waiting for ever, replaced or resumed."""
+    there = world(scheduler, {"Master": 1, "Worker": of_test_job(2, {"cpu": 1})}, policy="ExitCode")
     there.settle()
+    assert there.group["spec"] == {"minMember": 3, "minResources": {"cpu": "2"}}
     there.phase("Running")
     there.settle()
     there.run()
     there.exit("demo-worker-0", 0)
     there.settle()
-    assert there.group["spec"]["minMember"] == 3
-    there.delete_pod("demo-worker-0")
+    assert there.group["spec"] == {"minMember": 2, "minResources": {"cpu": "1"}}
+    there.edit(suspend=True)
     there.settle()
-    assert "demo-worker-0" not in there.pods
-    assert there.group["spec"]["minMember"] == 2
+    there.stop_terminating()
+    there.settle()
+    there.edit(suspend=False)
+    there.settle()
+    assert there.group["spec"] == {"minMember": 2, "minResources": {"cpu": "1"}}
+    there.phase("Inqueue")
+    there.settle()
+    assert sorted(there.pods) == ["demo-master-0", "demo-worker-1"]
+
+
+def test_a_finished_pod_of_no_gang_keeps_its_job_outside() -> None:
+    """It cannot become a member any more."""
+    there = world(VOLCANO, policy="ExitCode")
+    there.gang_off = MISSING
+    there.settle()
+    there.run()
+    there.exit("demo-worker-0", 0)
+    there.settle()
+    there.gang_off = ""
+    there.exit("demo-worker-1", 137)
+    there.exit("demo-master-0", 137)
+    there.settle()
+    there.tick(10)
+    there.settle()
+    assert KEY not in there.others
+    assert len(there.pods) == 3
 
 
 def test_a_pod_group_that_nobody_fills_is_taken_away() -> None:

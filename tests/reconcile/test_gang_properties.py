@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcommon.api.gang import MEMBER, VOLCANO, gang_scheduler
-from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import Create
 from tests.reconcile.test_gang import KEY, GangWorld, under
 from tests.reconcile.test_properties import BOUNDED, EVENTS, play
@@ -46,7 +45,7 @@ def checked_step(world: GangWorld, writes: int | None) -> None:
     """No pod is created before its turn, and none joins a gang beside pods that run outside."""
     phase = world.others.get(KEY, {}).get("status", {}).get("phase", "")
     views = [pod.view for pod in world.pods.values()]
-    outside = [v for v in views if v.deletion_time is None and not is_over(v) and MEMBER not in v.annotations]
+    outside = [v for v in views if v.deletion_time is None and MEMBER not in v.annotations]
     decided = world.step(writes=writes)
     created = [
         a.manifest["metadata"].get("annotations", {}) for a in decided.actions if isinstance(a, Create) and a.plural == "pods"

@@ -1,6 +1,7 @@
 """Gang scheduling with the whole operator against the embedded API server; the test plays the scheduler and the kubelet."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -8,12 +9,12 @@ import pytest
 
 from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
 from jobcommon.client.errors import TransportError
-from jobcommon.client.request import MERGE_PATCH
+from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
 from localcluster.controllers.definitions import DefinitionController
 from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, quiet_log, refusal, reply
-from tests.runtime.world import JOBS, SETTINGS, Json, operating, world_with_testjobs
+from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -216,6 +217,41 @@ async def test_pod_groups_that_are_not_installed_turn_it_off_until_they_are() ->
         await cluster.appeared(VOLCANO, "late")
         assert [group["metadata"]["name"] for group in cluster.groups(VOLCANO)] == ["late"]
         assert cluster.pods("late") == []
+
+
+class Slow:
+    """A transport on which nothing about PodGroups gets through before `open`."""
+
+    def __init__(self, world: World) -> None:
+        self.real = world.transport
+        self.open = asyncio.Event()
+
+    async def send(self, request: Request) -> Response:
+        if request.path.endswith("/podgroups"):
+            await self.open.wait()
+        return await self.real.send(request)
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        if request.path.endswith("/podgroups"):
+            await self.open.wait()
+        async for line in self.real.stream(request):
+            yield line
+
+    async def close(self) -> None:
+        await self.real.close()
+
+
+async def test_that_they_are_missing_may_be_the_last_thing_it_hears() -> None:
+    """Everything else is known by then, and nothing more will wake the operator."""
+    cluster = Cluster()
+    world = cluster.world
+    world.transport = slow = Slow(world)  # type: ignore[assignment]
+    async with operating(world, settings=settings("volcano")):
+        world.ok("POST", JOBS, a_job())
+        await world.clock.advance(5)
+        assert world.pods() == [], "nothing is decided before it is known"
+        slow.open.set()
+        await cluster.until(lambda: len(world.pods()) == 2)
 
 
 async def test_a_queued_job_runs_when_the_definition_is_deleted() -> None:
