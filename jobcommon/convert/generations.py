@@ -25,6 +25,8 @@ _KINDS = ("experiment", "job")
 _MANY = "describes many experiments; this converts one: write one file each, with its params"
 _ESTIMATOR = "is a setting of TensorFlow's estimators that this does not pass on: set it in the program"
 _PLATFORM = "is a service of the Polyaxon platform, which is not here"
+# What environment says of these is for every task; the rest of it is for the master alone (Polyaxon 0.5, scheduler/spawners).
+_FOR_ALL = ("service_account", "image_pull_secrets", "secret_refs", "config_map_refs", "env_vars")
 _RESOURCES = ("cpu", "memory", "gpu", "tpu", "limits", "requests")
 
 
@@ -42,14 +44,15 @@ def read_experiment(body: Mapping[str, Any], notes: Notes, *, name: str | None, 
     who = identity(top, name=name, fallback=fallback)
     environment = top.section("environment")
     mpi, framework, tasks = _topology(top, environment)
-    workers, servers = _group(tasks, "worker"), _group(tasks, "ps")
+    master = read_properties(environment)
+    for_all = {name: value for name, value in master.items() if name in _FOR_ALL}
+    workers, servers = _group(tasks, "worker", for_all), _group(tasks, "ps", for_all)
     run, build = top.section("run"), top.section("build")
     command = read_command(run)
     if command is None:
         notes.error("run.cmd", "is required: the command of every task")
     env = {**_env(build), **_env(run)}
     found_image = _image(build, run, image)
-    master = read_properties(environment)
     log_level = top.section("logging").text("level") or "INFO"
     policy = read_termination(top.section("termination"))
     _close(top, environment, tasks, run, build)
@@ -105,7 +108,7 @@ def _topology(top: Section, environment: Section) -> tuple[bool, str, Section]:
     return backend == "mpi" or framework == "mpi", framework, tasks
 
 
-def _group(tasks: Section, kind: str) -> Group:
+def _group(tasks: Section, kind: str, for_all: Mapping[str, Any]) -> Group:
     """The tasks of a kind, worker or ps, in every spelling."""
     plural = {"worker": "n_workers", "ps": "n_ps"}[kind]
     count = tasks.integer(plural, most=MAX_TASKS) or 0
@@ -132,7 +135,7 @@ def _group(tasks: Section, kind: str) -> Group:
     tasks.cannot(_ESTIMATOR, f"default_{kind}_config", f"{kind}_configs")
     if default and not count:
         tasks.notes.warn(tasks.at(f"default_{kind}"), f"has no effect: {plural} is 0")
-    return Group(count, default, {index: found for index, found in by_index.items() if index < count})
+    return Group(count, {**for_all, **default}, {index: found for index, found in by_index.items() if index < count})
 
 
 def _read_entry(

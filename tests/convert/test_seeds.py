@@ -69,6 +69,27 @@ def test_environment_resources_are_the_masters_alone() -> None:
     assert resources(found.replica_specs["Worker"]) == resources(found.replica_specs["Server"]) == {}
 
 
+def test_what_a_task_may_read_is_the_same_for_all_tasks() -> None:
+    """Polyaxon gave every task of an experiment the secrets, config maps and identity of its environment."""
+    wide = {
+        "service_account": "trainer",
+        "image_pull_secrets": ["registry"],
+        "secret_refs": ["aws"],
+        "config_map_refs": ["settings"],
+        "env_vars": [["A", "b"]],
+    }
+    tasks = {"n_workers": 2, "worker": [{"index": 1, "secret_refs": ["own"]}]}
+    manifest, _ = converted({**PLAIN, "framework": "pytorch", "environment": {**wide, "labels": {"x": "y"}, "replicas": tasks}})
+    workers = job_of(manifest).replica_specs["Worker"]
+    secrets = [[e["secretRef"]["name"] for e in main_container(workers, i)["envFrom"] if "secretRef" in e] for i in range(2)]
+    assert secrets == [["aws"], ["own"]]
+    assert [e["configMapRef"]["name"] for e in main_container(workers)["envFrom"] if "configMapRef" in e] == ["settings"]
+    pod = pod_spec(workers)
+    assert (pod["serviceAccountName"], pod["imagePullSecrets"]) == ("trainer", [{"name": "registry"}])
+    assert env(workers)["A"] == "b"
+    assert "metadata" not in workers.template
+
+
 def test_third_worker_differs_and_the_others_have_the_default() -> None:
     workers = job("seed-000-tensorflow").replica_specs["Worker"]
     assert [resources(workers, index)["limits"].get(GPU) for index in range(4)] == ["1", "1", None, "1"]
