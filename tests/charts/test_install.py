@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from jobcommon.client.request import Request
 from jobcommon.framework import Framework
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.apiserver.users import service_account
+from localcluster.watching import follow
 from operators.mpi import MPI
 from operators.pytorch import PYTORCH
 from operators.tf import TF
@@ -209,6 +210,22 @@ async def test_without_a_right_the_metrics_show_it(tmp_path: Path) -> None:
                     except aiohttp.ClientConnectionError:
                         pass  # it has not come so far
                     await asyncio.sleep(0.05)
+
+
+async def test_without_the_right_to_grant_jobs_over_ssh_run_and_others_are_told(tmp_path: Path) -> None:
+    async with empty_cluster(tmp_path) as (cluster, kubeconfig):
+        await install(kubeconfig, "mpi-operator", metrics={"port": free_port()}, mpiExec=False)
+        async with operator(cluster, tmp_path, await installed(cluster, "deployments", "demo-mpi-operator")):
+            for version in ("v1", "v2beta1"):
+                path = cluster.path(MPI).replace(MPI.storage_version, version)
+                await cluster.send("POST", path, job(MPI, version, version))
+                await cluster.merge(MPI, version, {"spec": {"runPolicy": {"suspend": False}}})
+            await cluster.until(MPI, "v2beta1", succeeded, SECONDS)
+            async with asyncio.timeout(SECONDS), aclosing(follow(cluster.cluster.transport, cluster.path("events"))) as events:
+                async for event in events:
+                    if event.body["involvedObject"]["name"] == "v1" and "forbidden" in event.body["message"]:
+                        break
+            assert not [p for p in await cluster.pods() if p["metadata"]["name"].startswith("v1-")]
 
 
 async def rights(cluster: TestCluster, account: str, namespace: str) -> set[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ import pytest
 
 from jobcommon import rbac
 from jobcommon.api import labels
+from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.crd import custom_resource_definition
@@ -20,6 +21,7 @@ from operators.mpi import MPI
 from operators.mxnet import MXNET
 from operators.pytorch import PYTORCH
 from operators.tf import TF
+from tests.runtime.test_gang import definition
 from tests.runtime.world import PODS, World, operating
 from testutil.builders import job_manifest
 from testutil.recording import Access, Recording, access
@@ -232,6 +234,31 @@ async def test_an_operator_does_what_its_rules_say_and_nothing_else(framework: F
         owner = body["metadata"]["ownerReferences"][0]
         assert owner["blockOwnerDeletion"], f"{asked.resource}: what the right to update finalizers is for"
         assert labels.JOB_NAME in body["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("scheduler", [VOLCANO, COSCHEDULING], ids=lambda s: s.name)
+async def test_gang_scheduling_needs_its_rules_and_nothing_else(scheduler: GangScheduler) -> None:
+    life = Life(TF)
+    life.ok("POST", DEFINITIONS, definition(scheduler))
+    group = f"/apis/{scheduler.api_version}/namespaces/default/podgroups/train"
+
+    async def placed(pods: int) -> None:
+        await life.clock.until(lambda: life.call("GET", group).status == 200, step=0.5)
+        life.ok("PATCH", f"{group}/status", {"status": {"phase": "Inqueue"}}, MERGE_PATCH)
+        await life.clock.until(life.count(pods), step=0.5)
+
+    async with operating(life, TF, replace(SETTINGS, namespace=None, gang_scheduler_name=scheduler.name)):
+        life.submit({"Worker": 2}, policy="ExitCode", run_policy=RUN_POLICY)
+        await placed(2)
+        life.change({"tfReplicaSpecs": {"Worker": {"replicas": 3}}})
+        await life.clock.until(lambda: life.ok("GET", group)["spec"]["minMember"] == 3, step=0.5)
+        await placed(3)
+        life.change({"runPolicy": {"suspend": True}})
+        await life.clock.until(lambda: life.call("GET", group).status == 404, step=0.5)
+    asked = {triple for triple in life.recording.verbs if triple[1] in ("podgroups", "priorityclasses")}
+    assert asked == triples([*rbac.gang_rules(scheduler), rbac.PRIORITIES])
+    allowed = [*rbac.operator_rules([TF]), *rbac.gang_rules(scheduler), rbac.PRIORITIES, *rbac.lease_rules(LEASE)]
+    assert life.recording.verbs <= triples(allowed)
 
 
 async def test_an_operator_may_grant_what_it_grants() -> None:
