@@ -581,7 +581,7 @@ def launcher_last(_job: Job, replica: Replica, tallies: Tallies) -> bool:
 def test_who_is_held_back_does_not_count(scheduler: GangScheduler, min_available: int | None) -> None:
     """mpi-operator#608: the workers waited for the launcher, and the launcher for the workers."""
     policy = {"schedulingPolicy": {"minAvailable": min_available}} if min_available else {}
-    there = world(scheduler, framework=replace(TEST_JOB, may_create=launcher_last), run_policy=policy)
+    there = world(scheduler, framework=replace(TEST_JOB, may_create=launcher_last), run_policy=policy, policy="ExitCode")
     there.settle()
     assert there.group["spec"]["minMember"] == 2
     there.phase("Inqueue")
@@ -592,6 +592,11 @@ def test_who_is_held_back_does_not_count(scheduler: GangScheduler, min_available
     there.settle()
     assert "demo-master-0" in there.pods
     assert there.group["spec"]["minMember"] == 3
+    there.run()
+    there.exit("demo-worker-0", 137)
+    there.settle()
+    assert there.pods["demo-worker-0"].view.phase == "Pending"
+    assert there.group["spec"]["minMember"] == 3, "who is there counts"
 
 
 @SCHEDULERS
