@@ -59,7 +59,8 @@ async def local_cluster(*, data_dir: Path | None = None, port: int = 0, stop_gra
         running = await _listen(stack, server, credentials, directory, port)
         volumes = directory / "kubelet"
         volumes.mkdir(exist_ok=True)
-        kubelet = await stack.enter_async_context(Kubelet(transport, KubeletOptions(volumes, stop_grace=stop_grace)))
+        options = KubeletOptions(volumes, running.url, stop_grace=stop_grace)
+        kubelet = await stack.enter_async_context(Kubelet(transport, options))
         running.pods = kubelet.backend
         yield LocalCluster(running.url, credentials, server, transport, kubelet.backend)
 

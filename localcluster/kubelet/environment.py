@@ -4,6 +4,7 @@ import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from localcluster.kubelet.fields import FieldError, field_value, resource_value
@@ -12,6 +13,7 @@ from localcluster.kubelet.lifecycle import Container, Pod
 Objects = Mapping[tuple[str, str], Mapping[str, Any] | None]  # ("ConfigMap" | "Secret", name) -> object, None when missing
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass
@@ -58,12 +60,14 @@ def data_of(kind: str, item: Mapping[str, Any]) -> dict[str, bytes]:
     return entries | {key: base64.b64decode(value) for key, value in (item.get("binaryData") or {}).items()}
 
 
-def container_environment(pod: Pod, container: Container, objects: Objects, capacity: Mapping[str, str]) -> dict[str, str]:
-    """Exactly what the spec asks for, in order, later entries over earlier ones.
+def container_environment(
+    pod: Pod, container: Container, objects: Objects, capacity: Mapping[str, str], services: Mapping[str, str] = _NONE
+) -> dict[str, str]:
+    """The variables of `services`, then exactly what the spec asks for, in order, later entries over earlier ones.
 
     Raises ConfigError for a missing config map, secret or key that is not optional.
     """
-    values: dict[str, str] = {}
+    values = dict(services)
     for source in container.get("envFrom") or []:
         for kind, key in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
             if key in source:

@@ -12,29 +12,33 @@ from localcluster.kubelet.hosts import Names
 from localcluster.kubelet.lifecycle import Settings
 from localcluster.kubelet.node import machine_capacity
 from localcluster.kubelet.process import Isolation
+from localcluster.kubelet.service_account import FOREIGN
 
 
 def host_environment() -> dict[str, str]:
     """What every container inherits: this process's environment, with this interpreter first on PATH.
 
     `python` in a manifest is then the interpreter that runs the cluster. Output is unbuffered unless the user chose otherwise,
-    so that logs can be followed.
+    so that logs can be followed. Another cluster that the environment leads to is left out.
     """
     path = os.environ.get("PATH") or os.defpath
     ours = Path(sys.executable).parent
-    return {"PYTHONUNBUFFERED": "1", **os.environ, "PATH": f"{ours}{os.pathsep}{path}"}
+    inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    return {"PYTHONUNBUFFERED": "1", **inherited, "PATH": f"{ours}{os.pathsep}{path}"}
 
 
 @dataclass(frozen=True)
 class KubeletOptions:
     """Settings of one kubelet.
 
-    `data_dir` holds logs and volumes and must exist. `restart` is the restart back-off. `isolation` None: found out by
+    `data_dir` holds logs and volumes and must exist. `server_url` is where pods reach the API server; without it they get no
+    in-cluster configuration. `restart` is the restart back-off. `isolation` None: found out by
     trying. `enforce_resources` makes pods wait Pending while the node's `capacity` is used up. `stop_grace` bounds, in
     seconds, how long pods may take to end when the cluster stops. `log_bytes` is when a container's log file is rotated.
     """
 
     data_dir: Path
+    server_url: str = ""
     node_name: str = "local"
     host_address: str = "127.0.0.1"
     restart: Settings = field(default_factory=Settings)

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from localcluster.kubelet import fallback, volumes
+from jobcommon.client.errors import StatusError
+from localcluster.credentials import write_secret
+from localcluster.kubelet import fallback, service_account, volumes
 from localcluster.kubelet.api import object_path
 from localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
 from localcluster.kubelet.hosts import hostname
@@ -15,8 +17,17 @@ from localcluster.kubelet.lifecycle import Container, Pod
 from localcluster.kubelet.options import Shared
 from localcluster.kubelet.process import Launch
 
-_PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets", "PersistentVolumeClaim": "persistentvolumeclaims"}
+_PLURALS = {
+    "ConfigMap": "configmaps",
+    "Secret": "secrets",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "ServiceAccount": "serviceaccounts",
+}
 _RESOLVER_FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/hostname")
+# Where pods have port spaces of their own (shim/ports.py), a listener on a fixed port of all addresses is moved to its pod's
+# address. Open MPI takes the first free one from 1024 on, but tells its peers the machine's addresses: nothing listens there.
+# A port that the kernel chooses (0) stays on all addresses.
+_OWN_PORTS = {"OMPI_MCA_btl_tcp_port_min_v4": "0"}
 
 Fetched = dict[tuple[str, str], dict[str, Any] | None]
 
@@ -47,7 +58,8 @@ class Sandbox:
         etc.mkdir(parents=True, exist_ok=True)
         (self._dir / "volumes").mkdir(mode=0o700, exist_ok=True)
         try:
-            roots = {volume["name"]: await self._root(pod, volume) for volume in pod["spec"].get("volumes") or []}
+            wanted = [*(pod["spec"].get("volumes") or ()), *await self._access(pod)]
+            roots = {volume["name"]: await self._root(pod, volume) for volume in wanted}
         except VolumeError:
             raise
         except (ConfigError, OSError) as error:
@@ -56,6 +68,16 @@ class Sandbox:
         (etc / "resolv.conf").write_text(resolver_config(pod))
         self._shared.names.open(self._uid, etc / "hosts")
         self._roots = roots
+
+    async def _access(self, pod: Pod) -> list[volumes.Volume]:
+        """The volume with the ServiceAccount's token, if the pod gets one."""
+        if not self._shared.options.server_url:
+            return []
+        name = _account(pod)
+        (account,) = (await self._fetch(pod, [("ServiceAccount", name)])).values()
+        if account is None:
+            raise VolumeError(f'serviceaccount "{name}" not found')
+        return [service_account.access_volume()] if service_account.automounts(pod, account) else []
 
     async def _root(self, pod: Pod, volume: volumes.Volume) -> Path:
         place = self._dir / "volumes" / str(volume["name"])
@@ -81,8 +103,7 @@ class Sandbox:
         for source in (volume.get("projected") or {}).get("sources") or []:
             if "serviceAccountToken" in source:
                 audience = source["serviceAccountToken"].get("audience") or ""
-                account = pod["spec"].get("serviceAccountName") or "default"
-                path = object_path("serviceaccounts", pod["metadata"]["namespace"], account, "token")
+                path = object_path("serviceaccounts", pod["metadata"]["namespace"], _account(pod), "token")
                 spec = {
                     "audiences": [audience] if audience else [],
                     "expirationSeconds": source["serviceAccountToken"].get("expirationSeconds") or 3600,
@@ -94,7 +115,12 @@ class Sandbox:
                     },
                 }
                 body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-                answer = await self._shared.api.call("POST", path, body)
+                try:
+                    answer = await self._shared.api.call("POST", path, body)
+                except StatusError as error:
+                    if error.code != 404:
+                        raise
+                    raise ConfigError(f"failed to fetch token: {error}") from None
                 tokens[audience] = answer["status"]["token"]
         return tokens
 
@@ -115,7 +141,8 @@ class Sandbox:
         await self.setup(pod)
         options, isolation = self._shared.options, self._shared.isolation
         objects = await self._fetch(pod, references(container))
-        own = container_environment(pod, container, objects, options.capacity)
+        address = "" if pod["spec"].get("hostNetwork") else pod["status"]["podIP"]
+        own = container_environment(pod, container, objects, options.capacity, self._services())
         argv = command_line(container, own)
         if not argv:
             raise NoCommandError(
@@ -126,7 +153,8 @@ class Sandbox:
         log = self._shared.log_path(self._uid, container["name"], attempt)
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
-        env = {**options.environment, "HOSTNAME": hostname(pod), **own}
+        own_ports = _OWN_PORTS if isolation.namespaces and address else {}
+        env = {**own_ports, **options.environment, "HOSTNAME": hostname(pod), **own}
         cwd = container.get("workingDir") or str(options.working_dir)
         message = self.message_file(container, attempt)
         message.parent.mkdir(exist_ok=True)
@@ -146,8 +174,8 @@ class Sandbox:
             gid=gid,
             groups=groups,
             hostname=hostname(pod),
-            address="" if pod["spec"].get("hostNetwork") else pod["status"]["podIP"],
-            mounts=(*self._name_mounts(), *mounts),
+            address=address,
+            mounts=(*self._name_mounts(), *self._no_kubeconfig(), *mounts),
             log=log,
             log_bytes=options.log_bytes,
         )
@@ -160,9 +188,32 @@ class Sandbox:
         # A machine without one of these files has no use for ours either: nothing reads it.
         return [(str(self._dir / path[1:]), path, False) for path in _RESOLVER_FILES if Path(path).exists()]
 
+    def _services(self) -> dict[str, str]:
+        """How the API server is found. A path that cannot be mounted is of no use to clients, a kubeconfig is."""
+        options = self._shared.options
+        if not options.server_url:
+            return {}
+        if self._shared.isolation.namespaces:
+            return service_account.server_environment(options.server_url)
+        volume = (self._roots or {}).get(service_account.VOLUME)
+        if volume is None:
+            return {}
+        path = self._dir / "kubeconfig"
+        write_secret(path, service_account.kubeconfig_of(options.server_url, volume).encode())
+        return {"KUBECONFIG": str(path)}
+
+    def _no_kubeconfig(self) -> list[tuple[str, str, bool]]:
+        """Hides the user's own kubeconfig: kubectl would take it before the ServiceAccount, and with it another cluster."""
+        options = self._shared.options
+        path = Path(options.environment.get("HOME") or "/") / ".kube/config"
+        return [("/dev/null", str(path), False)] if options.server_url and path.is_file() else []
+
     def _mounts(self, container: Container, env: dict[str, str]) -> list[tuple[str, str, bool]]:
         mounts = []
-        for mount in container.get("volumeMounts") or []:
+        wanted = [*(container.get("volumeMounts") or ())]
+        if service_account.VOLUME in (self._roots or {}):
+            wanted += service_account.access_mounts(container)
+        for mount in wanted:
             root = (self._roots or {}).get(mount["name"])
             if root is None:
                 raise ConfigError(f"volumeMount {mount['name']!r}: the pod has no volume of that name")
@@ -205,6 +256,10 @@ def resolver_config(pod: Pod) -> str:
     chosen = [f"{o['name']}:{o['value']}" if o.get("value") else o["name"] for o in config.get("options") or []]
     lines.append(f"options {' '.join(chosen or ['timeout:1', 'attempts:1'])}")
     return "\n".join(lines) + "\n"
+
+
+def _account(pod: Pod) -> str:
+    return pod["spec"].get("serviceAccountName") or "default"
 
 
 def identity(pod: Pod, container: Container) -> tuple[int | None, int | None, tuple[int, ...]]:

@@ -167,7 +167,9 @@ class PodWorker:
         except NoCommandError as error:
             self._hold(container, "ErrImageNeverPull", str(error), "Failed", None)
         except VolumeError as error:
-            self._hold(container, "ContainerCreating", str(error), "FailedMount", _RETRY)
+            # What is missing may have come between the look for it and now.
+            retry = 0.0 if self._changed_objects else _RETRY
+            self._hold(container, "ContainerCreating", str(error), "FailedMount", retry)
         except (ConfigError, OSError) as error:
             self._hold(container, "CreateContainerConfigError", str(error), "Failed", _RETRY)
         else:

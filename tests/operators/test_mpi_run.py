@@ -7,7 +7,6 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -49,11 +48,8 @@ if world.rank == 0:
     print(world.size, "ranks on", *hosts, "sum", int(total.sum()))
 """
 AS_ROOT = [{"name": f"OMPI_ALLOW_RUN_AS_ROOT{end}", "value": "1"} for end in ("", "_CONFIRM")]
-# On one machine: ranks that wait let others run; and they listen on ports that nobody chose. One from 1024 on would be on the
-# address of its pod alone, but Open MPI hands out that of the machine.
-ON_ONE_MACHINE = [
-    {"name": f"OMPI_MCA_{name}", "value": value} for name, value in (("mpi_yield_when_idle", "1"), ("btl_tcp_port_min_v4", "0"))
-]
+# On one machine ranks that wait let others run.
+ENV = [*AS_ROOT, {"name": "OMPI_MCA_mpi_yield_when_idle", "value": "1"}]
 # What the images for MPI have in their client's configuration.
 SSH_ARGS = "-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
 
@@ -78,26 +74,11 @@ async def logs_of(cluster: TestCluster, name: str) -> str:
     return await cluster.logs(pod)
 
 
-def inside(cluster: TestCluster) -> dict[str, Any]:
-    """What a real cluster's admission gives each pod: how to reach the API server as its ServiceAccount."""
-    url = urlsplit(cluster.cluster.url)
-    sources = [
-        {"serviceAccountToken": {"path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-    ]
-    where = {"KUBERNETES_SERVICE_HOST": url.hostname, "KUBERNETES_SERVICE_PORT": str(url.port)}
-    return {
-        "spec": {"volumes": [{"name": "access", "projected": {"sources": sources}}]},
-        "volumeMounts": [{"name": "access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
-        "env": [*AS_ROOT, *ON_ONE_MACHINE, *({"name": name, "value": value} for name, value in where.items())],
-    }
-
-
 @needs_sshd
 async def test_allreduce_over_ssh() -> None:
     SSHD_STATE.mkdir(exist_ok=True)  # noqa: ASYNC240
     async with cluster_for(MPI) as cluster:
-        env = [*AS_ROOT, *ON_ONE_MACHINE, {"name": "OMPI_MCA_plm_rsh_args", "value": SSH_ARGS}]
+        env = [*ENV, {"name": "OMPI_MCA_plm_rsh_args", "value": SSH_ARGS}]
         launcher = role(command=mpirun("-np", "4", sys.executable, "-c", ALLREDUCE), env=env)
         worker = role(2)
         await create(cluster, "v2beta1", launcher, worker, slotsPerWorker=2)
@@ -109,7 +90,7 @@ async def test_allreduce_over_ssh() -> None:
 
 async def test_allreduce_over_kubectl_exec() -> None:
     async with cluster_for(MPI) as cluster:
-        launcher = role(command=mpirun("-np", "4", sys.executable, "-c", ALLREDUCE), **inside(cluster))
+        launcher = role(command=mpirun("-np", "4", sys.executable, "-c", ALLREDUCE), env=ENV)
         await create(cluster, "v1", launcher, role(2), slotsPerWorker=2)
         job = await cluster.until(MPI, "demo", succeeded, PATIENCE)
         assert job["spec"]["transport"] == "Exec"
@@ -127,7 +108,7 @@ async def test_a_launcher_may_reach_its_own_workers_only() -> None:
     async with cluster_for(MPI) as cluster:
         other = role(command=["sleep", "60"])["template"]["spec"]
         await cluster.create("pods", {"metadata": {"name": "other"}, "apiVersion": "v1", "kind": "Pod", "spec": other})
-        await create(cluster, "v1", role(command=["sh", "-c", script], **inside(cluster)), role(1))
+        await create(cluster, "v1", role(command=["sh", "-c", script]), role(1))
         await cluster.until(MPI, "demo", succeeded, PATIENCE)
         said = await logs_of(cluster, "demo-launcher")
     assert "in my worker\n" in said
