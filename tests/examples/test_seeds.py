@@ -1,6 +1,8 @@
 """The manifests of the documents this project comes from, and what a person sees of them with kubectl."""
 
+import importlib.util
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,8 @@ from tests.cli.commands import PATIENCE, ROOT, Kubectl, cluster_up
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 SEEDS = "examples/seeds"
+NO_MPI = [] if shutil.which("mpirun") else ["mpirun"]
+NO_MPI += [] if importlib.util.find_spec("mpi4py") else ["mpi4py"]
 AGE = re.compile(r"(?<= )(\d+[smh])+$", re.MULTILINE)
 
 
@@ -128,6 +132,25 @@ def test_the_slides_tfjob(kubectl: Kubectl) -> None:
     assert kubectl("logs", f"{name}-worker-0") == "worker 0 of 4: sum 6\n"
     limit = r"jsonpath={.spec.containers[0].resources.limits.nvidia\.com/gpu}"
     assert kubectl("get", "pod", f"{name}-worker-0", "-o", limit) == "4"
+
+
+@pytest.mark.skipif(bool(NO_MPI), reason=f"not installed: {', '.join(NO_MPI)} (apt: openmpi-bin, pip: mpi4py)")
+def test_the_slides_mpijob(kubectl: Kubectl) -> None:
+    name = "distributed-training"
+    kind = "mpijobs.v1alpha2.kubeflow.org"
+    created = kubectl("apply", "-f", f"{SEEDS}/slides-mpijob/{name}.yaml")
+    assert created == f"mpijob.kubeflow.org/{name} created\n"
+    wait(kubectl, f"{kind}/{name}", "Succeeded")
+    assert masked(kubectl("get", kind, name)) == (
+        "NAME                   STATE       AGE\n"
+        "distributed-training   Succeeded   <age>\n"
+    )  # fmt: skip
+    until_pods(kubectl, name, f"{name}-launcher   0/1     Completed   0          <age>\n")
+    hosts = " ".join(f"{name}-worker-{index}" for index in range(4))
+    assert kubectl("logs", f"{name}-launcher") == f"4 ranks on {hosts}: sum 6\n"
+    # The launcher does no work on GPUs and asks for none.
+    assert "nvidia.com/gpu" not in kubectl("get", "pod", f"{name}-launcher", "-o", "yaml")
+    assert kubectl("get", kind, name, "-o", "jsonpath={.spec.mpiReplicaSpecs.Launcher}") == "", "the manifest stays as it was"
 
 
 def test_every_seed_is_listed() -> None:
