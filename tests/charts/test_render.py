@@ -116,6 +116,7 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, Any], said: str
     [
         ({"qps": 20}, "--qps=20"),
         ({"burst": 40}, "--burst=40"),
+        ({"burst": 2_000_000}, "--burst=2000000"),
         ({"workers": 3}, "--workers=3"),
         ({"clusterDomain": "cluster.local"}, "--cluster-domain=cluster.local"),
         ({"trackingFinalizer": False}, "--no-tracking-finalizer"),

@@ -9,13 +9,13 @@
 - --leader-elect
 - --lease-namespace=$(POD_NAMESPACE)
 - --lease-name={{ include "jobcommon.fullname" . }}
-- --metrics-port={{ .Values.metrics.port }}
-- --workers={{ .Values.workers }}
+- --metrics-port={{ int .Values.metrics.port }}
+- --workers={{ int .Values.workers }}
 {{- with .Values.qps }}
 - --qps={{ . }}
 {{- end }}
 {{- with .Values.burst }}
-- --burst={{ . }}
+- --burst={{ int . }}
 {{- end }}
 {{- with .Values.clusterDomain }}
 - --cluster-domain={{ . }}
@@ -38,7 +38,7 @@ kind: Deployment
 metadata:
   {{- include "jobcommon.metadata" . | nindent 2 }}
 spec:
-  replicas: {{ $values.replicas }}
+  replicas: {{ int $values.replicas }}
   selector:
     matchLabels:
       {{- include "jobcommon.selector" . | nindent 6 }}

@@ -1,0 +1,118 @@
+"""What only a real API server does: refuse Roles that grant more than their author holds, and pods that are not restricted."""
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from jobcommon import rbac
+from jobcommon.client.request import Request, Response, Transport
+from jobcommon.rbac import Rule
+from jobcommon.reconcile import read_job
+from operators.mpi import MPI
+from operators.mpi.companions import companions
+from tests.charts.charts import OPERATORS, Json, as_json, render, the
+from testutil.builders import job_manifest
+from testutil.conformance import real
+
+pytestmark = [
+    pytest.mark.skipif(not real.available(), reason=real.WHY_NOT),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+DRY = (("dryRun", "All"), ("fieldValidation", "Strict"))
+ACCOUNT = "system:serviceaccount:default:{}"
+COLLECTIONS = {
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "Service": "/api/v1/namespaces/{}/services",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+    "Role": RBAC + "/namespaces/{}/roles",
+    "RoleBinding": RBAC + "/namespaces/{}/rolebindings",
+    "ClusterRole": RBAC + "/clusterroles",
+    "ClusterRoleBinding": RBAC + "/clusterrolebindings",
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[Transport]:
+    """The real server, as its administrator."""
+    async with real.real() as target:
+        assert target is not None
+        yield target.transport
+
+
+async def create(transport: Transport, path: str, body: Json, user: str = "", query: Any = ()) -> Response:
+    headers = {"impersonate-user": user} if user else {}
+    return await transport.send(Request("POST", path, query, msgspec.json.encode(body), headers=headers))
+
+
+async def holder(transport: Transport, name: str, rules: Iterable[Rule]) -> str:
+    """A user who holds exactly the rules in namespace default."""
+    user = ACCOUNT.format(name)
+    role = {"metadata": {"name": name}, "rules": as_json(rules)}
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    }
+    for plural, body in (("roles", role), ("rolebindings", binding)):
+        answer = await create(transport, f"{RBAC}/namespaces/default/{plural}", body)
+        assert answer.status in (201, 409), answer.body
+    return user
+
+
+def launcher_role() -> Json:
+    """The Role that the operator writes for the launcher of an MPIJob over kubectl exec."""
+    manifest = job_manifest(MPI, {"Launcher": 1, "Worker": 2})
+    job = read_job(MPI, {**manifest, "apiVersion": "kubeflow.org/v1", "spec": {**manifest["spec"], "transport": "Exec"}})
+    (role,) = (c for c in companions(job, ()) if c.kind == "Role")
+    assert role.manifest is not None
+    return {**role.manifest, "metadata": {"name": role.name}}
+
+
+async def test_the_operator_may_grant_a_launcher_its_rights_and_without_holding_them_may_not(server: Transport) -> None:
+    held = rbac.operator_rules([MPI])
+    roles = f"{RBAC}/namespaces/default/roles"
+    enough = await holder(server, "mpi-operator-full", held)
+    answer = await create(server, roles, launcher_role(), enough, DRY)
+    assert answer.status == 201, answer.body
+    lacking = [rule for rule in held if rule not in rbac.handed_on(MPI)]
+    user = await holder(server, "mpi-operator-without-exec", lacking)
+    answer = await create(server, roles, launcher_role(), user, DRY)
+    assert answer.status == 403
+    assert b"pods/exec" in answer.body
+    wider = {**launcher_role(), "rules": as_json([replace(rbac.handed_on(MPI)[0], resource="pods/portforward")])}
+    assert (await create(server, roles, wider, enough, DRY)).status == 403
+
+
+async def test_a_real_server_takes_what_is_rendered(server: Transport) -> None:
+    values: Json = {"podDisruptionBudget": {"enabled": True}, "gangScheduler": "auto"}
+    for chart, more in product(OPERATORS, ({}, {"watchNamespace": "default"})):
+        for found in render(chart, namespace="default", **values, **more):
+            path = COLLECTIONS[found["kind"]].format("default")
+            answer = await create(server, path, found, query=DRY)
+            assert answer.status == 201, (chart, found["kind"], answer.body)
+
+
+async def test_pod_security_restricted_takes_the_operators_pods(server: Transport) -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = {"metadata": {"name": "charts-restricted", "labels": labels}}
+    objects = render("training-operators", namespace="charts-restricted")
+    pod = {"metadata": {"name": "operator"}, "spec": the(objects, "Deployment")["spec"]["template"]["spec"]}
+    unsafe = {**pod, "spec": {**pod["spec"], "securityContext": {}}}
+    for path, body in (
+        ("/api/v1/namespaces", namespace),
+        ("/api/v1/namespaces/charts-restricted/serviceaccounts", the(objects, "ServiceAccount")),
+    ):
+        assert (await create(server, path, body)).status in (201, 409)
+    pods = "/api/v1/namespaces/charts-restricted/pods"
+    answer = await create(server, pods, pod, query=DRY)
+    assert answer.status == 201, answer.body
+    answer = await create(server, pods, unsafe, query=DRY)
+    assert answer.status == 403
+    assert b"restricted" in answer.body
