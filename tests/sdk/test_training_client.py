@@ -10,7 +10,7 @@ from kubernetes import client
 
 from tests.cli.commands import PATIENCE, Kubectl, cluster_up
 
-# The SDK hands its models to the client of Kubernetes, which takes nothing but dictionaries from its version 36 on.
+# Version 36 of Kubernetes' client changed what the SDK reads, version 37 what it may write (docs/frameworks.md).
 WHY = "kubeflow-training works with kubernetes before 36, so it has an environment of its own: make sdk"
 training_sdk = pytest.importorskip("kubeflow.training", reason=WHY)
 TrainingClient, models = training_sdk.TrainingClient, training_sdk.models
