@@ -20,15 +20,14 @@ def rewrite(
     argv: list[str], env: dict[str, str], cwd: str, mounts: Iterable[tuple[str, str, bool]], hostname: str
 ) -> tuple[list[str], dict[str, str], str]:
     """Command line, environment and working directory for a process that sees the host's own files and names."""
-    # The longest mount path first: one may lie inside another.
-    places = sorted(((target, source) for source, target, _ in mounts), key=lambda pair: -len(pair[0]))
-    patterns = [(re.compile(rf"(?<![\w./-]){re.escape(target)}(?![\w-])"), source) for target, source in places]
+    sources = {target: source for source, target, _ in mounts}
+    # The longest mount path first: one may lie inside another. All in one pass: what replaces one may begin with another.
+    targets = "|".join(re.escape(target) for target in sorted(sources, key=len, reverse=True))
+    pattern = re.compile(rf"(?<![\w./-])(?:{targets})(?![\w-])") if targets else None
 
     def place(text: str) -> str:
-        for pattern, source in patterns:
-            text, count = pattern.subn(source.replace("\\", r"\\"), text)
-            if count:
-                break
+        if pattern is not None:
+            text = pattern.sub(lambda match: sources[match[0]], text)
         return _NAME.sub(LOOPBACK, text)
 
     fresh = {name: place(value) for name, value in env.items()}

@@ -217,7 +217,8 @@ class Sandbox:
             root = (self._roots or {}).get(mount["name"])
             if root is None:
                 raise ConfigError(f"volumeMount {mount['name']!r}: the pod has no volume of that name")
-            target = os.path.normpath(f"/{mount['mountPath']}")
+            # normpath keeps two leading slashes, and no command line has them.
+            target = os.path.normpath(f"/{mount['mountPath'].lstrip('/')}")
             if target == "/":
                 raise ConfigError(f"volumeMount {mount['name']!r}: mountPath must not be /")
             read_only = bool(mount.get("readOnly")) or mount["name"] in self._projected

@@ -1,0 +1,196 @@
+"""In-cluster configuration of pods: kubectl and the official Python client inside a pod act as its ServiceAccount."""
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from localcluster.kubelet import kubelet
+from localcluster.kubelet.environment import container_environment
+from localcluster.kubelet.options import host_environment
+from localcluster.kubelet.process import Isolation, detect
+from localcluster.kubelet.service_account import MOUNT_PATH, access_mounts, automounts, server_environment
+from tests.cli.commands import kubectl_path
+from tests.localcluster.process_cluster import pod, shell, state
+from testutil.cluster import TestCluster, cluster_for
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+READ_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
+ACCOUNTS = ("reader", "stranger")
+LIST_PODS = f"{kubectl_path()} get pods -o name"
+CLIENT = """
+from kubernetes import client, config
+config.{load}()
+try:
+    print("pods:", *(pod.metadata.name for pod in client.CoreV1Api().list_namespaced_pod("default").items))
+except client.ApiException as error:
+    print("refused:", error.status)
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "account", "expected"),
+    [
+        (None, None, True),
+        (None, False, False),
+        (None, True, True),
+        (False, True, False),
+        (True, False, True),
+        (False, None, False),
+    ],
+)
+def test_the_pod_decides_before_its_account(own: bool | None, account: bool | None, expected: bool) -> None:
+    def spec(value: bool | None) -> dict[str, Any]:
+        return {} if value is None else {"automountServiceAccountToken": value}
+
+    assert automounts({"spec": spec(own)}, spec(account)) is expected
+
+
+@pytest.mark.parametrize("path", [MOUNT_PATH, f"{MOUNT_PATH}/"])
+def test_a_mount_of_the_container_s_own_is_left_alone(path: str) -> None:
+    assert list(access_mounts({"volumeMounts": [{"name": "mine", "mountPath": path}]})) == []
+    (mount,) = access_mounts({"volumeMounts": [{"name": "mine", "mountPath": "/elsewhere"}]})
+    assert mount["mountPath"] == MOUNT_PATH
+    assert mount["readOnly"] is True
+
+
+def test_a_container_may_use_and_replace_the_server_s_variables() -> None:
+    services = server_environment("https://127.0.0.1:6443")
+    env = [{"name": "URL", "value": "$(KUBERNETES_SERVICE_HOST)"}, {"name": "KUBERNETES_SERVICE_PORT", "value": "1"}]
+    assert container_environment({}, {"env": env}, {}, {}, services) == {
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+        "KUBERNETES_SERVICE_PORT": "1",
+        "KUBERNETES_SERVICE_PORT_HTTPS": "6443",
+        "URL": "127.0.0.1",
+    }
+
+
+def test_pods_do_not_inherit_the_way_to_another_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/root/production")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBEFLOW", "stays")
+    inherited = host_environment()
+    assert "KUBECONFIG" not in inherited
+    assert "KUBERNETES_SERVICE_HOST" not in inherited
+    assert inherited["KUBEFLOW"] == "stays"
+
+
+@pytest.fixture(params=["namespaces", "fallback"])
+async def running(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> AsyncIterator[TestCluster]:
+    """A cluster with a ServiceAccount that may read pods and one that may not, run by a user with a kubeconfig of their own."""
+    isolation = await detect() if request.param == "namespaces" else Isolation(namespaces=False)
+    if request.param == "namespaces" and not isolation.namespaces:
+        pytest.skip("this machine has no namespaces")
+
+    async def given() -> Isolation:
+        return isolation
+
+    monkeypatch.setattr(kubelet, "detect", given)
+    production = {"server": "https://127.0.0.1:1"}
+    context = {"name": "p", "context": {"cluster": "p", "user": ""}}
+    (tmp_path / ".kube").mkdir()
+    own = {"clusters": [{"name": "p", "cluster": production}], "contexts": [context], "current-context": "p"}
+    (tmp_path / ".kube/config").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **own}))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with cluster_for(operators=False) as cluster:
+        for name in ACCOUNTS:
+            await cluster.create("serviceaccounts", {"metadata": {"name": name}})
+        await cluster.send("POST", f"{RBAC}/roles", {"metadata": {"name": "reader"}, "rules": [READ_PODS]})
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+        subjects = [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}]
+        binding = {"metadata": {"name": "reader"}, "roleRef": reference, "subjects": subjects}
+        await cluster.send("POST", f"{RBAC}/rolebindings", binding)
+        yield cluster
+
+
+async def ended(cluster: TestCluster, item: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The pod once it has come to an end, and what it printed."""
+    await cluster.create("pods", item)
+    name = item["metadata"]["name"]
+    found = await cluster.until("pods", name, lambda seen: seen.body["status"].get("phase") in ("Succeeded", "Failed"), 60)
+    return found, await cluster.logs(found)
+
+
+async def test_kubectl_in_a_pod_acts_as_its_service_account(running: TestCluster) -> None:
+    found, said = await ended(running, shell("allowed", LIST_PODS, {"serviceAccountName": "reader"}))
+    assert (found["status"]["phase"], said) == ("Succeeded", "pod/allowed\n")
+    found, said = await ended(running, shell("refused", LIST_PODS, {"serviceAccountName": "stranger"}))
+    assert state(found)["state"]["terminated"]["exitCode"] == 1
+    assert 'pods is forbidden: User "system:serviceaccount:default:stranger" cannot list resource "pods"' in said
+
+
+async def test_the_python_client_in_a_pod(running: TestCluster, request: pytest.FixtureRequest) -> None:
+    # Without namespaces the files are elsewhere; load_config, which many programs call, tries both ways.
+    load = "load_incluster_config" if request.node.callspec.params["running"] == "namespaces" else "load_config"
+    program = CLIENT.format(load=load)
+    for account, answer in (("reader", "pods: reader\n"), ("stranger", "refused: 403\n")):
+        item = pod(account, sys.executable, "-c", program, spec={"serviceAccountName": account})
+        _, said = await ended(running, item)
+        assert said.endswith(answer), said
+
+
+async def test_the_files_of_the_volume(running: TestCluster) -> None:
+    script = f"cd {MOUNT_PATH} && ls && cat namespace && echo && cat ca.crt && touch {MOUNT_PATH}/new"
+    found, said = await ended(running, shell("p", script))
+    authority = running.cluster.credentials.certificate.pem.decode()
+    assert said.startswith(f"ca.crt\nnamespace\ntoken\ndefault\n{authority}")
+    assert "volumes" not in found["spec"], "the spec stays as it was written"
+
+
+@pytest.mark.parametrize("where", ["pod", "account"])
+async def test_no_token_where_it_is_not_wanted(running: TestCluster, where: str) -> None:
+    spec: dict[str, Any] = {"serviceAccountName": "reader"}
+    if where == "pod":
+        spec["automountServiceAccountToken"] = False
+    else:
+        await running.merge("serviceaccounts", "reader", {"automountServiceAccountToken": False})
+    _, said = await ended(running, shell("p", f"ls {MOUNT_PATH}/token 2>&1; echo ${{KUBECONFIG-none}}", spec))
+    assert said.endswith("none\n")
+    assert "No such file" in said
+
+
+async def test_a_pod_may_come_before_what_its_namespace_gets(running: TestCluster) -> None:
+    await running.send("POST", "/api/v1/namespaces", {"metadata": {"name": "fresh"}})
+    fresh = TestCluster(running.cluster, "fresh")
+    item = shell("p", f"cat {MOUNT_PATH}/namespace")
+    item["metadata"]["namespace"] = "fresh"
+    assert (await ended(fresh, item))[1] == "fresh\n"
+
+
+async def test_open_mpi_s_ports_are_those_of_the_user_if_set(running: TestCluster, request: pytest.FixtureRequest) -> None:
+    name = "OMPI_MCA_btl_tcp_port_min_v4"
+    own_ports = request.node.callspec.params["running"] == "namespaces"
+    _, said = await ended(running, shell("unset", f"echo ${{{name}-none}}"))
+    assert said == ("0\n" if own_ports else "none\n")
+    _, said = await ended(running, shell("set", f"echo ${name}", env=[{"name": name, "value": "7000"}]))
+    assert said == "7000\n"
+
+
+async def test_a_kubeconfig_is_for_the_user_alone(running: TestCluster, request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.params["running"] == "namespaces":
+        pytest.skip("there is no kubeconfig with namespaces")
+    _, said = await ended(running, shell("p", "stat -c %a $KUBECONFIG"))
+    assert said == "600\n"
+
+
+async def test_a_kubeconfig_of_the_manifest_s_own_counts(running: TestCluster) -> None:
+    config = [{"name": "KUBECONFIG", "value": "/no/such/file"}]
+    _, said = await ended(running, shell("p", "echo $KUBECONFIG", env=config))
+    assert said == "/no/such/file\n"
+
+
+async def test_a_volume_s_path_in_a_command(running: TestCluster) -> None:
+    """Also where it cannot be mounted: a mount path is rewritten however many slashes it is written with."""
+    mounts = [{"name": "v", "mountPath": path} for path in ("/jobcommon-one", "//jobcommon-two/")]
+    item = shell(
+        "p",
+        "echo x > /jobcommon-one/f && cat /jobcommon-two/f",
+        {"volumes": [{"name": "v", "emptyDir": {}}]},
+        volumeMounts=mounts,
+    )
+    assert (await ended(running, item))[1] == "x\n"
