@@ -1,0 +1,57 @@
+"""The MPI examples run here with `jobcommon run`, over ssh and over kubectl exec."""
+
+import importlib.util
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.commands import ROOT, jobcommon
+
+SSHD = Path("/usr/sbin/sshd")
+# Where sshd puts itself when it separates privileges; a machine whose init does not start it may lack the directory.
+SSHD_STATE = Path("/run/sshd")
+MISSING = [name for name in ("mpirun", "kubectl") if shutil.which(name) is None]
+MISSING += [name for name in ("mpi4py", "numpy") if importlib.util.find_spec(name) is None]
+pytestmark = [pytest.mark.cluster, pytest.mark.training, pytest.mark.timeout(240)]
+needs_mpi = pytest.mark.skipif(
+    bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (apt: openmpi-bin; kubectl; pip: mpi4py, numpy)"
+)
+needs_sshd = pytest.mark.skipif(
+    not SSHD.exists() or os.geteuid() != 0,
+    reason="ssh between pods needs /usr/sbin/sshd (apt: openssh-server) and root to run it",
+)
+EXAMPLES = ("mpi/allreduce-ssh.yaml", "mpi/allreduce-exec.yaml")
+
+
+def test_every_example_is_tried_and_listed() -> None:
+    found = {path.relative_to(ROOT / "examples").as_posix() for path in (ROOT / "examples/mpi").rglob("*.yaml")}
+    assert found == set(EXAMPLES)
+    listed = (ROOT / "examples/README.md").read_text(encoding="utf-8")
+    assert [name for name in EXAMPLES if f"({name})" not in listed] == []
+
+
+@needs_mpi
+@pytest.mark.parametrize("name", [pytest.param(EXAMPLES[0], marks=needs_sshd), EXAMPLES[1]])
+def test_example(name: str) -> None:
+    if name == EXAMPLES[0]:
+        SSHD_STATE.mkdir(exist_ok=True)
+    done = jobcommon("run", "-f", f"examples/{name}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    job = Path(name).stem
+    total, squares = sum(range(1000)), sum(number**2 for number in range(1000))
+    line = f"{job}-launcher | 4 ranks on {job}-worker-0 {job}-worker-1: sum {total}, of squares {squares}\n"
+    assert line in done.stdout
+    assert re.search(r"Succeeded +True", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_says_what_it_shows(name: str) -> None:
+    text = (ROOT / "examples" / name).read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    program, job = yaml.safe_load_all(text)
+    assert program["metadata"]["name"] == job["metadata"]["name"] == Path(name).stem
+    assert f"MPIJob {job['apiVersion'].rpartition('/')[2]}:" in text.splitlines()[0]
