@@ -8,9 +8,10 @@ from typing import Any
 import yaml
 
 from cli.errors import UserError
+from cli.reading import read_text
 from jobcommon.convert import Conversion, ConvertError, convert, convert_text, is_convertible
+from jobcommon.yaml_document import LIMITS
 
-STDIN = "-"
 _NAMELESS = ("polyaxonfile", "polyaxon", "<stdin>")
 
 
@@ -28,13 +29,7 @@ def as_yaml(manifest: Mapping[str, Any]) -> str:
 
 def convert_file(file: str, *, name: str | None, image: str | None) -> str:
     """The manifest for the file (``-``: standard input) as YAML; warnings go to standard error. Raises `UserError`."""
-    source = "<stdin>" if file == STDIN else file
-    try:
-        text = sys.stdin.read() if file == STDIN else Path(file).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UserError(f"{file}: no such file or directory") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: cannot be read: {error}") from None
+    source, text = read_text(file, LIMITS.size)
     try:
         conversion = convert_text(text, name=name, image=image, fallback=_fallback(source))
     except ConvertError as error:

@@ -14,7 +14,7 @@ from rich.console import Console
 from cli import process
 from cli.errors import UserError
 from cli.frameworks import chosen
-from cli.manifests import load
+from cli.manifests import OF_A_CLUSTER, load
 from cli.planning import describe
 
 app = typer.Typer(
@@ -216,7 +216,8 @@ def plan_command(
     """
     if output not in ("text", "yaml"):
         raise UserError(f"--output {output}: use text or yaml")
-    typer.echo(describe(load(filename), load(observed) if observed else [], with_manifests=output == "yaml"), nl=False)
+    seen = load(observed, OF_A_CLUSTER) if observed else []
+    typer.echo(describe(load(filename), seen, with_manifests=output == "yaml"), nl=False)
 
 
 @app.command("convert")

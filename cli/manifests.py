@@ -3,19 +3,19 @@
 Every error names the file and the place in it.
 """
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from cli.converting import converted
 from cli.errors import UserError
+from cli.reading import STDIN, read_text
+from jobcommon.yaml_document import LIMITS, DocumentError, Limits, documents
 
-STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
+# What a cluster says of a job of a thousand pods; an object that a user writes is no larger than an API server takes.
+OF_A_CLUSTER = Limits(size=16 << 20, values=2_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,76 +48,35 @@ class Manifest:
         return f"{self.source}:{self.line}: {self.kind} {self.name}"
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: a date is a string, and no key stands twice."""
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: set[str] = set()
-    for key, _ in node.value:
-        if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f'field "{key.value}" is given twice', key.start_mark)
-            seen.add(key.value)
-    loader.flatten_mapping(node)
-    return dict(loader.construct_pairs(node, deep=True))
-
-
-def _text(loader: _Loader, node: yaml.ScalarNode) -> str:
-    return str(loader.construct_scalar(node))
-
-
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _text)
-
-
-def load(names: Iterable[str]) -> list[Manifest]:
+def load(names: Iterable[str], limits: Limits = LIMITS) -> list[Manifest]:
     """The objects in these files and directories (``-``: standard input), in order; a List counts as its items.
 
-    Raises `UserError` for what cannot be read or is no Kubernetes object, and when there is none at all.
+    Raises `UserError` for what cannot be read, is beyond `limits` or no Kubernetes object, and when there is none at all.
     """
     names = list(names)
-    found = [manifest for name in names for source, text in _texts(name) for manifest in _documents(source, text)]
+    found = [m for name in names for file in _files(name) for m in _manifests(*read_text(file, limits.size), limits)]
     if not found:
         raise UserError(f"{', '.join(names)}: no object in it; a manifest begins with apiVersion, kind and metadata.name")
     return found
 
 
-def _texts(name: str) -> Iterator[tuple[str, str]]:
-    if name == STDIN:
-        yield "<stdin>", sys.stdin.read()
-        return
+def _files(name: str) -> list[str]:
     path = Path(name)
-    if path.is_dir():
-        files = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES)
-        if not files:
-            raise UserError(f"{name}: no file in this directory ends in {', '.join(SUFFIXES)}")
-    else:
-        files = [path]
-    for file in files:
-        try:
-            yield str(file), file.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise UserError(f"{file}: no such file or directory") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{file}: cannot be read: {error}") from None
+    if name == STDIN or not path.is_dir():
+        return [name]
+    files = sorted(str(p) for p in path.iterdir() if p.suffix in SUFFIXES)
+    if not files:
+        raise UserError(f"{name}: no file in this directory ends in {', '.join(SUFFIXES)}")
+    return files
 
 
-def _documents(source: str, text: str) -> Iterator[Manifest]:
-    loader = _Loader(text)
+def _manifests(source: str, text: str, limits: Limits) -> Iterator[Manifest]:
     try:
-        while loader.check_node():
-            node = loader.get_node()
-            line = node.start_mark.line + 1 if node else 1
-            yield from _objects(source, line, loader.construct_document(node))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
-        raise UserError(f"{where}: not valid YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UserError(f"{source}: not valid YAML: {error}") from None
-    finally:
-        loader.dispose()
+        for line, body in documents(text, limits):
+            yield from _objects(source, line, body)
+    except DocumentError as error:
+        where = f"{source}:{error.line}:{error.column}" if error.line else source
+        raise UserError(f"{where}: {error.path}: {error.message}" if error.path else f"{where}: {error.message}") from None
 
 
 def _objects(source: str, line: int, body: object) -> Iterator[Manifest]:

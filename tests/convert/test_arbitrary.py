@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from jobcommon.convert import ConvertError, convert_text
 from jobcommon.convert.component import is_component
-from jobcommon.convert.document import MAX_ALIASES, MAX_BYTES, MAX_DEPTH, parse
+from jobcommon.convert.document import parse
 from jobcommon.convert.mpi_v1alpha1 import is_flat_mpijob
 from jobcommon.reconcile import read_job
+from jobcommon.yaml_document import LIMITS
 from tests.convert.documents import DIRECTORY, FRAMEWORKS
 
 WORDS = st.sampled_from(
@@ -102,14 +103,14 @@ MERGED = "a: &a {x: 1}\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("x: " + "y" * MAX_BYTES, "bytes", id="size"),
-        pytest.param(nested(MAX_DEPTH), f"more than {MAX_DEPTH} deep", id="depth"),
-        pytest.param(nested(100_000), f"more than {MAX_DEPTH} deep", id="very deep"),
-        pytest.param("a: &a 1\nb: [" + "*a," * (MAX_ALIASES + 1) + "]", f"more than {MAX_ALIASES} aliases", id="aliases"),
+        pytest.param("x: " + "y" * LIMITS.size, "bytes", id="size"),
+        pytest.param(nested(LIMITS.depth), f"more than {LIMITS.depth} deep", id="depth"),
+        pytest.param(nested(100_000), f"more than {LIMITS.depth} deep", id="very deep"),
+        pytest.param("a: &a 1\nb: [" + "*a," * (LIMITS.aliases + 1) + "]", f"more than {LIMITS.aliases} aliases", id="aliases"),
         pytest.param(BOMB, "values", id="bomb of aliases"),
         pytest.param(MERGED, "values", id="bomb of merge keys"),
         pytest.param("run: &a [*a]", "contains itself", id="cycle"),
-        pytest.param("a: 1\na: 2", 'line 2: "a" is given twice', id="twice"),
+        pytest.param("a: 1\na: 2", 'line 2, column 1: not valid YAML: field "a" is given twice', id="twice"),
         pytest.param("run: !!python/object/apply:os.system [true]", "not valid YAML", id="no objects"),
         pytest.param("run: !!binary aGVsbG8=", "a bytes is not supported", id="bytes"),
         pytest.param("run: !!set {a}", "a set is not supported", id="set"),
@@ -117,7 +118,7 @@ MERGED = "a: &a {x: 1}\n" + "".join(
         pytest.param("run: .inf", "no number", id="infinity"),
         pytest.param("run: {1: 2}", "run: the key 1 must be text", id="key"),
         pytest.param("? [a]\n: 1", "not valid YAML", id="list as a key"),
-        pytest.param("a: 1\n---\nb: 2", "line 2, column 1: not valid YAML", id="two documents"),
+        pytest.param("a: 1\n---\nb: 2", "line 3, column 1: a second document begins here", id="two documents"),
         pytest.param("- 1", "a polyaxonfile is a mapping of names to values, not a list", id="list"),
         pytest.param("", "not nothing", id="empty"),
         pytest.param("a: [", "line 1, column 5: not valid YAML", id="broken"),

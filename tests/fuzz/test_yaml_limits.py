@@ -1,0 +1,94 @@
+"""Attack case S13: files that are small to write and huge to read are refused by every command that reads files."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.converting import convert_file
+from cli.errors import UserError
+from cli.manifests import load
+from jobcommon.yaml_document import LIMITS, DocumentError, Limits, documents
+from tests.cli.commands import jobcommon
+
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+NINES = "\n".join(f"{new}: &{new} [{','.join(['*' + old] * 9)}]" for old, new in zip("abcdefgh", "bcdefghi", strict=True))
+MERGES = "\n".join(
+    f"{new}: &{new} {{<<: [*{old}, *{old}]}}" for old, new in zip("abcdefghijklmnop", "bcdefghijklmnopq", strict=True)
+)
+BOMBS = {
+    "size": ("data: {a: " + "y" * LIMITS.size + "}", f"has more than {LIMITS.size} bytes"),
+    "size of letters": ("data: {a: " + "é" * (LIMITS.size // 2) + "}", f"has more than {LIMITS.size} bytes"),
+    "depth": ("data: " + "[" * LIMITS.depth + "]" * LIMITS.depth, f"is nested more than {LIMITS.depth} deep"),
+    "depth without an end": ("data: " + "[" * 500_000, f"is nested more than {LIMITS.depth} deep"),
+    "aliases": ("x: &x 1\ndata: [" + "*x," * (LIMITS.aliases + 1) + "]", f"has more than {LIMITS.aliases} aliases"),
+    "aliases of aliases": ("a: &a [1,2,3,4,5,6,7,8,9]\n" + NINES, f"has more than {LIMITS.values} values"),
+    "merge keys": ("a: &a {x: 1}\n" + MERGES, "values"),
+    "values": ("data: [" + "1," * LIMITS.values + "]", f"has more than {LIMITS.values} values"),
+    "cycle": ("data: &a [*a]", "contains itself by an alias"),
+    "python": ("data: !!python/object/apply:os.system [true]", "not valid YAML"),
+    "bytes": ("data: !!binary aGVsbG8=", "a bytes is not supported"),
+    "infinity": ("data: {a: .inf}", "data.a: is no number that JSON and Kubernetes can hold"),
+    "a huge number": ("data: 0x" + "f" * 5000, "data: is no number"),
+    "a key that is no text": ("data: {1: a}", "data: the key 1 must be text: put it in quotes"),
+    "a list as a key": ("? [a]\n: 1", "not valid YAML"),
+    "a surrogate": ('data: "\\ud800"', "data: is not valid text"),
+    "a surrogate in a key": ('data: {"\\udc00": 1}', "data: is not valid text"),
+    "a control character": ("data: \x00", "not valid YAML"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BOMBS.values(), ids=BOMBS)
+def test_a_bomb_is_refused_wherever_files_are_read(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(CONFIG_MAP + text, encoding="utf-8", errors="surrogatepass")
+    for read in (
+        lambda: load([str(file)]),
+        lambda: load([str(tmp_path)]),
+        lambda: convert_file(str(file), name=None, image=None),
+    ):
+        with pytest.raises(UserError) as caught:
+            read()
+        assert message in str(caught.value)
+        assert str(caught.value).startswith(str(file))
+
+
+@pytest.mark.parametrize("arguments", [("run", "-f"), ("plan", "-f"), ("convert",), ("plan", "-f", "{good}", "--observed")])
+@pytest.mark.parametrize("bomb", ["depth without an end", "aliases"])
+def test_the_commands_say_what_is_too_much(arguments: tuple[str, ...], bomb: str, tmp_path: Path) -> None:
+    text, message = BOMBS[bomb]
+    file, good = tmp_path / "a.yaml", tmp_path / "good.yaml"
+    file.write_text(CONFIG_MAP + text, encoding="utf-8")
+    good.write_text(CONFIG_MAP, encoding="utf-8")
+    done = jobcommon(*(argument.format(good=good) for argument in arguments), str(file))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {file}")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_standard_input_without_an_end_is_not_read_to_its_end() -> None:
+    done = jobcommon("plan", "-f", "-", stdin="# a comment\n" * 1_000_000)
+    assert done.returncode == 2
+    assert done.stderr == f"error: <stdin>: has more than {LIMITS.size} bytes; split it into several files\n"
+
+
+def test_a_file_without_an_end_is_not_read_to_its_end() -> None:
+    with pytest.raises(UserError, match="has more than"):
+        load(["/dev/zero"])
+
+
+def test_each_document_has_a_budget_of_its_own() -> None:
+    limits = Limits(values=5, aliases=1)
+    text = "a: &a 1\nb: *a\n"
+    assert list(documents(f"{text}---\n{text}", limits)) == [(1, {"a": 1, "b": 1}), (4, {"a": 1, "b": 1})]
+    with pytest.raises(DocumentError, match="more than 5 values"):
+        list(documents("[1, 2, 3, 4, 5]", limits))
+
+
+def test_aliases_merge_keys_dates_and_json_are_read() -> None:
+    text = 'a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: 2018-03-19\n---\n{"d": [1.5, true, null, "e"]}\n---\n'
+    assert [body for _, body in documents(text)] == [
+        {"a": {"x": 1}, "b": {"x": 1, "y": 2}, "c": "2018-03-19"},
+        {"d": [1.5, True, None, "e"]},
+        None,
+    ]
