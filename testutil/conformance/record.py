@@ -9,6 +9,8 @@ from testutil.conformance.case import Json
 
 _UID = re.compile(r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
+#: What a server makes of the generateNames of the suite, ``g1-`` and so on.
+_GENERATED = re.compile(r"^(g\d+-)[bcdfghjklmnpqrstvwxz2456789]{5}$")
 #: Chosen by the server, one as good as another.
 _ALLOCATED = ("clusterIP", "nodePort", "healthCheckNodePort")
 
@@ -104,6 +106,8 @@ class _Normaliser:
             return self._uids.setdefault(value, f"uid {len(self._uids)}")
         if _TIME.match(value):
             return "time"
+        if generated := _GENERATED.match(value):
+            return f"{generated[1]}generated"
         return self._names.get(value, value)
 
 

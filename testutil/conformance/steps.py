@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
-from testutil.conformance.case import Expect, Json, Kind, Ref, Step
+from testutil.conformance.case import Expect, Json, Kind, Ref, Space, Step
 
 UID, VERSION = "metadata.uid", "metadata.resourceVersion"
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -35,7 +35,7 @@ def put(kind: Kind, name: str, body: Any, code: int = 200, subresource: str = ""
 
 
 def patch(
-    kind: Kind, name: str, body: Any, code: int = 200, media: str = MERGE_PATCH, subresource: str = "", **expect: Any
+    kind: Kind, name: str | Space, body: Any, code: int = 200, media: str = MERGE_PATCH, subresource: str = "", **expect: Any
 ) -> Step:
     """PATCH, a merge patch unless `media` says otherwise."""
     return Step("PATCH", kind, name, body, expect=Expect(code, **expect), media=media, subresource=subresource)

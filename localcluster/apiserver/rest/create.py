@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.client.request import Response
-from localcluster.apiserver import admission
+from localcluster.apiserver import admission, pod_security
 from localcluster.apiserver.call import OBJECT_LIMIT, Call
 from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
 from localcluster.apiserver.resource import Resource
@@ -45,6 +45,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
     resource.strategy.on_create(new)
     admission.admit_new(call, new)
     validate(call, new, None)
+    pod_security.check(call, new, None)
     admission.check_quota(call, new)
     if given_version and not call.dry_run:
         raise ApiError(500, "", "resourceVersion should not be set on objects to be created")

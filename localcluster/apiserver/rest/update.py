@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from jobcommon.client.request import Response
-from localcluster.apiserver import admission
+from localcluster.apiserver import admission, pod_security
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
 from localcluster.apiserver.rest.accept import accept
@@ -75,6 +75,7 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
         return resource.typed(old)
     admission.admit_update(call, new, old)
     validate(call, new, old, causes)
+    pod_security.check(call, new, old)
     new = track(call, old, new)
     if new == old:
         return resource.typed(old)

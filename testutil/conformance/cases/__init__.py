@@ -1,10 +1,21 @@
 """The facts about an API server that jobcommon relies on, measured on Kubernetes 1.36.2: the table of the suite."""
 
 from testutil.conformance.case import Case
-from testutil.conformance.cases import apply, custom, deletion, identity, lists, pods, services, validation, watches
+from testutil.conformance.cases import (
+    apply,
+    custom,
+    deletion,
+    identity,
+    lists,
+    pod_security,
+    pods,
+    services,
+    validation,
+    watches,
+)
 
 TABLE: tuple[Case, ...] = (
     *identity.CASES, *deletion.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES, *apply.CASES,
         *lists.CASES,
-    *watches.CASES,
+    *watches.CASES, *pod_security.CASES,
 )  # fmt: skip
