@@ -1,0 +1,312 @@
+"""The kubelets of all nodes, as a level-triggered controller: containers run by script instead of as processes.
+
+What a kubelet decides is `localcluster.kubelet.lifecycle.decide`, what it reports `localcluster.kubelet.status.pod_status`:
+the same pure functions as in the embedded cluster. Here is only what stands for the machine: containers that start after a
+drawn time and end by the scenario's script, volumes that wait for their Secret, nodes that are lost and come back.
+
+A node is told what happens to it by its annotation `STATE`: ``down`` (its containers die unheard), ``partitioned`` (they run
+on, unheard), or nothing (up).
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from jobcommon.client.request import STRATEGIC_PATCH
+from localcluster.apiserver.env import format_time
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Item
+from localcluster.controllers.access import Access
+from localcluster.kubelet.lifecycle import TERMINAL, Decision, Run, Seen, Settings, decide
+from localcluster.kubelet.status import pod_status
+from testutil.sim.scenario import DONE, FOREVER, Exit, Scenario
+
+Obj = dict[str, Any]
+STATE = "sim.jobcommon/state"
+DOWN, PARTITIONED = "down", "partitioned"
+BACKOFF = Settings()
+RESTART_SECONDS = 0.1
+_HOST = "10.0.0.1"
+
+Draw = Callable[[str, float, float], float]
+
+
+def drawing(salt: int) -> Draw:
+    """Chance by name: the same key gives the same number in every run of a seed, whatever else was drawn before."""
+
+    def draw(key: str, low: float, high: float) -> float:
+        return random.Random(f"{salt}/{key}").uniform(low, high)  # noqa: S311 - reproducibility is the point
+
+    return draw
+
+
+@dataclass
+class _Container:
+    """One container on a node. `starts_at` and `ends_at` are what time alone will do to it."""
+
+    spec: Mapping[str, Any]
+    seen: Seen = field(default_factory=Seen)
+    starts_at: float | None = None
+    ends_at: float | None = None
+    ending: Exit = field(default_factory=Exit)
+    stopping: bool = False
+    killed: bool = False
+
+
+@dataclass
+class _Worker:
+    """What the kubelet knows of one pod."""
+
+    node: str
+    containers: dict[str, _Container]
+    version: int = -1
+    due: float | None = None
+    evicted: str = ""
+
+
+class Kubelet:
+    """All kubelets. `runs` counts the starts of each pod's main container by pod name (``name#2`` for the second job of it)."""
+
+    def __init__(self, server: ApiServer, scenario: Scenario, draw: Draw) -> None:
+        self._access = Access(server, "kubelet")
+        self._scenario = scenario
+        self._draw = draw
+        self._workers: dict[str, _Worker] = {}
+        self._ordinals: dict[str, list[str]] = {}
+        self.runs: Counter[str] = Counter()
+        self._starts: Counter[tuple[str, str, str]] = Counter()
+
+    def step(self) -> float | None:
+        """Do what is due on every node."""
+        nodes = {
+            item.name: (item.obj["metadata"].get("annotations") or {}).get(STATE, "") for item in self._access.items("nodes")
+        }
+        due: list[float] = []
+        present: set[str] = set()
+        for item in list(self._access.items("pods")):
+            node = item.obj["spec"].get("nodeName")
+            if not node:
+                continue
+            present.add(item.uid)
+            worker = self._workers.get(item.uid) or self._admit(item, node)
+            state = nodes.get(node, DOWN)
+            if state == DOWN:
+                self._power_off(worker)
+            else:
+                self._work(item, worker, silent=state == PARTITIONED)
+                due += [worker.due] if worker.due is not None else []
+        for uid in [uid for uid in self._workers if uid not in present]:
+            del self._workers[uid]
+        return min(due, default=None)
+
+    @property
+    def live(self) -> Iterator[tuple[str, str]]:
+        """Pod UID and container name of all that runs now."""
+        return ((uid, name) for uid, w in self._workers.items() for name, c in w.containers.items() if c.seen.running)
+
+    def _admit(self, item: Item, node: str) -> _Worker:
+        spec = item.obj["spec"]
+        every = [*(spec.get("initContainers") or ()), *spec["containers"]]
+        worker = self._workers[item.uid] = _Worker(node, {one["name"]: _Container(one) for one in every})
+        return worker
+
+    def _power_off(self, worker: _Worker) -> None:
+        """Everything dies with the node; what it knew of its containers is lost, and so is their exit code."""
+        for container in worker.containers.values():
+            container.starts_at = None
+            if container.seen.running:
+                self._end(container, self._access.now, 137, "ContainerStatusUnknown", "The container could not be located")
+        worker.version, worker.due = -1, None
+
+    def _work(self, item: Item, worker: _Worker, *, silent: bool) -> None:
+        now = self._access.now
+        if worker.version == item.rv and (worker.due is None or worker.due > now):
+            return
+        while True:
+            self._pass_time(item, worker, now)
+            seen = {name: container.seen for name, container in worker.containers.items()}
+            decision = self._decide(item, worker, seen, now)
+            if not self._act(item, worker, decision, now):
+                break
+        timers = [t for c in worker.containers.values() for t in (c.starts_at, c.ends_at) if t is not None]
+        worker.due = min([*timers, *([decision.wake_at] if decision.wake_at is not None else [])], default=None)
+        if silent:
+            worker.version = -1
+            return
+        worker.version = self._report(item, worker, seen, decision, now)
+        if decision.finish:
+            self._finish(item)
+
+    def _decide(self, item: Item, worker: _Worker, seen: Mapping[str, Seen], now: float) -> Decision:
+        decision = decide(item.obj, seen, now, BACKOFF)
+        if worker.evicted and decision.phase not in TERMINAL:
+            for container in worker.containers.values():
+                container.starts_at = None
+                if container.seen.running:
+                    self._end(container, now, 137, "Error", "")
+            return Decision(initialized=True, phase="Failed", reason="Evicted", message=worker.evicted)
+        return decision
+
+    # -- containers -----------------------------------------------------------------------------------------------------
+
+    def _pass_time(self, item: Item, worker: _Worker, now: float) -> None:
+        for name, container in worker.containers.items():
+            if container.starts_at is not None and container.starts_at <= now:
+                self._start(item, name, container, container.starts_at)
+            if container.ends_at is not None and container.ends_at <= now and container.seen.running:
+                ending = container.ending
+                if ending.cause == "Evicted" and not container.stopping:
+                    worker.evicted = ending.message or "The node was low on resource: memory."
+                if container.killed or container.stopping:
+                    code = 137 if container.killed else ending.term
+                    self._end(container, container.ends_at, code, "Completed" if code == 0 else "Error", "")
+                else:
+                    usual = "Completed" if ending.code == 0 else "Error"
+                    self._end(container, container.ends_at, ending.code, ending.cause or usual, ending.message)
+
+    def _act(self, item: Item, worker: _Worker, decision: Decision, now: float) -> bool:
+        """Carry out starts and stops; whether anything came of it at once."""
+        changed = False
+        for name in decision.start:
+            container = worker.containers[name]
+            missing = self._missing_volume(item)
+            if missing:
+                container.seen = replace(container.seen, waiting=("ContainerCreating", missing), retry_at=now + 5.0)
+                changed = True
+                continue
+            first = container.seen.run is None
+            low, high = self._scenario.start_seconds if first else (RESTART_SECONDS, RESTART_SECONDS)
+            container.starts_at = now + self._draw(f"start/{item.uid}/{name}", low, high)
+            container.seen = replace(container.seen, starting=True, waiting=None, retry_at=None)
+            changed = True
+        for stop in decision.stop:
+            container = worker.containers[stop.container]
+            left = max(stop.grace, 0.0)
+            if container.stopping and (container.ends_at or now) <= now + left:
+                continue
+            container.stopping = True
+            container.killed = container.ending.stop >= left
+            container.ends_at = now + min(container.ending.stop, left)
+            changed = True
+        if item.obj["metadata"].get("deletionTimestamp"):
+            for container in worker.containers.values():
+                if container.starts_at is not None:
+                    container.starts_at, container.seen = None, replace(container.seen, starting=False)
+                    changed = True
+        return changed
+
+    def _start(self, item: Item, name: str, container: _Container, at: float) -> None:
+        owner = next((o["uid"] for o in item.obj["metadata"].get("ownerReferences") or () if o.get("controller")), "")
+        key = (owner, item.name, name)
+        script = self._script(item, name)
+        container.ending = script[min(self._starts[key], len(script) - 1)]
+        self._starts[key] += 1
+        if name == self._main(item):
+            self.runs[self._label(item, owner)] += 1
+        before = container.seen.run
+        attempt = 0 if before is None else before.attempt + 1
+        lasted = None if before is None else (before.finished_at or at) - before.started_at
+        streak = 0 if lasted is None or lasted >= BACKOFF.reset else container.seen.streak + 1
+        run = Run(attempt, at, container_id=f"sim://{item.name}/{name}/{self._starts[key]}")
+        container.seen = Seen(run=run, last=before, streak=streak, started=True, ready=True)
+        container.starts_at, container.stopping, container.killed = None, False, False
+        container.ends_at = None if container.ending.after is None else at + container.ending.after
+
+    @staticmethod
+    def _end(container: _Container, at: float, code: int, reason: str, message: str) -> None:
+        run = container.seen.run
+        if run is None:
+            return
+        over = replace(run, finished_at=at, exit_code=code, reason=reason, message=message)
+        container.seen = replace(container.seen, run=over, ready=False, started=False, starting=False)
+        container.ends_at = None
+
+    def _script(self, item: Item, name: str) -> Sequence[Exit]:
+        full = f"{item.name}/{name}"
+        for pattern, script in self._scenario.behaviour.items():
+            if fnmatchcase(full if "/" in pattern else item.name, pattern) and ("/" in pattern or name == self._main(item)):
+                return script
+        inits = {one["name"] for one in item.obj["spec"].get("initContainers") or ()}
+        return DONE if name in inits else FOREVER
+
+    @staticmethod
+    def _main(item: Item) -> str:
+        return str(item.obj["spec"]["containers"][0]["name"])
+
+    def _label(self, item: Item, owner: str) -> str:
+        """The name under which runs are counted: another job of the same name gets a number."""
+        known = self._ordinals.setdefault(item.name, [])
+        if owner not in known:
+            known.append(owner)
+        number = known.index(owner) + 1
+        return item.name if number == 1 else f"{item.name}#{number}"
+
+    def _missing_volume(self, item: Item) -> str:
+        """What a volume waits for, as the kubelet words it."""
+        for volume in item.obj["spec"].get("volumes") or ():
+            for source, table, field_name in (("secret", "secrets", "secretName"), ("configMap", "configmaps", "name")):
+                wanted = volume.get(source)
+                if wanted and not wanted.get("optional"):
+                    name = wanted.get(field_name, "")
+                    if self._access.get(table, item.namespace, name) is None:
+                        return f'MountVolume.SetUp failed for volume "{volume["name"]}" : {source.lower()} "{name}" not found'
+        return ""
+
+    # -- the API server --------------------------------------------------------------------------------------------------
+
+    def _report(self, item: Item, worker: _Worker, seen: Mapping[str, Seen], decision: Decision, now: float) -> int:
+        """Write the pod's status if it differs; gives the version at which nothing is left to do."""
+        wanted = pod_status(item.obj, seen, decision, self._address(item), _HOST, now)
+        if worker.evicted:
+            moment = format_time(now)
+            known = {c["type"]: c for c in item.obj.get("status", {}).get("conditions") or ()}
+            if "DisruptionTarget" not in known:
+                why = {
+                    "type": "DisruptionTarget",
+                    "status": "True",
+                    "reason": "TerminationByKubelet",
+                    "message": worker.evicted,
+                }
+                wanted["conditions"] = [*wanted["conditions"], {**why, "lastTransitionTime": moment, "lastProbeTime": None}]
+        if _same(item.obj.get("status") or {}, wanted):
+            return item.rv
+        path = f"/api/v1/namespaces/{item.namespace}/pods/{item.name}/status"
+        self._access.send("PATCH", path, {"metadata": {"uid": item.uid}, "status": wanted}, STRATEGIC_PATCH)
+        current = self._access.get("pods", item.namespace, item.name)
+        return current.rv if current is not None and current.uid == item.uid else -1
+
+    def _finish(self, item: Item) -> None:
+        path = f"/api/v1/namespaces/{item.namespace}/pods/{item.name}"
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0, "preconditions": {"uid": item.uid}}
+        current = self._access.get("pods", item.namespace, item.name)
+        if current is None or current.uid != item.uid:
+            return
+        # A pod held by a finalizer alone has its grace period at zero already.
+        if current.obj["metadata"].get("deletionGracePeriodSeconds") != 0:
+            self._access.send("DELETE", path, options)
+
+    def _address(self, item: Item) -> str:
+        known = (item.obj.get("status") or {}).get("podIP")
+        number = int(self._draw(f"address/{item.uid}", 0, 2**16))
+        return str(known) if known else f"10.244.{number >> 8}.{number & 255}"
+
+
+def _same(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether the stored status says all that is wanted; other writers' conditions may stand beside ours."""
+    for key, value in wanted.items():
+        if key == "conditions":
+            known = {c["type"]: c for c in stored.get("conditions") or ()}
+            if any(_bare(known.get(c["type"])) != _bare(c) for c in value):
+                return False
+        elif stored.get(key) != value:
+            return False
+    return True
+
+
+def _bare(condition: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if condition is None:
+        return None
+    return {k: v for k, v in condition.items() if k not in ("lastProbeTime", "lastTransitionTime") and v is not None}

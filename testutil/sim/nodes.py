@@ -1,0 +1,139 @@
+"""Nodes, and who looks after them: registration, the node life-cycle controller and the pod garbage collector.
+
+All level-triggered: each step reads what is there and does what is due. Times are those of a cluster with its defaults.
+"""
+
+from typing import Any
+
+from jobcommon.client.request import MERGE_PATCH, STRATEGIC_PATCH
+from localcluster.apiserver.env import format_time, parse_time
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Item
+from localcluster.controllers.access import Access
+from testutil.sim.kubelet import STATE
+from testutil.sim.scenario import Scenario
+
+Obj = dict[str, Any]
+#: node-monitor-grace-period, and the toleration of not-ready nodes that every pod gets by default.
+GRACE_SECONDS = 40.0
+TOLERATION_SECONDS = 300.0
+_TERMINAL = ("Succeeded", "Failed")
+
+
+def node_name(number: int) -> str:
+    """The name of the n-th node."""
+    return f"node-{number}"
+
+
+class Nodes:
+    """Registers the scenario's nodes once, and says of each whether it is ready."""
+
+    def __init__(self, server: ApiServer, scenario: Scenario) -> None:
+        self._access = Access(server, "node-controller")
+        for number in range(scenario.nodes):
+            self._register(node_name(number))
+
+    def _register(self, name: str) -> None:
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}
+        self._access.send("POST", "/api/v1/nodes", body)
+        self._access.send("PATCH", f"/api/v1/nodes/{name}/status", {"status": {"conditions": [self._ready(True)]}}, MERGE_PATCH)
+
+    def _ready(self, ready: bool) -> Obj:
+        moment = format_time(self._access.now)
+        status, reason = ("True", "KubeletReady") if ready else ("Unknown", "NodeStatusUnknown")
+        return {"type": "Ready", "status": status, "reason": reason, "lastTransitionTime": moment, "lastHeartbeatTime": moment}
+
+    def step(self) -> float | None:
+        """Mark the silent nodes as not ready when they have been silent for long, and take their pods' time away."""
+        now, due = self._access.now, []
+        for item in self._access.items("nodes"):
+            annotations = item.obj["metadata"].get("annotations") or {}
+            silent = bool(annotations.get(STATE))
+            since = annotations.get(f"{STATE}-since")
+            if silent and since is None:
+                self._annotate(item, format_time(now))
+                due.append(now + GRACE_SECONDS)
+            elif not silent and since is not None:
+                self._annotate(item, None)
+            if ready_of(item) is silent and not silent:
+                self._mark(item, ready=True)
+            elif silent and since is not None:
+                lost = parse_time(since) + GRACE_SECONDS
+                if now < lost:
+                    due.append(lost)
+                    continue
+                if ready_of(item):
+                    self._mark(item, ready=False)
+                if now < lost + TOLERATION_SECONDS:
+                    due.append(lost + TOLERATION_SECONDS)
+                else:
+                    self._evict(item.name)
+        return min(due, default=None)
+
+    def _annotate(self, item: Item, since: str | None) -> None:
+        body = {"metadata": {"annotations": {f"{STATE}-since": since}}}
+        self._access.send("PATCH", f"/api/v1/nodes/{item.name}", body, MERGE_PATCH)
+
+    def _mark(self, item: Item, *, ready: bool) -> None:
+        body = {"status": {"conditions": [self._ready(ready)]}}
+        self._access.send("PATCH", f"/api/v1/nodes/{item.name}/status", body, STRATEGIC_PATCH)
+
+    def _evict(self, node: str) -> None:
+        for pod in list(self._access.items("pods")):
+            if pod.obj["spec"].get("nodeName") == node and "deletionTimestamp" not in pod.obj["metadata"]:
+                message = "Taint manager: deleting due to NoExecute taint"
+                disrupt(self._access, pod, "DeletionByTaintManager", message)
+                delete_pod(self._access, pod, None)
+
+
+class PodCollector:
+    """The pod garbage collector: pods of nodes that are gone, and finished pods beyond the number that is kept."""
+
+    def __init__(self, server: ApiServer, scenario: Scenario) -> None:
+        self._access = Access(server, "pod-garbage-collector")
+        self._keep = scenario.keep_finished
+
+    def step(self) -> float | None:
+        """Collect what is due; no timers."""
+        pods = list(self._access.items("pods"))
+        nodes = {item.name for item in self._access.items("nodes")}
+        for pod in pods:
+            node, meta = pod.obj["spec"].get("nodeName"), pod.obj["metadata"]
+            if node and node not in nodes and meta.get("deletionGracePeriodSeconds") != 0:
+                if pod.obj.get("status", {}).get("phase") not in _TERMINAL:
+                    disrupt(self._access, pod, "DeletionByPodGC", "PodGC: node no longer exists", failed=True)
+                delete_pod(self._access, pod, 0)
+        if self._keep is not None:
+            over = [pod for pod in pods if pod.obj.get("status", {}).get("phase") in _TERMINAL]
+            over = [pod for pod in over if "deletionTimestamp" not in pod.obj["metadata"]]
+            over.sort(key=lambda pod: (pod.obj["metadata"]["creationTimestamp"], pod.name))
+            for pod in over[: max(len(over) - self._keep, 0)]:
+                delete_pod(self._access, pod, 0)
+        return None
+
+
+def ready_of(node: Item) -> bool:
+    """Whether the node's Ready condition is True."""
+    conditions = (node.obj.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def disrupt(access: Access, pod: Item, reason: str, message: str, *, failed: bool = False) -> None:
+    """Say in the pod's status that the platform is about to end it; with `failed`, that it has."""
+    known = (pod.obj.get("status") or {}).get("conditions") or ()
+    if any(one["type"] == "DisruptionTarget" for one in known) and not failed:
+        return
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+    status: Obj = {"conditions": [{**condition, "lastTransitionTime": format_time(access.now)}]}
+    if failed:
+        status["phase"] = "Failed"
+    path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+    access.send("PATCH", path, {"metadata": {"uid": pod.uid}, "status": status}, STRATEGIC_PATCH)
+
+
+def delete_pod(access: Access, pod: Item, grace: int | None) -> None:
+    """Delete this pod; its own grace period holds unless another is given."""
+    options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": pod.uid}}
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    access.send("DELETE", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", options)

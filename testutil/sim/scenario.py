@@ -1,0 +1,82 @@
+"""A scenario: which jobs there are, how their containers end, and what the user does. Data only; the simulator runs it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobcommon.framework import Framework
+from jobcommon.runtime.settings import Settings
+from localcluster.apiserver.server import ApiServer
+
+Manifest = Mapping[str, Any]
+
+SETTINGS = Settings(metrics_port=None, log_level="critical")
+"""No server of the operator's own, and nothing but disasters in the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How one run of a container goes.
+
+    It ends by itself `after` so many seconds (None: never) with `code`. `cause` is the kubelet's word for it: ``OOMKilled``,
+    ``Evicted`` (the whole pod goes), or "" for the usual one. When it is told to stop it ends after `stop` seconds with
+    code `term`, or is killed at the end of its grace period.
+    """
+
+    after: float | None = None
+    code: int = 0
+    cause: str = ""
+    message: str = ""
+    stop: float = 0.5
+    term: int = 143
+
+
+FOREVER = (Exit(),)
+"""Runs until it is stopped."""
+DONE = (Exit(after=5.0),)
+"""Succeeds after five seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserStep:
+    """One thing that the user (or another controller) does, once: at `at` seconds, or `after` seconds since `when` held.
+
+    `do` acts through the server and raises `testutil.sim.user.RefusedError` when it is to be tried again a second later.
+    Steps are done in their order, each after the one before.
+    """
+
+    name: str
+    do: Callable[[ApiServer], None]
+    at: float | None = None
+    when: Callable[[ApiServer], bool] | None = None
+    after: float = 0.0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One world to run the operators in.
+
+    `jobs` are created at the beginning, `objects` (quotas, CRDs, namespaces: path of the collection and manifest) before them.
+    `behaviour` maps a pattern for ``pod`` or ``pod/container`` (fnmatch) to what the n-th run of that container does, counted
+    over all pods of that name that belong to the same job UID; the last entry repeats. A container that no pattern names
+    succeeds after five seconds if it is an init container and runs for ever if not.
+    """
+
+    name: str
+    frameworks: tuple[Framework, ...]
+    jobs: tuple[Manifest, ...]
+    behaviour: Mapping[str, Sequence[Exit]] = field(default_factory=dict)
+    user: tuple[UserStep, ...] = ()
+    objects: tuple[tuple[str, Manifest], ...] = ()
+    horizon: float = 3600.0
+    """Virtual seconds in which the fault-free run comes to rest."""
+    settings: Settings = SETTINGS
+    nodes: int = 3
+    start_seconds: tuple[float, float] = (0.2, 2.0)
+    """Between which bounds the first start of a pod's containers takes, images and all."""
+    keep_finished: int | None = None
+    """How many finished pods the pod garbage collector leaves in the cluster; None: all."""
+    admits: int = 1
+    """How many jobs at a time the queueing controller lets run of those that carry its label."""
+    loose_runs: frozenset[str] = frozenset()
+    """Pods (patterns) whose number of runs may exceed the reference: the kubelet restarts them while nobody watches."""

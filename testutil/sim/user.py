@@ -1,0 +1,279 @@
+"""The user, and what users do: each helper gives a step's `do` or `when`.
+
+Everything goes through the server's front door with the rights of an administrator.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from jobcommon.client.request import JSON, MERGE_PATCH, Request
+from jobcommon.crd import custom_resource_definition
+from jobcommon.framework import FINALIZER, Framework
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Item
+from localcluster.apiserver.users import MASTERS
+from localcluster.apiserver.users import User as Identity
+from testutil.sim.kubelet import STATE
+from testutil.sim.scenario import Scenario, UserStep
+
+Obj = dict[str, Any]
+Do = Callable[[ApiServer], None]
+When = Callable[[ApiServer], bool]
+USER = Identity("user", (MASTERS,))
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+RETRY_SECONDS = 1.0
+NAMESPACE = "default"
+
+
+class RefusedError(Exception):
+    """The server did not do what the user asked for."""
+
+
+class User:
+    """Installs the kinds, creates objects and jobs, and then does the scenario's steps. `done`: nothing is left to do."""
+
+    def __init__(self, server: ApiServer, scenario: Scenario) -> None:
+        self._server = server
+        self._began = server.env.now()
+        self._left = list(scenario.user)
+        self._held_since: float | None = None
+        self._retry_at = 0.0
+        for framework in scenario.frameworks:
+            install(server, custom_resource_definition(framework))
+        for path, manifest in scenario.objects:
+            ask(server, "POST", path, dict(manifest))
+        for job in scenario.jobs:
+            create_job(dict(job))(server)
+
+    @property
+    def done(self) -> bool:
+        """Whether all steps are done."""
+        return not self._left
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The names of the steps that are yet to be done."""
+        return tuple(step.name for step in self._left)
+
+    def step(self) -> float | None:
+        """Do the next step if it is due."""
+        now = self._server.env.now()
+        while self._left:
+            due = self._due(self._left[0], now)
+            if due is None or due > now:
+                return due
+            try:
+                self._left[0].do(self._server)
+            except RefusedError:
+                self._retry_at = now + RETRY_SECONDS
+                return self._retry_at
+            self._left.pop(0)
+            self._held_since = None
+        return None
+
+    def _due(self, step: UserStep, now: float) -> float | None:
+        if step.at is not None:
+            return max(self._began + step.at, self._retry_at)
+        if self._held_since is None:
+            if step.when is not None and not step.when(self._server):
+                return None
+            self._held_since = now
+        return max(self._held_since + step.after, self._retry_at)
+
+
+def ask(server: ApiServer, method: str, path: str, body: Any = None, content_type: str = JSON) -> Obj:
+    """One request as the user; the decoded answer. Raises RefusedError."""
+    encoded = None if body is None else msgspec.json.encode(body)
+    response = server.handle(Request(method, path, (), encoded, content_type), USER)
+    if response.status >= 400:
+        raise RefusedError(f"{method} {path}: {response.status} {response.body.decode(errors='replace')[:300]}")
+    answer: Obj = msgspec.json.decode(response.body)
+    return answer
+
+
+def install(server: ApiServer, definition: Obj) -> None:
+    """Install a CRD unless it is there."""
+    if server.storage.table("customresourcedefinitions.apiextensions.k8s.io").get("", definition["metadata"]["name"]) is None:
+        ask(server, "POST", DEFINITIONS, definition)
+
+
+# -- what is done -----------------------------------------------------------------------------------------------------------
+
+
+def path_of(of: Framework | str, name: str = "", namespace: str = NAMESPACE) -> str:
+    """The path of a framework's jobs or of a plural of core/v1, or of one object among them."""
+    root = f"/apis/{of.api_version}" if isinstance(of, Framework) else "/api/v1"
+    plural = of.plural if isinstance(of, Framework) else of
+    return f"{root}/namespaces/{namespace}/{plural}" + (f"/{name}" if name else "")
+
+
+def create_job(manifest: Obj) -> Do:
+    """Create a job; its kind's plural is the kind in lower case with an s, as for all of ours."""
+    plural, namespace = f"{manifest['kind'].lower()}s", manifest["metadata"].get("namespace", NAMESPACE)
+    return lambda server: _ignore(
+        ask(server, "POST", f"/apis/{manifest['apiVersion']}/namespaces/{namespace}/{plural}", manifest)
+    )
+
+
+def merge(of: Framework | str, name: str, patch: Obj, subresource: str = "") -> Do:
+    """A merge patch."""
+    tail = f"/{subresource}" if subresource else ""
+    return lambda server: _ignore(ask(server, "PATCH", path_of(of, name) + tail, patch, MERGE_PATCH))
+
+
+def run_policy(framework: Framework, name: str, **fields: Any) -> Do:
+    """Change the run policy: ``suspend=True``."""
+    return merge(framework, name, {"spec": {"runPolicy": fields}})
+
+
+def scale(framework: Framework, name: str, kind: str, replicas: int) -> Do:
+    """Change the number of replicas of a type."""
+    return merge(framework, name, {"spec": {framework.replica_specs: {kind: {"replicas": replicas}}}})
+
+
+def delete(of: Framework | str, name: str, *, grace: int | None = None, policy: str = "Background") -> Do:
+    """Delete an object; one that is not there is deleted already."""
+    options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": policy}
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+
+    def do(server: ApiServer) -> None:
+        table = f"{of.plural}.{of.group}" if isinstance(of, Framework) else of
+        if server.storage.table(table).get(NAMESPACE, name) is not None:
+            ask(server, "DELETE", path_of(of, name), options)
+
+    return do
+
+
+def replace_job(framework: Framework, manifest: Obj) -> Do:
+    """Delete a job and create it again at once under the same name."""
+
+    def do(server: ApiServer) -> None:
+        delete(framework, manifest["metadata"]["name"])(server)
+        create_job(manifest)(server)
+
+    return do
+
+
+def evict(pod: str) -> Do:
+    """The eviction API, as `kubectl drain` uses it."""
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}
+    return lambda server: _ignore(ask(server, "POST", f"{path_of('pods', pod)}/eviction", body))
+
+
+def strip_finalizer(pod: str) -> Do:
+    """Take our finalizer off a pod, as somebody does who uninstalls in haste."""
+
+    def do(server: ApiServer) -> None:
+        found = server.storage.table("pods").get(NAMESPACE, pod)
+        if found is not None:
+            kept = [f for f in found.obj["metadata"].get("finalizers") or () if f != FINALIZER]
+            ask(server, "PATCH", path_of("pods", pod), {"metadata": {"finalizers": kept or None}}, MERGE_PATCH)
+
+    return do
+
+
+def node_of(server: ApiServer, pod: str) -> str:
+    """The node that a pod is on. Raises RefusedError while it is on none."""
+    found = server.storage.table("pods").get(NAMESPACE, pod)
+    node = found.obj["spec"].get("nodeName") if found is not None else None
+    if not node:
+        raise RefusedError(f"pod {pod} is on no node")
+    return str(node)
+
+
+def set_node(pod: str, state: str | None) -> Do:
+    """What happens to the node of a pod: ``down``, ``partitioned``, or None for up again."""
+
+    def do(server: ApiServer) -> None:
+        body = {"metadata": {"annotations": {STATE: state}}}
+        ask(server, "PATCH", f"/api/v1/nodes/{node_of(server, pod)}", body, MERGE_PATCH)
+
+    return do
+
+
+def wake_nodes(server: ApiServer) -> None:
+    """Every node is up again."""
+    for node in list(server.storage.table("nodes").items()):
+        if STATE in (node.obj["metadata"].get("annotations") or {}):
+            ask(server, "PATCH", f"/api/v1/nodes/{node.name}", {"metadata": {"annotations": {STATE: None}}}, MERGE_PATCH)
+
+
+def remove_node(pod: str) -> Do:
+    """The node of a pod is gone for good."""
+    return lambda server: _ignore(ask(server, "DELETE", f"/api/v1/nodes/{node_of(server, pod)}"))
+
+
+def drain(pod: str) -> Do:
+    """`kubectl drain` of the node a pod is on: no new pods there, and the ones there are evicted."""
+
+    def do(server: ApiServer) -> None:
+        node = node_of(server, pod)
+        ask(server, "PATCH", f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}}, MERGE_PATCH)
+        for item in list(server.storage.table("pods").items()):
+            over = (item.obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+            if item.obj["spec"].get("nodeName") == node and "deletionTimestamp" not in item.obj["metadata"] and not over:
+                evict(item.name)(server)
+
+    return do
+
+
+def request(method: str, path: str, body: Any = None, content_type: str = JSON) -> Do:
+    """Any other request."""
+    return lambda server: _ignore(ask(server, method, path, body, content_type))
+
+
+def together(*steps: Do) -> Do:
+    """Several things in one go."""
+
+    def do(server: ApiServer) -> None:
+        for step in steps:
+            step(server)
+
+    return do
+
+
+def _ignore(_answer: Obj) -> None:
+    """What the server answers is of no interest."""
+
+
+# -- what is waited for ------------------------------------------------------------------------------------------------------
+
+
+def job_of(server: ApiServer, framework: Framework, name: str) -> Item | None:
+    """A job as it is stored."""
+    return server.storage.table(f"{framework.plural}.{framework.group}").get(NAMESPACE, name)
+
+
+def condition(framework: Framework, name: str, kind: str) -> When:
+    """Whether the job has that condition."""
+
+    def when(server: ApiServer) -> bool:
+        job = job_of(server, framework, name)
+        conditions = ((job.obj.get("status") or {}).get("conditions") or ()) if job is not None else ()
+        return any(one["type"] == kind and one["status"] == "True" for one in conditions)
+
+    return when
+
+
+def phase(pod: str, *phases: str) -> When:
+    """Whether the pod is in one of these phases."""
+
+    def when(server: ApiServer) -> bool:
+        found = server.storage.table("pods").get(NAMESPACE, pod)
+        return found is not None and (found.obj.get("status") or {}).get("phase") in phases
+
+    return when
+
+
+def no_pods(server: ApiServer) -> bool:
+    """Whether there is not a single pod."""
+    return not any(server.storage.table("pods").items())
+
+
+def every(conditions: Iterable[When]) -> When:
+    """All of them."""
+    wanted = tuple(conditions)
+    return lambda server: all(when(server) for when in wanted)
