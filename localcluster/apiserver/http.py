@@ -171,4 +171,10 @@ async def serve(
         yield running
     finally:
         running.stop()
+        connections = [connection.transport for connection in handler.connections]
         await runner.cleanup()
+        # A TLS connection is closed when its other end agrees, which one that is kept for later use may never do.
+        for transport in connections:
+            if transport is not None:
+                transport.abort()
+        await asyncio.sleep(0)

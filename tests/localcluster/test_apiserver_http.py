@@ -1,19 +1,24 @@
 """The HTTP shell and the in-process transport, with a pod backend that echoes."""
 
 import asyncio
+import gc
 import gzip
 import io
 import json
+import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp.web_protocol import RequestHandler
 
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request
 from localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from localcluster.apiserver.certificates import self_signed
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.apiserver.pods import ExecOptions, LogOptions
 from localcluster.controllers import Controllers
@@ -117,6 +122,26 @@ async def test_a_watcher_that_goes_away_is_forgotten(http: Http) -> None:
     assert len(listeners) == 1
     answer.close()
     await until(lambda: not listeners)
+
+
+async def test_a_client_that_keeps_its_connection_is_let_go() -> None:
+    """As Helm does within a test's process: it neither sends nor reads until it needs the connection again."""
+    certificate = self_signed()
+    trusting = ssl.create_default_context(cadata=certificate.pem.decode())
+    async with serve(ApiServer(Env.system()), ssl_context=certificate.server_context()) as running:
+
+        def ask() -> ssl.SSLSocket:
+            kept = trusting.wrap_socket(socket.create_connection(("127.0.0.1", running.port)), server_hostname="localhost")
+            kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert kept.recv(12) == b"HTTP/1.1 401"
+            return kept
+
+        client = await asyncio.to_thread(ask)
+        transports = [handler.transport for handler in gc.get_objects() if isinstance(handler, RequestHandler)]
+        sockets = [transport.get_extra_info("socket") for transport in transports if transport is not None]
+        assert [one.getpeername() for one in sockets] == [client.getsockname()]
+    with client:
+        assert [one.fileno() for one in sockets] == [-1]
 
 
 async def test_only_loopback_addresses() -> None:
