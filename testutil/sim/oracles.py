@@ -1,0 +1,301 @@
+"""What must hold while a scenario runs: safety, judged at every change of the store (oracle O3 of reliability.md 4.4).
+
+The watchdog sees what is stored, in order, and who wrote it. It knows nothing of the operators' code.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobcommon.api import labels
+from jobcommon.api.job import MAX_REPLICAS
+from jobcommon.api.replica import parse_indexes
+from jobcommon.framework import FINALIZER, Framework
+from localcluster.apiserver.env import parse_time
+from localcluster.apiserver.storage import ADDED, DELETED, Change, Item
+from testutil.builders import START
+from testutil.sim.scenario import Scenario
+
+Obj = dict[str, Any]
+OVER = ("Succeeded", "Failed")
+#: How long ago a wish may have been taken back that an operator still acts on: watches may lag by a minute (fault F11).
+STALENESS_SECONDS = 120.0
+_NOT_JUDGED = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
+
+
+@dataclass
+class _Job:
+    """What is known of one incarnation of a job."""
+
+    framework: Framework
+    obj: Obj
+    exists: bool = True
+    forged: bool = False
+    suspended_at: float = float("-inf")
+    wanted: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    """By type in lower case, the wanted numbers with the times until which they held; the current one is the last."""
+
+    @property
+    def status(self) -> Obj:
+        return self.obj.get("status") or {}
+
+    @property
+    def finished(self) -> bool:
+        return _ended(self.status) is not None
+
+    @property
+    def deleting(self) -> bool:
+        return not self.exists or "deletionTimestamp" in self.obj["metadata"]
+
+
+class Watchdog:
+    """Gets every change of the store in order. `violations` says what was not right; `summary` counts changes by operators.
+
+    `tolerance` is by how many seconds a clock of an operator may be wrong; whole seconds are within it.
+    """
+
+    def __init__(self, scenario: Scenario, *, tolerance: float = 1.0) -> None:
+        self.violations: list[str] = []
+        self.summary: Counter[tuple[str, str, str]] = Counter()
+        self._tolerance = tolerance
+        self._tables = {f"{f.plural}.{f.group}": f for f in scenario.frameworks}
+        self._jobs: dict[str, _Job] = {}
+        self._pods: dict[str, Item] = {}
+
+    def see(self, at: float, change: Change, writer: str) -> None:
+        """Judge one change, made `at` virtual seconds by ``operator-…`` or somebody else."""
+        ours = writer.startswith("operator")
+        if ours and change.table not in _NOT_JUDGED:
+            self.summary[(change.type, change.table, change.item.name)] += 1
+        framework = self._tables.get(change.table)
+        if framework is not None:
+            self._judge_job(at, framework, change, ours=ours)
+        elif change.table == "pods":
+            self._judge_pod(at, change, ours=ours)
+        elif ours and change.table not in _NOT_JUDGED:
+            self._judge_ownership(at, change)
+
+    def _say(self, at: float, rule: str, what: str) -> None:
+        self.violations.append(f"{rule} at {at:.2f}: {what}")
+
+    # -- jobs -------------------------------------------------------------------------------------------------------------
+
+    def _judge_job(self, at: float, framework: Framework, change: Change, *, ours: bool) -> None:
+        item, name = change.item, f"{framework.plural}/{change.item.name}"
+        if change.type == ADDED:
+            if ours:
+                self._say(at, "job-created", f"{name} by an operator")
+            self._jobs[item.uid] = job = _Job(framework, item.obj)
+            self._note_wishes(at, job, None)
+            return
+        job = self._jobs.setdefault(item.uid, _Job(framework, item.obj))
+        before = job.obj
+        deleted = change.type == DELETED or "deletionTimestamp" in item.obj["metadata"]
+        if ours and deleted and not job.deleting:
+            self._judge_expiry(at, name, job)
+        if change.type == DELETED:
+            job.exists = False
+            return
+        if ours and item.obj.get("spec") != before.get("spec"):
+            self._say(at, "spec-changed", f"{name} by an operator")
+        if (item.obj.get("status") or {}) != (before.get("status") or {}):
+            if ours:
+                self._judge_status(at, name, job, item.obj.get("status") or {})
+            else:
+                job.forged = True
+        job.obj = item.obj
+        self._note_wishes(at, job, before)
+
+    def _note_wishes(self, at: float, job: _Job, before: Obj | None) -> None:
+        """Remember what was wished and until when, for operators may be a little behind."""
+        if _suspended(job.obj) or (before is not None and _suspended(before)):
+            job.suspended_at = at
+        counts = _counts(job.framework, job.obj)
+        for kind in {*counts, *job.wanted}:
+            history = job.wanted.setdefault(kind, [])
+            if not history or history[-1][1] != counts.get(kind, 0):
+                if history:
+                    history[-1] = (at, history[-1][1])
+                history.append((float("inf"), counts.get(kind, 0)))
+
+    def _judge_expiry(self, at: float, name: str, job: _Job) -> None:
+        ttl = ((job.obj.get("spec") or {}).get("runPolicy") or {}).get("ttlSecondsAfterFinished")
+        ttl = ttl if ttl is not None else (job.obj.get("spec") or {}).get("ttlSecondsAfterFinished")
+        end = job.status.get("completionTime")
+        if ttl is None or not job.finished or end is None:
+            self._say(at, "job-deleted", f"{name} has not finished or has no ttlSecondsAfterFinished")
+        elif not job.forged and START + at < parse_time(end) + ttl - self._tolerance:
+            self._say(at, "expired-early", f"{name} ended at {end} and is to be kept for {ttl} s")
+
+    def _judge_status(self, at: float, name: str, job: _Job, after: Obj) -> None:
+        for rule, what in _status_faults(after, self._tolerance):
+            self._say(at, rule, f"{name}: {what}")
+        if job.forged:
+            return
+        fewest = {kind: min(count for _, count in history) for kind, history in job.wanted.items()}
+        for rule, what in _step_faults(job.status, after, fewest):
+            self._say(at, rule, f"{name}: {what}")
+
+    # -- pods -------------------------------------------------------------------------------------------------------------
+
+    def _judge_pod(self, at: float, change: Change, *, ours: bool) -> None:
+        item = change.item
+        before = self._pods.get(item.uid)
+        job = self._jobs.get(_owner(item))
+        if ours:
+            if change.type == ADDED:
+                self._judge_creation(at, item, job)
+            elif job is None:
+                self._say(at, "stranger-touched", f"pods/{item.name} belongs to no job")
+            else:
+                self._judge_removal(at, change, before or change.item, job)
+        if change.type == DELETED:
+            self._pods.pop(item.uid, None)
+        else:
+            self._pods[item.uid] = item
+
+    def _judge_creation(self, at: float, pod: Item, job: _Job | None) -> None:
+        if job is None:
+            self._say(at, "stranger-created", f"pods/{pod.name} has no job for its owner")
+            return
+        slot = _slot(pod)
+        twins = [p for p in self._pods.values() if _owner(p) == _owner(pod) and _slot(p) == slot and _phase(p) not in OVER]
+        if twins:
+            self._say(at, "two-live-pods", f"pods/{pod.name} beside {twins[0].name}")
+        if job.forged:
+            return
+        if slot[1] in _succeeded(job.status).get(slot[0], frozenset()):
+            self._say(at, "rerun-after-success", f"pods/{pod.name}")
+        if job.finished:
+            self._say(at, "pod-for-finished-job", f"pods/{pod.name}")
+
+    def _judge_removal(self, at: float, change: Change, before: Item, job: _Job) -> None:
+        pod = change.item
+        removed = change.type == DELETED or "deletionTimestamp" in pod.obj["metadata"]
+        deleted = removed and "deletionTimestamp" not in before.obj["metadata"]
+        if deleted and _phase(before) not in OVER and not self._may_go(at, pod, job):
+            self._say(at, "healthy-deleted", f"pods/{pod.name} ({_phase(before)}) of a job that wants it")
+        held = FINALIZER in (before.obj["metadata"].get("finalizers") or ())
+        let_go = held and (change.type == DELETED or FINALIZER not in (pod.obj["metadata"].get("finalizers") or ()))
+        evidence = let_go or (deleted and not held)
+        if evidence and _phase(before) in OVER and not self._on_record(at, before, job):
+            self._say(at, "evidence-destroyed", f"pods/{pod.name} ({_phase(before)}) is not on record")
+
+    def _may_go(self, at: float, pod: Item, job: _Job) -> bool:
+        recently = at - STALENESS_SECONDS
+        kind, index = _slot(pod)
+        surplus = any(until >= recently and index >= count for until, count in job.wanted.get(kind, [(at, 0)]))
+        return job.deleting or job.finished or job.forged or job.suspended_at >= recently or surplus or _suspended(job.obj)
+
+    def _on_record(self, at: float, pod: Item, job: _Job) -> bool:
+        if job.deleting or job.finished or job.forged:
+            return True
+        kind, index = _slot(pod)
+        if any(until >= at - STALENESS_SECONDS and index >= count for until, count in job.wanted.get(kind, [(at, 0)])):
+            return True
+        return pod.uid in (job.status.get("countedPods") or ()) or index in _succeeded(job.status).get(kind, frozenset())
+
+    def _judge_ownership(self, at: float, change: Change) -> None:
+        owner = _owner(change.old if change.old is not None else change.item)
+        if owner not in self._jobs:
+            verb = {ADDED: "created", DELETED: "deleted"}.get(change.type, "changed")
+            self._say(
+                at, f"stranger-{verb if change.type == ADDED else 'touched'}", f"{change.table}/{change.item.name} {verb}"
+            )
+
+
+# -- rules on one status, and on a step from one to the next ------------------------------------------------------------------
+
+
+def _status_faults(status: Obj, tolerance: float) -> list[tuple[str, str]]:
+    found = []
+    conditions = status.get("conditions") or []
+    types = [one.get("type") for one in conditions]
+    holding = [one.get("type") for one in conditions if one.get("status") == "True"]
+    if len(types) != len(set(types)):
+        found.append(("conditions-unique", str(types)))
+    if conditions and conditions[-1].get("status") != "True":
+        found.append(("current-condition", f"{types[-1]} is the last one and does not hold"))
+    if {"Running", "Restarting"} <= set(holding):
+        found.append(("conditions-exclusive", "Running and Restarting"))
+    ends = [kind for kind in OVER if kind in holding]
+    if len(ends) > 1:
+        found.append(("conditions-exclusive", "Succeeded and Failed"))
+    if ends and {"Running", "Restarting"} & set(holding):
+        found.append(("conditions-exclusive", f"{ends[0]} and still active"))
+    if ends and not status.get("completionTime"):
+        found.append(("completion-time", f"{ends[0]} without one"))
+    start, end = status.get("startTime"), status.get("completionTime")
+    if start and end and parse_time(end) < parse_time(start) - tolerance:
+        found.append(("times-ordered", f"ended {end}, before it started {start}"))
+    for one in conditions:
+        changed, updated = one.get("lastTransitionTime"), one.get("lastUpdateTime")
+        if changed and updated and parse_time(updated) < parse_time(changed) - tolerance:
+            found.append(("times-ordered", f"{one.get('type')} updated {updated}, before its transition {changed}"))
+    return found
+
+
+def _step_faults(before: Obj, after: Obj, fewest: Mapping[str, int]) -> list[tuple[str, str]]:
+    found = []
+    end = _ended(before)
+    if end is not None:
+        if _ended(after) != end:
+            found.append(("terminal-for-ever", f"{end[0]} became {(_ended(after) or ('nothing',))[0]}"))
+        if before.get("completionTime") and after.get("completionTime") != before.get("completionTime"):
+            found.append(("terminal-for-ever", "completionTime moved"))
+    for counter in ("restarts", "disruptions"):
+        if (after.get(counter) or 0) < (before.get(counter) or 0):
+            found.append(("counters-grow", f"{counter} from {before.get(counter)} to {after.get(counter)}"))
+    story = before.get("failures") or []
+    if (after.get("failures") or [])[: len(story)] != story:
+        found.append(("counters-grow", "a failure was taken back"))
+    for kind, indexes in _succeeded(before).items():
+        # A scale-down takes slots away, and with them what they have done.
+        lost = {i for i in indexes - _succeeded(after).get(kind, frozenset()) if i < fewest.get(kind, 0)}
+        if lost:
+            found.append(("success-durable", f"{kind} {sorted(lost)} taken back"))
+    return found
+
+
+def _ended(status: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """The condition with which a job has ended: type, reason and message."""
+    for one in status.get("conditions") or ():
+        if one.get("type") in OVER and one.get("status") == "True":
+            return one["type"], one.get("reason", ""), one.get("message", "")
+    return None
+
+
+def _succeeded(status: Mapping[str, Any]) -> dict[str, frozenset[int]]:
+    """By type in lower case, the slots on record as succeeded."""
+    statuses = status.get("replicaStatuses") or {}
+    return {kind.lower(): parse_indexes(one.get("succeededIndexes"), MAX_REPLICAS) for kind, one in statuses.items()}
+
+
+def _counts(framework: Framework, job: Obj) -> dict[str, int]:
+    specs = (job.get("spec") or {}).get(framework.replica_specs) or {}
+    counts = {}
+    for kind, spec in specs.items():
+        wanted = spec.get("replicas", 1) if isinstance(spec, dict) else 0
+        counts[kind.lower()] = wanted if isinstance(wanted, int) else 1
+    return counts
+
+
+def _suspended(job: Obj) -> bool:
+    spec = job.get("spec") or {}
+    return bool((spec.get("runPolicy") or {}).get("suspend") or spec.get("suspend"))
+
+
+def _owner(item: Item) -> str:
+    references = item.obj["metadata"].get("ownerReferences") or ()
+    return next((one["uid"] for one in references if one.get("controller")), "")
+
+
+def _phase(pod: Item) -> str:
+    return str((pod.obj.get("status") or {}).get("phase") or "Pending")
+
+
+def _slot(pod: Item) -> tuple[str, int]:
+    marks = pod.obj["metadata"].get("labels") or {}
+    index = marks.get(labels.REPLICA_INDEX, "")
+    return marks.get(labels.REPLICA_TYPE, ""), int(index) if index.isdecimal() else -1
