@@ -63,6 +63,18 @@ class Change:
         self.old = old
 
 
+class Listeners(dict[Callable[[], None], None]):
+    """Who is told of changes, in the order in which they came: a simulation is the same every time."""
+
+    def add(self, listener: Callable[[], None]) -> None:
+        """Tell it of changes."""
+        self[listener] = None
+
+    def discard(self, listener: Callable[[], None]) -> None:
+        """Tell it no more."""
+        self.pop(listener, None)
+
+
 class History:
     """A window on a table's changes, addressed by absolute position; older positions are compacted away."""
 
@@ -73,7 +85,7 @@ class History:
         self.compacted = compacted
         #: Counts the times that the table stopped being served; watches end with it.
         self.epoch = 0
-        self.listeners: set[Callable[[], None]] = set()
+        self.listeners = Listeners()
 
     @property
     def start(self) -> int:
@@ -186,7 +198,7 @@ class Storage:
         self._capacity = history
         self.tables: dict[str, Table] = {}
         self.feeds: list[deque[Change]] = []
-        self.listeners: set[Callable[[], None]] = set()
+        self.listeners = Listeners()
         self.rv = self._started = 0
         for entry in self.journal.load():
             self._replay(entry)
