@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check environments frameworks sdk golden crds verify clean
+.PHONY: help setup demo test check bench environments frameworks sdk golden crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -45,6 +45,9 @@ check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(PYTEST) -q tests/architecture
+
+bench: $(DEV) ## measure the operators against a plain client; real API server if KUBEBUILDER_ASSETS has one
+	$(BIN)/python -m benchmarks $(BENCH)
 
 # An environment each, because their requirements exclude each other's or those of the tests.
 .venv-tf/.ready-$(KEY): | $(BIN)/python

@@ -47,7 +47,17 @@ def assets() -> Path | None:
 
 @asynccontextmanager
 async def control_plane(directory: Path) -> AsyncIterator[Target]:
-    """Both programs, ready. Raises StartError."""
+    """Both programs, ready, and connections to them. Raises StartError."""
+    async with (
+        api_server(directory) as (endpoint, version),
+        connected("kube-apiserver", version, endpoint) as target,
+    ):
+        yield target
+
+
+@asynccontextmanager
+async def api_server(directory: Path) -> AsyncIterator[tuple[StaticEndpoint, str]]:
+    """Both programs, ready: where they are reached, and their version. Raises StartError."""
     async with AsyncExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
         client, peer, port = _free_port(), _free_port(), _free_port()
@@ -68,8 +78,7 @@ async def control_plane(directory: Path) -> AsyncIterator[Target]:
         endpoint = StaticEndpoint(
             f"https://{_LOOPBACK}:{port}", token, ssl.create_default_context(cadata=certificate.pem.decode())
         )
-        version = await _ready(endpoint, running)
-        yield await stack.enter_async_context(connected("kube-apiserver", version, endpoint))
+        yield endpoint, await _ready(endpoint, running)
 
 
 def _arguments(work: Path, store: str, port: int) -> list[str]:

@@ -1,0 +1,96 @@
+"""``make bench``: the operator measured against a plain client that issues the same writes.
+
+::
+
+    python -m benchmarks                        # everything, on the embedded server or on a real one that is given
+    python -m benchmarks --quick                # less than a minute
+    python -m benchmarks --only 1x1000,memory
+    python -m benchmarks --document a.json b.json   # put kept results into docs/performance.md
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+
+from benchmarks import document, record, report, scenarios
+from benchmarks.apiserver import EMBEDDED, REAL, real_is_given
+from benchmarks.record import Results
+from benchmarks.shapes import ALL, Shape
+
+OTHERS = ("memory", "coldstart", "restart", "small")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
+    parser.add_argument("--server", choices=(EMBEDDED, REAL), help="without it: a real one when the environment gives one")
+    parser.add_argument("--only", help=f"a list such as 1x100,50x8 and of {', '.join(OTHERS)}")
+    parser.add_argument("--quick", action="store_true", help="small sizes, one round: less than a minute")
+    parser.add_argument(
+        "--rounds", type=int, help="how often the floor and the operator take turns; without it as the size allows"
+    )
+    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
+    parser.add_argument("--document", nargs="+", type=Path, metavar="RESULTS", help="put kept results into the documentation")
+    return parser.parse_args()
+
+
+def _rounds(shape: Shape, arguments: argparse.Namespace) -> int:
+    if arguments.quick or arguments.rounds:
+        return arguments.rounds or 1
+    return 5 if shape.pods < 500 else 3 if shape.pods <= 1000 else 1
+
+
+async def _measure(arguments: argparse.Namespace) -> Results:
+    kind = arguments.server or (REAL if real_is_given() else EMBEDDED)
+    quick = arguments.quick
+    shapes = (Shape(1, 10), Shape(1, 100), Shape(20, 5)) if quick else ALL
+    wanted = arguments.only.split(",") if arguments.only else [*map(str, shapes), *OTHERS]
+    found = Results(record.commit(), "", record.machine())
+
+    async def shape(text: str) -> None:
+        size = Shape.parse(text)
+        found.shapes.append(await scenarios.shape_result(kind, size, _rounds(size, arguments)))
+
+    async def memory() -> None:
+        for pods in (0, 2000) if quick else (0, 10_000, 50_000):
+            found.memory.append(await scenarios.memory(pods))
+
+    async def cold_start() -> None:
+        found.cold_start = await scenarios.cold_start(kind, 200 if quick else 5000)
+
+    async def restart() -> None:
+        found.restart = await scenarios.restart(kind, 50 if quick else 1000)
+
+    async def small() -> None:
+        found.small = await scenarios.small(kind, 300 if quick else 5000, 10 if quick else 60)
+
+    others: dict[str, Callable[[], Awaitable[None]]] = {
+        "memory": memory, "coldstart": cold_start, "restart": restart, "small": small,
+    }  # fmt: skip
+    async with scenarios.cluster(kind) as server:
+        found.server = server.name
+    for name in wanted:
+        print(f"measuring {name} …", file=sys.stderr, flush=True)
+        await (others[name]() if name in others else shape(name))
+    return found
+
+
+def main() -> None:
+    """Measure, print, keep."""
+    arguments = _arguments()
+    if arguments.document:
+        document.write([record.read(path) for path in arguments.document])
+        return
+    found = asyncio.run(_measure(arguments))
+    path = record.keep(found)
+    if arguments.json:
+        print(msgspec.json.encode(found).decode())
+        return
+    print(report.tables(found), report.goal_table(found), f"Kept in {path}", sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The floor: a plain client that issues the operator's writes, and knows beforehand what they are.
+
+It creates the same pods and the one Service per job with as many requests at once as the operator may have under way. When
+a job's last pod has ended it writes the job's status, and after that takes the finalizers off the pods. It plans nothing,
+keeps no books, and its requests are encoded before the clock starts.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from benchmarks.informing import follow
+from benchmarks.kubelet import FAILED, SUCCEEDED, Pod, pod_of
+from benchmarks.seeds import NOW
+from benchmarks.shapes import FLOOR_CONTROLLER, FLOOR_GROUP
+from jobcommon.api import labels
+from jobcommon.api.timestamp import format_time
+from jobcommon.cache.informer import Batch, Informer
+from jobcommon.cache.reflector import Reflector
+from jobcommon.cache.store import Store
+from jobcommon.client.objects import delete, modify, object_path, replace
+from jobcommon.client.request import Request, Transport
+from jobcommon.framework import FINALIZER
+from operators.tf import TF
+
+#: The operator's default.
+CONCURRENCY = 64
+_API = f"{FLOOR_GROUP}/{TF.storage_version}"
+
+
+async def send_all(transport: Transport, requests: Sequence[Request], concurrency: int = CONCURRENCY) -> list[bytes]:
+    """Send the requests in order, so many at once; gives the answers' bodies. Raises RuntimeError for a refusal."""
+    bodies = [b""] * len(requests)
+    queue = iter(enumerate(requests))
+
+    async def work() -> None:
+        for number, request in queue:
+            answer = await transport.send(request)
+            if answer.status >= 300:
+                raise RuntimeError(f"{request.method} {request.path}: {answer.status} {answer.body[:300]!r}")
+            bodies[number] = answer.body
+
+    await asyncio.gather(*(work() for _ in range(min(concurrency, len(requests)))))
+    return bodies
+
+
+class Finisher:
+    """Ends the floor's jobs as their pods end: `jobs` are the answers to their creation, each of `replicas` replicas."""
+
+    def __init__(self, transport: Transport, namespace: str, jobs: Sequence[bytes], replicas: int) -> None:
+        self._transport = transport
+        self._namespace = namespace
+        self._replicas = replicas
+        raws: list[dict[str, Any]] = [msgspec.json.decode(body) for body in jobs]
+        self._writes = {raw["metadata"]["name"]: _final_status(raw, replicas) for raw in raws}
+        self._ended: dict[str, dict[str, str]] = {name: {} for name in self._writes}
+        # A status goes before what only tidies up.
+        self._queue: asyncio.PriorityQueue[tuple[int, int, Request]] = asyncio.PriorityQueue()
+        self._number = 0
+        self.calls: Counter[str] = Counter()
+
+    def take(self, batch: Batch[Pod]) -> None:
+        """Take note of what a line of the watch brought."""
+        for change in batch.changes:
+            pod = change.new
+            if pod is None or pod.phase != SUCCEEDED or pod.namespace != self._namespace:
+                continue
+            job = pod.name.rpartition("-worker-")[0]
+            ended = self._ended[job]
+            if pod.name in ended:
+                continue
+            ended[pod.name] = pod.uid
+            if len(ended) == self._replicas:
+                self._put(0, self._writes[job])
+                for name, uid in ended.items():
+                    self._put(1, _release(self._namespace, name, uid))
+
+    def _put(self, rank: int, request: Request) -> None:
+        self._number += 1
+        self._queue.put_nowait((rank, self._number, request))
+
+    async def work(self) -> None:
+        """Send what is due, until cancelled."""
+
+        async def one() -> None:
+            while True:
+                _, _, request = await self._queue.get()
+                answer = await self._transport.send(request)
+                if answer.status >= 300:
+                    raise RuntimeError(f"{request.method} {request.path}: {answer.status} {answer.body[:300]!r}")
+
+        await asyncio.gather(*(one() for _ in range(CONCURRENCY)))
+
+
+@asynccontextmanager
+async def finishing(transport: Transport, namespace: str, jobs: Sequence[bytes], replicas: int) -> AsyncIterator[None]:
+    """The plain client at work on the end of its jobs, for as long as the context lasts."""
+    finisher = Finisher(transport, namespace, jobs, replicas)
+    selector = ("labelSelector", f"{labels.OPERATOR_NAME}={FLOOR_CONTROLLER}")
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    informer = Informer(Reflector(path, pod_of, lambda: 0.5, query=(selector,)), Store[Pod]())
+    tasks = [asyncio.create_task(follow(informer, transport, finisher.take)), asyncio.create_task(finisher.work())]
+    try:
+        while not informer.synced:  # noqa: ASYNC110  once, at the start
+            await asyncio.sleep(0.005)
+        yield
+        for task in tasks:
+            if task.done():
+                task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _release(namespace: str, name: str, uid: str) -> Request:
+    operations: list[dict[str, Any]] = [
+        {"op": "test", "path": "/metadata/uid", "value": uid},
+        {"op": "test", "path": "/metadata/finalizers", "value": [FINALIZER]},
+        {"op": "replace", "path": "/metadata/finalizers", "value": []},
+    ]
+    return modify(object_path("v1", "pods", namespace, name), operations)
+
+
+def _final_status(raw: dict[str, Any], replicas: int) -> Request:
+    """The PUT of a status as large as the operator's."""
+    metadata, moment = raw["metadata"], format_time(NOW)
+    conditions = [
+        {
+            "type": kind,
+            "status": "False" if kind == "Running" else "True",
+            "reason": f"TFJob{kind}",
+            "message": f"TFJob {metadata['namespace']}/{metadata['name']} is {kind.lower()}.",
+            "lastUpdateTime": moment,
+            "lastTransitionTime": moment,
+        }
+        for kind in ("Created", "Running", SUCCEEDED)
+    ]
+    selector = f"{labels.JOB_NAME}={metadata['name']},{labels.OPERATOR_NAME}={FLOOR_CONTROLLER}"
+    worker = {"succeeded": replicas, "succeededIndexes": f"0-{replicas - 1}", "selector": selector}
+    status = {
+        "conditions": conditions,
+        "replicaStatuses": {"Worker": worker},
+        "startTime": moment,
+        "completionTime": moment,
+    }
+    path = object_path(_API, TF.plural, metadata["namespace"], metadata["name"])
+    return replace(f"{path}/status", {**raw, "status": status})
+
+
+@asynccontextmanager
+async def replacing(transport: Transport, namespace: str, writes: Sequence[Request]) -> AsyncIterator[None]:
+    """The plain client replaces every pod that fails: it takes its finalizer off, deletes it and creates it anew."""
+    again = {msgspec.json.decode(w.body or b"")["metadata"]["name"]: w for w in writes if w.path.endswith("/pods")}
+    turns = asyncio.Semaphore(CONCURRENCY)
+    tasks: set[asyncio.Task[None]] = set()
+    begun: set[str] = set()
+
+    async def replaced(pod: Pod) -> None:
+        path = object_path("v1", "pods", namespace, pod.name)
+        async with turns:
+            for request in (_release(namespace, pod.name, pod.uid), delete(path, pod.uid), again[pod.name]):
+                answer = await transport.send(request)
+                if answer.status >= 300:
+                    raise RuntimeError(f"{request.method} {request.path}: {answer.status} {answer.body[:300]!r}")
+
+    def take(batch: Batch[Pod]) -> None:
+        for change in batch.changes:
+            pod = change.new
+            if pod is not None and pod.phase == FAILED and pod.uid not in begun:
+                begun.add(pod.uid)
+                tasks.add(asyncio.create_task(replaced(pod)))
+
+    informer = Informer(Reflector(f"/api/v1/namespaces/{namespace}/pods", pod_of, lambda: 0.5), Store[Pod]())
+    following = asyncio.create_task(follow(informer, transport, take))
+    try:
+        yield
+        await asyncio.gather(*tasks)
+    finally:
+        for task in (following, *tasks):
+            task.cancel()
+        await asyncio.gather(following, *tasks, return_exceptions=True)

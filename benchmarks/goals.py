@@ -1,0 +1,78 @@
+"""The goals of the project's performance issue, each met or not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.record import Results, ShapeResult
+
+FROM_PODS = 100
+MB = 1e6
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What was wanted, what was measured, and at most what it may be."""
+
+    text: str
+    measured: float
+    limit: float
+    unit: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether it was reached."""
+        return self.measured <= self.limit
+
+
+def created_ratio(shape: ShapeResult) -> float:
+    """Time to the last pod over the floor's, each the median of its rounds."""
+    return median(life.created for life in shape.operator) / median(life.created for life in shape.floor)
+
+
+def settle_ratio(shape: ShapeResult) -> float:
+    """From a job's last exit to its final status over the floor's: medians over jobs, then over rounds."""
+    return median(life.settle.p50 for life in shape.operator) / median(life.settle.p50 for life in shape.floor)
+
+
+def cpu_per_thousand(shape: ShapeResult) -> float:
+    """The operator's CPU seconds for the whole life of a thousand pods."""
+    return median(life.cpu for life in shape.operator) / shape.pods * 1000
+
+
+def p99(values: list[float]) -> float:
+    """The 99th percentile."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+
+
+def goals(results: Results) -> Iterator[Goal]:
+    """Every goal that this run can say something about."""
+    large = [shape for shape in results.shapes if shape.pods >= FROM_PODS]
+    for shape in large:
+        yield Goal(f"{shape.name}: creation over floor", created_ratio(shape), 1.15, "×")
+    for shape in large:
+        yield Goal(f"{shape.name}: settle over floor", settle_ratio(shape), 1.2, "×")
+    for shape in large:
+        yield Goal(f"{shape.name}: CPU per 1,000 pods, whole life", cpu_per_thousand(shape), 3.0, "s")
+    singles = {shape.replicas: shape for shape in results.shapes if shape.jobs == 1}
+    if 100 in singles and 5000 in singles:
+        ratio = cpu_per_thousand(singles[5000]) / cpu_per_thousand(singles[100])
+        yield Goal("CPU per pod at 5,000 replicas over that at 100", ratio, 1.5, "×")
+    yield from _memory(results)
+    if results.cold_start is not None:
+        yield Goal(f"cold start beside {results.cold_start.jobs:,} finished jobs: writes", results.cold_start.writes, 0)
+        yield Goal("cold start: seconds after the lists", results.cold_start.after_lists, 3.0, "s")
+    if results.small is not None:
+        ratio = p99(results.small.beside) / p99(results.small.alone)
+        yield Goal(f"small jobs' p99 beside one of {results.small.replicas:,} replicas, over alone", ratio, 2.0, "×")
+
+
+def _memory(results: Results) -> Iterator[Goal]:
+    by_pods = {memory.pods: memory.resident for memory in results.memory}
+    if 0 in by_pods:
+        yield Goal("memory at rest", by_pods[0] / MB, 90.0, "MB")
+    most = max(by_pods, default=0)
+    if most and 0 in by_pods:
+        yield Goal(f"memory with {most:,} pods", by_pods[most] / MB, 200.0, "MB")
+        yield Goal("growth of memory per cached pod", (by_pods[most] - by_pods[0]) / most / 1024, 1.2, "KB")

@@ -1,0 +1,46 @@
+"""Following a collection with the library's own informer."""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from jobcommon.cache.informer import Batch, Informer
+from jobcommon.cache.reflector import Fetch, Stream, Wait
+from jobcommon.client.errors import ClientError
+from jobcommon.client.lines import closing
+from jobcommon.client.request import Request, Transport
+
+LINES_PER_TURN = 50
+
+
+async def follow(informer: Informer[Any], transport: Transport, take: Callable[[Batch[Any]], None]) -> None:
+    """Keep `informer` up to date until cancelled; `take` is told what each answer and each line of a watch brought."""
+    while True:
+        match informer.next(monotonic()):
+            case Wait(until):
+                await asyncio.sleep(until - monotonic())
+            case Fetch(request):
+                try:
+                    take(informer.received(await transport.send(request), monotonic()))
+                except ClientError as error:
+                    informer.failed(error, monotonic())
+            case Stream(request):
+                await _stream(informer, transport, request, take)
+
+
+async def _stream(informer: Informer[Any], transport: Transport, request: Request, take: Callable[[Batch[Any]], None]) -> None:
+    try:
+        async with closing(transport.stream(request)) as lines:
+            count = 0
+            async for line in lines:
+                take(informer.line(line, monotonic()))
+                if not informer.streaming:
+                    return
+                count += 1
+                if count % LINES_PER_TURN == 0:
+                    await asyncio.sleep(0)
+    except ClientError as error:
+        informer.failed(error, monotonic())
+    else:
+        informer.ended(monotonic())

@@ -1,0 +1,107 @@
+"""The operator as a process of its own, and what it says and costs."""
+
+import asyncio
+import re
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import monotonic
+
+import aiohttp
+
+from benchmarks.processes import child, cpu_seconds, resident_bytes, stop
+
+START_SECONDS = 120.0
+IDLE_SECONDS = 0.4
+_CALL = re.compile(rb'^rest_client_requests_total\{code="([^"]*)",verb="([^"]*)"\} (\S+)', re.MULTILINE)
+_RECONCILES = re.compile(rb"^training_operator_reconcile_duration_seconds_count\{[^}]*\} (\S+)", re.MULTILINE)
+_DEPTH = re.compile(rb"^workqueue_depth\{[^}]*\} (\S+)", re.MULTILINE)
+
+
+class Operator:
+    """An operator that is ready. Its start is no part of `cpu`."""
+
+    def __init__(self, pid: int, url: str, session: aiohttp.ClientSession) -> None:
+        self.pid = pid
+        self._url = url
+        self._session = session
+        self._before = 0.0
+        self._calls_before: Counter[str] = Counter()
+
+    async def mark(self) -> None:
+        """From here on `cpu` and `calls` count."""
+        self._calls_before = await self._all_calls()
+        self._before = cpu_seconds(self.pid)
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds since `mark`."""
+        return cpu_seconds(self.pid) - self._before
+
+    @property
+    def resident(self) -> int:
+        """Resident memory in bytes."""
+        return resident_bytes(self.pid)
+
+    async def calls(self) -> Counter[str]:
+        """Requests by verb since `mark`."""
+        return Counter({verb: count for verb, count in ((await self._all_calls()) - self._calls_before).items() if count})
+
+    async def reconciles(self) -> tuple[int, int]:
+        """How many reconciles are done, and how many keys are queued."""
+        text = await self._metrics()
+        return int(sum(map(float, _RECONCILES.findall(text)))), int(sum(map(float, _DEPTH.findall(text))))
+
+    async def idle(self) -> None:
+        """Return when the process has hardly used the CPU for a while."""
+        async with asyncio.timeout(START_SECONDS):
+            while True:
+                before = cpu_seconds(self.pid)
+                await asyncio.sleep(IDLE_SECONDS)
+                if cpu_seconds(self.pid) - before <= 0.02:
+                    return
+
+    async def ready(self) -> bool:
+        """Whether its caches are complete."""
+        try:
+            async with self._session.get(f"{self._url}/readyz") as answer:
+                return answer.status == 200
+        except aiohttp.ClientError:
+            return False
+
+    async def _all_calls(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for _, verb, count in _CALL.findall(await self._metrics()):
+            found[verb.decode()] += int(float(count))
+        return found
+
+    async def _metrics(self) -> bytes:
+        async with self._session.get(f"{self._url}/metrics") as answer:
+            return await answer.read()
+
+
+@asynccontextmanager
+async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
+    """The operators of all frameworks, ready. Raises RuntimeError when they do not get so far."""
+    port = _free_port()
+    process = await child("cli", "operator", "--kubeconfig", kubeconfig, "--metrics-port", str(port), "--log-level", "warning")
+    try:
+        async with aiohttp.ClientSession() as session:
+            found = Operator(process.pid, f"http://127.0.0.1:{port}", session)
+            deadline = monotonic() + START_SECONDS
+            while not await found.ready():
+                if process.returncode is not None or monotonic() > deadline:
+                    raise RuntimeError("the operator did not become ready; its error stands above")
+                await asyncio.sleep(0.01)
+            yield found
+            if process.returncode is not None:
+                raise RuntimeError(f"the operator has ended by itself with code {process.returncode}")
+    finally:
+        await stop(process)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

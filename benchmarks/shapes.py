@@ -1,0 +1,114 @@
+"""The workloads: so many jobs of so many replicas, and the objects they are made of."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from jobcommon.api import labels
+from jobcommon.client.objects import collection_path
+from jobcommon.client.request import Request
+from jobcommon.crd import custom_resource_definition
+from jobcommon.framework import Job
+from jobcommon.reconcile import read_job
+from jobcommon.reconcile.children import pod_manifest, service_manifests
+from operators.tf import TF
+
+Manifest = dict[str, Any]
+
+IMAGE = "registry.example.com/train:1"
+#: The floor's jobs are of a kind that no operator knows, with the same schema: to write one costs the server the same.
+FLOOR_GROUP = "benchmark.example.com"
+#: As long as the operator's own name, and not selected by it.
+FLOOR_CONTROLLER = "floor-controller"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`jobs` jobs of `replicas` replicas each."""
+
+    jobs: int
+    replicas: int
+
+    @property
+    def pods(self) -> int:
+        """How many pods that makes."""
+        return self.jobs * self.replicas
+
+    def __str__(self) -> str:
+        return f"{self.jobs}x{self.replicas}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Shape":
+        """From the form 50x8. Raises ValueError."""
+        jobs, _, replicas = text.partition("x")
+        return cls(int(jobs), int(replicas))
+
+
+SINGLE = tuple(Shape(1, replicas) for replicas in (1, 10, 100, 1000, 5000))
+MANY = (Shape(50, 8), Shape(500, 2), Shape(1000, 10))
+ALL = (*SINGLE, *MANY)
+
+
+def job_manifest(
+    namespace: str, name: str, replicas: int, policy: str = "Never", api_version: str = TF.api_version
+) -> Manifest:
+    """A TFJob of workers."""
+    container = {
+        "name": TF.container,
+        "image": IMAGE,
+        "command": ["python", "/opt/train.py", "--epochs", "10"],
+        "env": [{"name": "NCCL_DEBUG", "value": "WARN"}],
+        "resources": {"limits": {"cpu": "4", "memory": "16Gi"}},
+    }
+    worker = {"replicas": replicas, "restartPolicy": policy, "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": api_version,
+        "kind": TF.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "successPolicy": "AllWorkers",
+            "runPolicy": {"cleanPodPolicy": "Running"},
+            TF.replica_specs: {"Worker": worker},
+        },
+    }
+
+
+def post(manifest: Manifest, plural: str) -> Request:
+    """The POST of an object."""
+    path = collection_path(manifest["apiVersion"], plural, manifest["metadata"]["namespace"])
+    return Request("POST", path, body=json.dumps(manifest, separators=(",", ":")).encode())
+
+
+def submissions(shape: Shape, namespace: str, api_version: str = TF.api_version, policy: str = "Never") -> list[Request]:
+    """What the user writes."""
+    names = (f"job-{number}" for number in range(shape.jobs))
+    return [post(job_manifest(namespace, name, shape.replicas, policy, api_version), TF.plural) for name in names]
+
+
+def children(job: Job) -> tuple[list[Manifest], list[Manifest]]:
+    """The Services and the pods of a job, as the operator would make them but for the name of who made them."""
+    services = service_manifests(TF, job)
+    pods = [pod_manifest(TF, job, replica) for replica in job.replicas]
+    for manifest in (*services, *pods):
+        manifest["metadata"]["labels"] = {**manifest["metadata"]["labels"], labels.OPERATOR_NAME: FLOOR_CONTROLLER}
+    return services, pods
+
+
+def floor_writes(shape: Shape, namespace: str) -> list[Request]:
+    """What the operator has to write so that all pods exist: a Service and the pods, job by job."""
+    found = []
+    for number in range(shape.jobs):
+        raw = job_manifest(namespace, f"job-{number}", shape.replicas)
+        raw["metadata"] |= {"uid": f"00000000-0000-4000-8000-{number:012}", "resourceVersion": "1", "generation": 1}
+        services, pods = children(read_job(TF, raw))
+        found += [post(service, "services") for service in services]
+        found += [post(pod, "pods") for pod in pods]
+    return found
+
+
+def floor_definition() -> Manifest:
+    """The definition of the floor's kind."""
+    definition = custom_resource_definition(TF)
+    definition["spec"]["group"] = FLOOR_GROUP
+    definition["metadata"]["name"] = f"{TF.plural}.{FLOOR_GROUP}"
+    return definition
