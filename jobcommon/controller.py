@@ -29,9 +29,10 @@ from jobcommon.expectations import Expectations
 from jobcommon.framework import FINALIZER, Framework, Observed, Rejection
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import plan_for_orphans, read_job
-from jobcommon.reconcile.plan import WARNING, Create, Delete, Event, Plan, Release
+from jobcommon.reconcile.plan import WARNING, Action, Create, Delete, Event, Plan, Release
 from jobcommon.report import Report, report
 from jobcommon.result import Effect, Outcome, Result, Work
+from jobcommon.sights import Sights
 from jobcommon.workqueue import WorkQueue
 
 JobKey = tuple[str, str]
@@ -81,6 +82,7 @@ class _Memory:
     rejections: dict[tuple[str, str], Rejection] = field(default_factory=dict)
     refusals: int = 0
     said: set[tuple[str, str]] = field(default_factory=set)
+    sights: Sights = field(default_factory=Sights)
 
 
 @dataclass
@@ -101,6 +103,7 @@ class JobController:
         self.resources = self._resources()
         self._jobs: Store[ObjectView] = Store()
         self._pods: Store[PodView] = Store(owned_indexes() | {BY_OWNER_NAME: _owner_name})
+        self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
         self._others = {name: Store[ObjectView](owned_indexes()) for name in self.resources if name not in (self.jobs, PODS)}
         self._pod_lister: Lister[PodView] = Lister(self._pods)
         self._memory: dict[str, _Memory] = {}
@@ -249,26 +252,28 @@ class JobController:
             event = Event(WARNING, reasons.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1024], lasting=True)
             return Work(cached.namespace, cached.name, cached.uid, Plan(events=(event,), reason=reasons.INTERNAL_ERROR))
         for action in plan.actions:
-            if isinstance(action, Create):
+            if isinstance(action, Create) and action.plural in self.informers:
                 self.expectations.expect_creation(cached.uid, action.plural, action.name, moment.monotonic)
-            elif isinstance(action, Delete) and action.plural != self.jobs:
+            elif isinstance(action, Delete) and action.plural in self.informers and action.plural != self.jobs:
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
         return Work(cached.namespace, cached.name, cached.uid, plan, job, raw)
 
     def _observe(self, cached: ObjectView, memory: _Memory) -> Observed:
         uid = cached.uid
         gang = self.framework.options.gang
-        kinds = [*self.framework.companion_kinds, *([(gang.api_version, POD_GROUP, POD_GROUPS)] if gang else [])]
+        kinds = [(kind.kind, kind.plural) for kind in self.framework.companion_kinds if kind.watched]
         companions = {
             (kind, view.name): view
-            for api_version, kind, plural in kinds
+            for kind, plural in [*kinds, *([(POD_GROUP, POD_GROUPS)] if gang else [])]
             for view in self._others[plural].indexed("owner", uid)
-            if api_version
         }
+        for unwatched in self._unwatched:
+            companions.update(((unwatched.kind, view.name), view) for view in memory.sights.found(unwatched.plural))
         return Observed(
             pods=tuple(self._pod_lister.owned_by(uid)),
             services=tuple(self._others[SERVICES].indexed("owner", uid)),
             companions=companions,
+            sights={kind.plural: memory.sights.of(kind.plural) for kind in self._unwatched},
             rejections=dict(memory.rejections),
             predecessors=frozenset(pod.name for pod in self._left_behind((cached.namespace, cached.name), uid)),
             priorities=self._priorities() if gang else {},
@@ -308,6 +313,13 @@ class JobController:
                 self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
         if result.status_version is not None:
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
+        if (memory := self._memory.get(work.uid)) is not None:
+            unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
+            if True in [memory.sights.take(outcome, moment.wall) for outcome in unwatched]:
+                self.queue.add((work.namespace, work.name))
+
+    def _is_unwatched(self, action: Action) -> bool:
+        return not isinstance(action, Release) and any(kind.plural == action.plural for kind in self._unwatched)
 
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
         refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.TAKEN, Effect.SKIPPED)]
@@ -350,8 +362,7 @@ class JobController:
             PODS: Resource("v1", PODS, ours),
             SERVICES: Resource("v1", SERVICES, ours),
         }
-        for api_version, _, plural in self.framework.companion_kinds:
-            found[plural] = Resource(api_version, plural, ours)
+        found.update((k.plural, Resource(k.api_version, k.plural, ours)) for k in self.framework.companion_kinds if k.watched)
         if (gang := self.framework.options.gang) is not None:
             found[POD_GROUPS] = Resource(gang.api_version, POD_GROUPS, ours, dispensable=(404,))
             # A Role cannot allow what belongs to no namespace; without priorities all pods are equal.

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from jobcommon.api.companion import Companion as Companion
+from jobcommon.api.companion import CompanionKind as CompanionKind
 from jobcommon.api.definition import CelRule as CelRule
 from jobcommon.api.definition import Column as Column
 from jobcommon.api.definition import ScalePaths as ScalePaths
@@ -224,7 +226,7 @@ def _same_pod(_job: Job, _replica: Replica, pod: dict[str, Any]) -> dict[str, An
     return pod
 
 
-def _no_companions(_job: Job, _pods: Sequence[PodView]) -> Sequence["Companion"]:
+def _no_companions(_job: Job, _pods: Sequence[PodView]) -> Sequence[Companion]:
     return ()
 
 
@@ -238,26 +240,6 @@ def _first_replica(job: Job, replica: Replica) -> bool:
 
 def _never(_job: Job, _replica: Replica) -> bool:
     return False
-
-
-@dataclass(frozen=True, slots=True)
-class Companion:
-    """An object that a job needs beside its pods and Service (a ConfigMap, a HorizontalPodAutoscaler, a Role, …).
-
-    `manifest` is the wanted object without our labels and owner reference, which the controller adds; None means that
-    the object must not be there. `owned_fields` names the top-level fields that are put right when they differ.
-    A companion whose failure must not hold up the job (an autoscaler) is not `required`. `generate` gives what must not be
-    decided twice, such as a key: it is called once when the object is created, and its fields are added to the manifest.
-    """
-
-    api_version: str
-    kind: str
-    plural: str
-    name: str
-    manifest: Mapping[str, Any] | None
-    owned_fields: tuple[str, ...] = ("spec",)
-    required: bool = True
-    generate: Callable[[], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -303,7 +285,7 @@ class Framework:
     validate: Callable[[Job], Iterable[FieldError]] = _no_errors
     shape_pod: Callable[[Job, Replica, dict[str, Any]], dict[str, Any]] = _same_pod
     companions: Callable[[Job, Sequence[PodView]], Sequence[Companion]] = _no_companions
-    companion_kinds: tuple[tuple[str, str, str], ...] = ()
+    companion_kinds: tuple[CompanionKind, ...] = ()
     may_create: Callable[[Job, Replica, Tallies], bool] = _no_gate
     tolerates_failure: Callable[[Job, Replica], bool] = _never
     retries: Callable[[Job, Replica], bool] = _never
@@ -378,15 +360,17 @@ class Rejection:
 class Observed:
     """What the controller has seen of a job's children: only objects whose controller is this job's UID.
 
-    `companions` is keyed by (kind, name). `rejections` holds, by plural and name, creates of the current spec that
-    the API server refused. `predecessors` are the names of pods that an earlier job of this name has left behind.
-    `priorities` are the values of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be
-    used now ("" when it can); both are looked at only with a gang scheduler.
+    `companions` is keyed by (kind, name). `sights` has, by plural, the kinds that are not watched, and says of each when its
+    objects were last looked at (seconds since the epoch), by name, there or not. `rejections` holds, by plural and name,
+    creates of the current spec that the API server refused. `predecessors` are the names of pods that an earlier job of this
+    name has left behind. `priorities` are the values of the cluster's priority classes, and `gang_off` says why the gang
+    scheduler cannot be used now ("" when it can); both are looked at only with a gang scheduler.
     """
 
     pods: tuple[PodView, ...] = ()
     services: tuple[ObjectView, ...] = ()
     companions: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
+    sights: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
     rejections: Mapping[tuple[str, str], Rejection] = field(default_factory=lambda: MappingProxyType({}))
     predecessors: frozenset[str] = frozenset()
     priorities: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

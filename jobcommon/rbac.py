@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
-from jobcommon.framework import Framework
+from jobcommon.framework import CompanionKind, Framework
 
 # What a cache needs, and the live read that tells whose object it is when a create met one of that name.
 _CACHED = ("get", "list", "watch")
@@ -49,7 +49,7 @@ SHARED = (
 def job_rules(framework: Framework, *, grants: bool = True) -> tuple[Rule, ...]:
     """What the framework's operator does to its jobs and to the further objects they need.
 
-    Without `grants` it only looks at objects that give rights; jobs that need such ones are refused.
+    Without `grants` it has nothing to do with objects that give rights; jobs that need such ones are refused.
     """
     group, plural = framework.group, framework.plural
     return (
@@ -58,7 +58,7 @@ def job_rules(framework: Framework, *, grants: bool = True) -> tuple[Rule, ...]:
         Rule(group, f"{plural}/status", ("update",)),
         # Where the admission plugin OwnerReferencesPermissionEnforcement is on, blockOwnerDeletion needs it.
         Rule(group, f"{plural}/finalizers", ("update",)),
-        *(_companion_rule(version, resource, grants=grants) for version, _, resource in framework.companion_kinds),
+        *(_companion_rule(kind) for kind in framework.companion_kinds if grants or kind.plural not in _GRANTING),
     )
 
 
@@ -67,7 +67,7 @@ def handed_on(framework: Framework) -> tuple[Rule, ...]:
 
     A framework that writes Roles does so to let a job's launcher run commands in the job's own workers.
     """
-    writes_roles = any(resource == "roles" for _, _, resource in framework.companion_kinds)
+    writes_roles = any(kind.plural == "roles" for kind in framework.companion_kinds)
     return (Rule("", "pods/exec", ("create", "get")),) if writes_roles else ()
 
 
@@ -106,15 +106,13 @@ def operator_rules(frameworks: Iterable[Framework], *, grants: bool = True) -> t
     return (*SHARED, *own)
 
 
-def _companion_rule(api_version: str, resource: str, *, grants: bool) -> Rule:
-    if resource in _GRANTING and not grants:
-        return Rule(_group(api_version), resource, ("list", "watch"))
-    verbs = [*_CACHED, "create"]
-    if resource not in _NEVER_DELETED:
+def _companion_rule(kind: CompanionKind) -> Rule:
+    verbs = [*(_CACHED if kind.watched else ("get",)), "create"]
+    if kind.plural not in _NEVER_DELETED:
         verbs.append("delete")
-    if resource not in _NEVER_UPDATED:
+    if kind.plural not in _NEVER_UPDATED:
         verbs.append("update")
-    return Rule(_group(api_version), resource, tuple(verbs))
+    return Rule(_group(kind.api_version), kind.plural, tuple(verbs))
 
 
 def _group(api_version: str) -> str:

@@ -11,7 +11,7 @@ from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
 from jobcommon.api.status import ConditionType
 from jobcommon.framework import Framework
-from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event
+from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, LookUp
 from jobcommon.result import Effect, Outcome, Result, Work
 
 # A job of thousands of replicas gets a handful of events about them, not thousands.
@@ -63,6 +63,9 @@ def _write_events(framework: Framework, outcomes: Iterable[Outcome]) -> list[Eve
                 f"{outcome.action} failed: an object of that name exists and does not belong to this job; delete or rename it"
             )
             events.append(Event(WARNING, reasons.NAME_CONFLICT, text, lasting=True))
+        elif outcome.effect is Effect.ABSENT and isinstance(outcome.action, LookUp) and outcome.action.known:
+            text = f"{outcome.action.plural}/{outcome.action.name} is gone; it is made anew. Pods that run keep what they have"
+            events.append(Event(WARNING, reasons.LOST, text))
         elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Create | Delete):
             verb = "Create" if isinstance(outcome.action, Create) else "Delete"
             word = {"pods": "Pod", "services": "Service", POD_GROUPS: "PodGroup", framework.plural: "Job"}.get(

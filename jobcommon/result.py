@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from jobcommon.api.view import ObjectView
 from jobcommon.client.errors import ClientError
 from jobcommon.framework import Job
 from jobcommon.reconcile.plan import Action, Plan
 
 
 class Effect(StrEnum):
-    """What one write did.
+    """What one request did.
 
-    EXISTED: a create found the very object there, owned by the job (success, rule R12). ABSENT: a delete or release found
-    nothing, or another incarnation. TAKEN: the name belongs to an object of somebody else. SKIPPED: not tried, because an
-    earlier write failed.
+    APPLIED is also said of a look-up that found an object of the job. EXISTED: a create found the very object there, owned
+    by the job (success, rule R12). ABSENT: a look-up found nothing, a delete or release nothing or another incarnation.
+    TAKEN: the name belongs to an object of somebody else. SKIPPED: not tried, because an earlier write failed.
     """
 
     APPLIED = "applied"
@@ -28,12 +29,16 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The effect of one action. `resource_version` is that of the object after the write, when the server gave one."""
+    """The effect of one action. `resource_version` is that of the object after the write, when the server gave one.
+
+    `seen` is a companion as the server gave it, but only the fields that the action itself names: no keys.
+    """
 
     action: Action
     effect: Effect
     resource_version: str = ""
     error: ClientError | None = None
+    seen: ObjectView | None = None
 
 
 @dataclass(frozen=True, slots=True)

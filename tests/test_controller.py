@@ -12,7 +12,7 @@ from jobcommon.barrier import STALL
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.controller import JobController, Moment
 from jobcommon.expectations import TIMEOUT
-from jobcommon.framework import Companion, Framework, Observed
+from jobcommon.framework import Companion, CompanionKind, Framework, Observed
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.plan import Action, Create, Delete, Plan, Release
@@ -483,7 +483,7 @@ def test_80_writes_of_a_history_that_is_no_more_hold_up_nobody(bench: Bench, man
 
 def test_companions_are_seen_by_their_owner(manifest: Manifest) -> None:
     companion = Companion("v1", "ConfigMap", "configmaps", "demo-config", {"data": {"a": "b"}}, owned_fields=("data",))
-    kinds = (("v1", "ConfigMap", "configmaps"),)
+    kinds = (CompanionKind("v1", "ConfigMap", "configmaps"),)
     bench = Bench(replace(TEST_JOB, companions=lambda _job, _pods: (companion,), companion_kinds=kinds))
     bench.sync()
     bench.say("testjobs", "ADDED", manifest)

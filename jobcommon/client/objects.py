@@ -1,11 +1,12 @@
 """Requests on Kubernetes objects, as values, and what matters of the answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
+from jobcommon.api.view import ObjectView, object_view
 from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, Request
 
 encode = msgspec.json.Encoder().encode
@@ -38,6 +39,16 @@ def written(body: bytes) -> WrittenMetadata:
         return _written(body).metadata
     except msgspec.DecodeError:
         return WrittenMetadata()
+
+
+def remembered(body: bytes, fields: Iterable[str]) -> ObjectView | None:
+    """The object in a response, with its metadata and `fields` only; None if there is none."""
+    kept = {"apiVersion", "kind", "metadata", *fields}
+    try:
+        document = msgspec.json.decode(body, type=dict[str, Any])
+        return object_view(encode({key: value for key, value in document.items() if key in kept}))
+    except msgspec.DecodeError:
+        return None
 
 
 def collection_path(api_version: str, plural: str, namespace: str) -> str:

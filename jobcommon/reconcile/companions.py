@@ -1,12 +1,17 @@
 """The objects of a job beside its pods: its Services, and what else the framework wants (ConfigMaps, autoscalers, …)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 from jobcommon.api import labels
+from jobcommon.api.view import ObjectView
 from jobcommon.framework import Companion, Framework, Job, Observed
 from jobcommon.reconcile.children import CORE, job_selector, owner_reference, service_manifests
-from jobcommon.reconcile.plan import Action, Create, Delete, Update
+from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Update
+
+# A companion that nobody watches is looked at again when it was last seen so many seconds ago and pods are about to need it.
+LOOK_AGAIN = 30.0
 
 
 def tend_services(framework: Framework, job: Job, observed: Observed) -> list[Action]:
@@ -24,13 +29,20 @@ def tend_services(framework: Framework, job: Job, observed: Observed) -> list[Ac
     ]
 
 
-def tend_companions(framework: Framework, job: Job, observed: Observed) -> list[Action]:
-    """Create what is missing, put right what differs in the fields we own, delete what must not be there."""
+def tend_companions(framework: Framework, job: Job, observed: Observed, since: float = -inf) -> list[Action]:
+    """Create what is missing, put right what differs in the fields we own, delete what must not be there.
+
+    Of what is not watched, that is looked at of which nothing is known, or nothing later than `since`.
+    """
     actions: list[Action] = []
     for companion in framework.companions(job, observed.pods):
         found = observed.companions.get((companion.kind, companion.name))
+        look = _look(job, observed, companion, found, since)
+        if look is not None:
+            actions.append(look)
         if found is None:
-            if companion.manifest is not None and (companion.plural, companion.name) not in observed.rejections:
+            unknown = look is not None or (companion.plural, companion.name) in observed.rejections
+            if companion.manifest is not None and not unknown:
                 manifest = _manifest(framework, job, companion, companion.manifest)
                 actions.append(
                     Create(
@@ -48,6 +60,39 @@ def tend_companions(framework: Framework, job: Job, observed: Observed) -> list[
         elif found.deletion_time is None:
             actions += _repair(companion, companion.manifest, found.raw)
     return actions
+
+
+def taken_away(framework: Framework, job: Job, observed: Observed, clean_up: Sequence[Action]) -> list[Action]:
+    """The `clean_up` of a job that runs no more, with the companions that must not be there any more.
+
+    Those go first: until they are gone, only pods that still run are deleted. So whoever finds nothing else to be cleaned up,
+    such as an operator that has just started, need not look whether one of them is left.
+    """
+    companions = [a for a in tend_companions(framework, job, observed) if isinstance(a, Delete | LookUp)]
+    if not clean_up:
+        return [a for a in companions if isinstance(a, Delete)]
+    if not any(a.plural in observed.sights for a in companions):
+        return [*clean_up, *companions]
+    return [*companions, *(a for a in clean_up if isinstance(a, Delete) and a.plural == "pods")]
+
+
+def _look(job: Job, observed: Observed, companion: Companion, found: ObjectView | None, since: float) -> LookUp | None:
+    """The look at a companion that is due, if one is. Those of a new job are created without: nothing can be there yet."""
+    sights = observed.sights.get(companion.plural)
+    if sights is None:
+        return None
+    at = sights.get(companion.name)
+    due = at < since and found is not None if at is not None else bool(job.status.conditions) or companion.manifest is None
+    if not due:
+        return None
+    return LookUp(
+        companion.api_version,
+        companion.plural,
+        companion.name,
+        tuple(companion.manifest or ()),
+        companion.required,
+        known=found is not None,
+    )
 
 
 def _manifest(framework: Framework, job: Job, companion: Companion, wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ replicas, a failure that is final, suspension, the limits, progress.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from jobcommon.api import reasons
@@ -17,7 +18,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job, Observed, Tallies
 from jobcommon.reconcile import cleanup, limits
 from jobcommon.reconcile.children import CORE, pod_manifest, replica_labels
-from jobcommon.reconcile.companions import tend_companions, tend_services
+from jobcommon.reconcile.companions import LOOK_AGAIN, taken_away, tend_companions, tend_services
 from jobcommon.reconcile.conditions import set_condition, tidy
 from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
 from jobcommon.reconcile.gang import Gang, remove_pod_group
@@ -57,9 +58,8 @@ def _finished(framework: Framework, job: Job, observed: Observed, now: float) ->
     A job that another operator finished may lack completionTime; then it is that of the condition.
     """
     slots = arrange(job, observed.pods)
-    actions = cleanup.clean_up_finished(job, observed, slots.ours)
-    actions += [a for a in tend_companions(framework, job, observed) if isinstance(a, Delete)]
-    actions += remove_pod_group(job, observed)
+    clean_up = [*cleanup.clean_up_finished(job, observed, slots.ours), *remove_pod_group(job, observed)]
+    actions = taken_away(framework, job, observed, clean_up)
     expiry = limits.expiry(job, now)
     if expiry is not None and expiry.passed:
         # Of the job as it was read: its time to live may have been changed since (rule R1).
@@ -198,13 +198,13 @@ class _Pass:
         message = f"{job.kind} {job.name} is suspended."
         status = self._status(self._created(), (ConditionType.SUSPENDED, True, reason, message), active=False)
         newly = not job.status.has(ConditionType.SUSPENDED)
-        actions = [
+        clean_up = [
             *cleanup.stop_pods(self._recorded_or_running(), "job is suspended"),
             *cleanup.release(self.slots.strangers),
             *cleanup.delete_services(self.observed, "job is suspended"),
-            *(a for a in tend_companions(self.framework, job, self.observed) if isinstance(a, Delete)),
             *remove_pod_group(job, self.observed),
         ]
+        actions = taken_away(self.framework, job, self.observed, clean_up)
         events = (Event(NORMAL, reason, message),) if newly else ()
         return Plan(tuple(actions), _if_changed(job, status), (*self._exits(), *events), reason="job is suspended")
 
@@ -219,13 +219,17 @@ class _Pass:
         job = self.job
         released, delays = self._retire_recorded()
         surplus = [*cleanup.stop_pods(self.slots.surplus, "scaled down"), *cleanup.release(self.slots.strangers)]
-        creates = self._others() + self._missing_pods()
+        pods = self._missing_pods()
+        about_to_need = self._waiting_to_be_started or bool(pods)
+        creates = self._others(self.now - LOOK_AGAIN if about_to_need else -inf) + pods
         status, events = self._progress_status(running)
         if not self._started:
             # The deadline does not run while the job waits in a queue.
             status = status.model_copy(update={"start_time": None if self.gang.waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
         wakes = [*delays, *([due.at] if due else [])]
+        if about_to_need and self.observed.sights:
+            wakes.append(self.now + LOOK_AGAIN)
         return Plan(
             actions=(*released, *surplus, *creates),
             status=_if_changed(job, status),
@@ -285,9 +289,14 @@ class _Pass:
         tolerated = self.framework.tolerates_failure(self.job, replica)
         return tolerated and ending is not None and ending.verdict == Verdict.PERMANENT
 
-    def _others(self) -> list[Action]:
+    @property
+    def _waiting_to_be_started(self) -> bool:
+        """Whether a node has a pod that does not run yet: without what it mounts it would wait for ever."""
+        return any(p.scheduled and p.phase == "Pending" and p.deletion_time is None for p in self.slots.pods.values())
+
+    def _others(self, since: float) -> list[Action]:
         framework, job, observed = self.framework, self.job, self.observed
-        return tend_services(framework, job, observed) + tend_companions(framework, job, observed) + self.gang.actions()
+        return tend_services(framework, job, observed) + tend_companions(framework, job, observed, since) + self.gang.actions()
 
     def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of what became of it."""

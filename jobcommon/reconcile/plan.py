@@ -69,7 +69,25 @@ class Release:
         return f"release pods/{self.name}"
 
 
-Action = Create | Update | Delete | Release
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Look at an object that is not watched. Of a `required` one that is not there no pods are created.
+
+    `fields` are those that are to be remembered beside its metadata; `known` says whether it was there when last looked at.
+    """
+
+    api_version: str
+    plural: str
+    name: str
+    fields: tuple[str, ...] = ()
+    required: bool = True
+    known: bool = False
+
+    def __str__(self) -> str:
+        return f"look at {self.plural}/{self.name}"
+
+
+Action = Create | Update | Delete | Release | LookUp
 
 
 @dataclass(frozen=True, slots=True)

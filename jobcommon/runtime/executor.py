@@ -1,9 +1,9 @@
 """The executor: carries out one plan against the API server and reports what became of it.
 
 The order is the plan's promise: live reads that the plan asks for; deletions, releases and updates; creates that are not
-pods; pods with slow start; the status last, exactly once, also when something before it failed (rule R15). Before each
-write the fence is asked (rule R8). Nothing is repeated here that may have been done: an unknown outcome is looked up by a
-live read (rule R12), and whatever failed comes back by way of the queue.
+pods, and looks at what pods need; pods with slow start; the status last, exactly once, also when something before it failed
+(rule R15). Before each write the fence is asked (rule R8). Nothing is repeated here that may have been done: an unknown
+outcome is looked up by a live read (rule R12), and whatever failed comes back by way of the queue.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
-from jobcommon.reconcile.plan import Action, Create, Delete, Release, Update
+from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.runtime.fairness import FairGate
 from jobcommon.runtime.fence import Fence, FencedError, NoFence
@@ -41,6 +41,9 @@ class Executor:
     fence: Fence = field(default_factory=NoFence)
     slow_start_cap: int = SLOW_START_CAP
 
+    def __post_init__(self) -> None:
+        self._unwatched = {kind.plural for kind in self.framework.companion_kinds if not kind.watched}
+
     async def execute(self, work: Work) -> Result:
         """Carry `work.plan` out. Errors of the API server are part of the Result and never raised."""
         plan = work.plan
@@ -58,7 +61,7 @@ class Executor:
         """Deletions, releases and updates at once; those of one object in the plan's order, a release first."""
         chains: dict[tuple[str, str], list[int]] = {}
         for i, action in enumerate(work.plan.actions):
-            if not isinstance(action, Create):
+            if not isinstance(action, Create | LookUp):
                 plural = PODS if isinstance(action, Release) else action.plural
                 chains.setdefault((plural, action.name), []).append(i)
 
@@ -73,11 +76,12 @@ class Executor:
 
         Without what they need no pods: they would fail, or find another owner's Secret under the name of theirs.
         """
-        creates = [(i, action) for i, action in enumerate(work.plan.actions) if isinstance(action, Create)]
-        others = [(i, action) for i, action in creates if action.plural != PODS]
+        others: list[tuple[int, Create | LookUp]] = []
         types: dict[str, list[tuple[int, Create]]] = {}
-        for i, action in creates:
-            if action.plural == PODS:
+        for i, action in enumerate(work.plan.actions):
+            if isinstance(action, LookUp) or (isinstance(action, Create) and action.plural != PODS):
+                others.append((i, action))
+            elif isinstance(action, Create):
                 kind = action.manifest.get("metadata", {}).get("labels", {}).get(labels.REPLICA_TYPE, "")
                 types.setdefault(kind, []).append((i, action))
         for (i, _), outcome in zip(others, await self._all(work, others), strict=True):
@@ -135,7 +139,7 @@ class Executor:
 
     # -- one action --------------------------------------------------------------------------------------------------
 
-    async def _all(self, work: Work, creates: Sequence[tuple[int, Create]]) -> list[Outcome]:
+    async def _all(self, work: Work, creates: Sequence[tuple[int, Action]]) -> list[Outcome]:
         return list(await asyncio.gather(*(self._carry_out(work, action) for _, action in creates)))
 
     async def _carry_out(self, work: Work, action: Action) -> Outcome:
@@ -143,6 +147,8 @@ class Executor:
             match action:
                 case Create():
                     return await self._create_one(work, action)
+                case LookUp():
+                    return await self._look(work, action)
                 case Delete():
                     return await self._change(work, action, gone=(404, 409))
                 case Release():
@@ -162,7 +168,19 @@ class Executor:
             return Outcome(action, Effect.REFUSED, error=error)
         except TransportError as error:
             return await self._look_up(work, action, error)
-        return Outcome(action, Effect.APPLIED, objects.written(response.body).resource_version)
+        return self._seen(action, Effect.APPLIED, response.body)
+
+    async def _look(self, work: Work, action: LookUp) -> Outcome:
+        """What is there. A terminating object is as good as gone."""
+        try:
+            body = (await self._read(work, request_for(action, work.namespace))).body
+        except ClientError as error:
+            absent = isinstance(error, StatusError) and error.code == 404
+            return Outcome(action, Effect.ABSENT if absent else Effect.REFUSED, error=error)
+        found = objects.written(body)
+        if found.controller_uid != work.uid:
+            return Outcome(action, Effect.TAKEN)
+        return Outcome(action, Effect.ABSENT) if found.deletion_timestamp else self._seen(action, Effect.APPLIED, body)
 
     async def _look_up(self, work: Work, action: Create, error: ClientError) -> Outcome:
         """What is there under the name of an object whose create failed or got no answer (rule R12).
@@ -170,14 +188,15 @@ class Executor:
         A terminating object is a predecessor to be waited for, whoever owns it.
         """
         try:
-            found = objects.written((await self._read(work, objects.get(path_of(action, work.namespace)))).body)
+            body = (await self._read(work, objects.get(path_of(action, work.namespace)))).body
         except ClientError:
             return Outcome(action, Effect.REFUSED, error=error)
+        found = objects.written(body)
         if found.deletion_timestamp is not None:
             conflict = StatusError(409, "AlreadyExists", f"{action.plural} {action.name} is being deleted")
             return Outcome(action, Effect.REFUSED, error=conflict)
         if found.controller_uid == work.uid:
-            return Outcome(action, Effect.EXISTED, found.resource_version)
+            return self._seen(action, Effect.EXISTED, body)
         return Outcome(action, Effect.TAKEN, error=error)
 
     async def _change(self, work: Work, action: Action, gone: tuple[int, ...]) -> Outcome:
@@ -192,8 +211,18 @@ class Executor:
             absent = isinstance(error, StatusError) and error.code in gone
             return Outcome(action, Effect.ABSENT if absent else Effect.REFUSED, error=error)
         found = objects.written(response.body)
+        if isinstance(action, Update):
+            return self._seen(action, Effect.APPLIED, response.body)
         # The version that takes the last finalizer off a terminating object is not the one at which it goes.
         return Outcome(action, Effect.APPLIED, "" if found.deletion_timestamp else found.resource_version)
+
+    def _seen(self, action: Create | Update | LookUp, effect: Effect, body: bytes) -> Outcome:
+        """The outcome with the object itself if nobody watches its kind. What was generated is not kept: it may be a key."""
+        version = objects.written(body).resource_version
+        if action.plural not in self._unwatched:
+            return Outcome(action, effect, version)
+        fields = action.fields if isinstance(action, LookUp) else action.manifest
+        return Outcome(action, effect, version, seen=objects.remembered(body, fields))
 
     # -- live reads --------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from jobcommon.client import objects
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request
 from jobcommon.framework import FINALIZER
-from jobcommon.reconcile.plan import Action, Create, Delete, Release, Update
+from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update
 
 PODS = "pods"
 
@@ -20,7 +20,7 @@ def path_of(action: Action, namespace: str) -> str:
 
 
 def request_for(action: Action, namespace: str) -> Request:
-    """The one write of an action."""
+    """The one request of an action."""
     path = path_of(action, namespace)
     match action:
         case Create():
@@ -29,6 +29,8 @@ def request_for(action: Action, namespace: str) -> Request:
             return objects.replace(path, action.manifest)
         case Delete():
             return objects.delete(path, action.uid, action.resource_version)
+        case LookUp():
+            return objects.get(path)
         case Release():
             return objects.modify(path, _release(action))
 

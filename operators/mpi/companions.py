@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from jobcommon.api.pod import PodView
 from jobcommon.api.template import template_for
-from jobcommon.framework import Companion, Job
+from jobcommon.framework import Companion, CompanionKind, Job
 from operators.mpi.hosts import files
 from operators.mpi.job import LAUNCHER, transport, workers
 from operators.mpi.pods import config_name, own_service_account, service_account, ssh_secret
@@ -13,19 +13,20 @@ from operators.mpi.spec import Transport
 from operators.mpi.ssh_key import new_key_pair
 
 _RBAC = "rbac.authorization.k8s.io/v1"
+# None of them is watched: who may list Secrets may read all of them, and few change after the job's start.
 KINDS = (
-    ("v1", "ConfigMap", "configmaps"),
-    ("v1", "Secret", "secrets"),
-    ("v1", "ServiceAccount", "serviceaccounts"),
-    (_RBAC, "Role", "roles"),
-    (_RBAC, "RoleBinding", "rolebindings"),
+    CompanionKind("v1", "ConfigMap", "configmaps", watched=False),
+    CompanionKind("v1", "Secret", "secrets", watched=False),
+    CompanionKind("v1", "ServiceAccount", "serviceaccounts", watched=False),
+    CompanionKind(_RBAC, "Role", "roles", watched=False),
+    CompanionKind(_RBAC, "RoleBinding", "rolebindings", watched=False),
 )
 
 
 def companions(job: Job, pods: Sequence[PodView]) -> Sequence[Companion]:
-    """Files and rights while the job is not over; what lets somebody into its pods goes with its end."""
+    """Files and rights while the job runs; what lets somebody into its pods goes with them: a resumed job has new keys."""
     access = [_keys(job)] if transport(job) == Transport.SSH else _rights(job)
-    if job.status.finished:
+    if job.status.finished or job.suspended:
         return [replace(companion, manifest=None) for companion in access]
     return [_config(job, pods), *access]
 

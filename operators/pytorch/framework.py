@@ -12,6 +12,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.framework import (
     CelRule,
     Companion,
+    CompanionKind,
     EnvVar,
     FieldError,
     Framework,
@@ -176,7 +177,7 @@ PYTORCH = Framework(
     is_master=is_master,
     validate=validate,
     companions=companions,
-    companion_kinds=((_AUTOSCALING, *_AUTOSCALER),),
+    companion_kinds=(CompanionKind(_AUTOSCALING, *_AUTOSCALER),),
     scale=ScalePaths.of_type(REPLICA_SPECS),
     rules=(
         CelRule(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobcommon.api.replica import Replica
-from jobcommon.framework import Companion, EnvVar, Framework, Job, Observed, Rejection, Tallies
+from jobcommon.framework import Companion, CompanionKind, EnvVar, Framework, Job, Observed, Rejection, Tallies
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create
@@ -66,9 +66,10 @@ def test_may_create_holds_pods_back() -> None:
 
 def with_map(wanted: dict[str, Any] | None, **fields: Any) -> Framework:
     companion = Companion("v1", "ConfigMap", "configmaps", "demo-config", wanted, owned_fields=("data",), **fields)
-    return replace(TEST_JOB, companions=lambda _job, _pods: (companion,), companion_kinds=(("v1", "ConfigMap", "configmaps"),))
+    return replace(TEST_JOB, companions=lambda _job, _pods: (companion,), companion_kinds=(CONFIG_MAPS,))
 
 
+CONFIG_MAPS = CompanionKind("v1", "ConfigMap", "configmaps")
 KEY = ("ConfigMap", "demo-config")
 DATA = {"data": {"hosts": ["a", "b"], "more": {"x": 1}}}
 

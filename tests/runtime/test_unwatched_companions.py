@@ -1,0 +1,189 @@
+"""Secrets and whatever else an MPIJob needs are asked for by name: how often, and what becomes of what somebody deletes."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from jobcommon.framework import Framework
+from jobcommon.reconcile.companions import LOOK_AGAIN
+from localcluster.apiserver.inprocess import InProcessTransport
+from operators.mpi import MPI
+from tests.charts.test_recorded_verbs import Life
+from tests.runtime.world import SETTINGS, operating
+from testutil.builders import finished_status, job_manifest
+from testutil.recording import Recording
+
+CORE = "/api/v1/namespaces/default"
+SECRET, CONFIG = f"{CORE}/secrets/train-ssh", f"{CORE}/configmaps/train-config"
+BY_NAME = ("configmaps", "secrets", "serviceaccounts", "roles", "rolebindings")
+LAUNCHER = {"template": {"spec": {"containers": [{"name": "main", "image": "any", "command": ["true"]}]}}}
+WORKERS = {"train-worker-0", "train-worker-1"}
+ALL = WORKERS | {"train-launcher"}
+
+
+class Watched(Life):
+    """A cluster with MPIJobs; of its operators is kept in order what they ask about what they do not watch."""
+
+    def __init__(self, framework: Framework = MPI) -> None:
+        super().__init__(framework)
+        self.recording = Recording(InProcessTransport(self.server))
+        self.transport = self.recording  # type: ignore[assignment]
+
+    def asked(self) -> list[tuple[str, str]]:
+        return sorted((a.verb, a.resource) for a in self.recording.asked if a.resource in BY_NAME)
+
+    def held(self, name: str) -> bool:
+        return any(pod["metadata"].get("finalizers") for pod in self.pods() if pod["metadata"]["name"] == name)
+
+    def uid(self, path: str) -> str:
+        return str(self.ok("GET", path)["metadata"]["uid"])
+
+    def schedule_all(self) -> None:
+        for pod in self.pods():
+            scheduled = [{"type": "PodScheduled", "status": "True"}]
+            path = f"{CORE}/pods/{pod['metadata']['name']}/status"
+            self.ok("PATCH", path, {"status": {"conditions": scheduled}}, "application/merge-patch+json")
+
+
+@asynccontextmanager
+async def life(version: str = "v2beta1", names: Sequence[str] = (), **spec: Any) -> AsyncIterator[Watched]:
+    """A job whose first pods are there."""
+    world = Watched()
+    async with operating(world, MPI, SETTINGS):
+        world.submit({"Launcher": LAUNCHER, "Worker": 2}, version=version, **spec)
+        await world.clock.until(lambda: set(names or ALL) <= world.named(), step=0.5)
+        yield world
+
+
+async def test_a_new_job_is_not_asked_about() -> None:
+    async with life() as world:
+        world.play_all("Running")
+        await world.clock.until(lambda: world.conditions()[-1:] == ["Running"], step=0.5)
+        assert world.asked() == [("create", "configmaps"), ("create", "secrets"), ("update", "configmaps")]
+
+
+async def test_no_operator_lists_or_watches_them_or_keeps_a_key() -> None:
+    async with life() as world:
+        assert not [a for a in world.recording.asked if a.resource in BY_NAME and not a.name and a.verb != "create"]
+
+
+@pytest.mark.parametrize(("path", "name"), [(SECRET, "secrets/train-ssh"), (CONFIG, "configmaps/train-config")])
+async def test_117_what_is_deleted_before_the_pods_run_comes_back(path: str, name: str) -> None:
+    async with life() as world:
+        before = world.uid(path)
+        world.ok("DELETE", path)
+        world.schedule_all()
+        started = world.clock.monotonic()
+        await world.clock.until(lambda: world.call("GET", path).status == 200, step=1)
+        assert world.clock.monotonic() - started <= 2 * LOOK_AGAIN
+        assert world.uid(path) != before
+        await world.clock.until(lambda: "Lost" in world.events(), step=0.5)
+        events = world.ok("GET", f"{CORE}/events")["items"]
+        assert [e["message"].split(" ")[0] for e in events if e["reason"] == "Lost"] == [name]
+
+
+async def test_117_what_is_deleted_before_the_launcher_is_created_comes_back_first() -> None:
+    async with life(names=sorted(WORKERS), launcherCreationPolicy="WaitForWorkersReady") as world:
+        await world.clock.advance(LOOK_AGAIN + 1)
+        world.ok("DELETE", SECRET)
+        world.recording.asked.clear()
+        world.play_all("Running")
+        await world.clock.until(lambda: world.named() >= ALL, step=0.5)
+        assert world.call("GET", SECRET).status == 200
+        secret, launcher = world.ok("GET", SECRET)["metadata"], world.pod("train-launcher")["metadata"]
+        assert int(secret["resourceVersion"]) < int(launcher["resourceVersion"])
+
+
+async def test_117_pods_that_run_keep_what_they_have() -> None:
+    async with life() as world:
+        world.play_all("Running")
+        await world.clock.until(lambda: world.conditions()[-1:] == ["Running"], step=0.5)
+        world.ok("DELETE", SECRET)
+        await world.clock.advance(10 * LOOK_AGAIN)
+        assert world.call("GET", SECRET).status == 404
+
+
+async def test_a_configmap_that_somebody_has_changed_is_put_right_with_the_next_change_of_the_hosts() -> None:
+    async with life() as world:
+        change = {"data": {"hostfile": "nonsense"}, "metadata": {"annotations": {"kept": "yes"}}}
+        world.ok("PATCH", CONFIG, change, "application/merge-patch+json")
+        world.play_all("Running")
+        await world.clock.until(lambda: "worker-1" in world.ok("GET", CONFIG)["data"]["discover_hosts.sh"], step=0.5)
+        found = world.ok("GET", CONFIG)
+        assert "train-worker-0" in found["data"]["hostfile"]
+        assert found["metadata"]["annotations"] == {"kept": "yes"}
+
+
+async def test_a_strangers_object_in_the_place_of_ours_is_left_alone() -> None:
+    async with life(names=sorted(WORKERS), launcherCreationPolicy="WaitForWorkersReady") as world:
+        await world.clock.advance(LOOK_AGAIN + 1)
+        world.ok("DELETE", SECRET)
+        world.ok("POST", f"{CORE}/secrets", {"metadata": {"name": "train-ssh"}, "stringData": {"mine": "x"}})
+        uid = world.uid(SECRET)
+        world.play_all("Running")
+        await world.clock.until(lambda: "NameConflict" in world.events(), step=0.5)
+        await world.clock.advance(5)
+        assert "train-launcher" not in world.named()
+        assert world.uid(SECRET) == uid
+
+
+async def test_an_operator_that_has_just_started_looks_once_and_creates_nothing_anew() -> None:
+    async with life() as world:
+        world.play_all("Running")
+        await world.clock.until(lambda: world.conditions()[-1:] == ["Running"], step=0.5)
+        uid = world.uid(SECRET)
+    world.recording.asked.clear()
+    async with operating(world, MPI, SETTINGS):
+        await world.clock.advance(3 * LOOK_AGAIN)
+        assert world.asked() == [("get", "configmaps"), ("get", "secrets")]
+        assert world.uid(SECRET) == uid
+
+
+async def test_a_resumed_job_has_new_keys() -> None:
+    async with life() as world:
+        before = world.ok("GET", SECRET)["data"]["ssh-privatekey"]
+        world.play_all("Running")
+        world.change({"runPolicy": {"suspend": True}})
+        await world.clock.until(lambda: world.call("GET", SECRET).status == 404, step=0.5)
+        await world.clock.until(lambda: not world.named(), step=0.5)
+        world.change({"runPolicy": {"suspend": False}})
+        await world.clock.until(lambda: world.named() >= ALL, step=0.5)
+        assert world.ok("GET", SECRET)["data"]["ssh-privatekey"] != before
+
+
+@pytest.mark.parametrize("policy", ["Running", "All", "None"])
+@pytest.mark.parametrize("version", ["v2beta1", "v1"])
+async def test_who_comes_after_the_end_takes_the_access_away_before_the_rest(version: str, policy: str) -> None:
+    """The first operator dies with the final status written: its clean-up is not begun."""
+    names = sorted(WORKERS)
+    async with life(version, names, run_policy={"cleanPodPolicy": policy}) as world:
+        world.play_all("Running")
+        await world.clock.until(lambda: world.named() >= ALL, step=0.5)
+        world.play_all("Running")
+        await world.clock.until(lambda: world.conditions()[-1:] == ["Running"], step=0.5)
+    world.play("train-launcher", "Succeeded", 0)
+    done = world.job()
+    done["status"] |= finished_status()
+    world.ok("PUT", f"{world.jobs(name='train')}/status", done)
+    world.recording.asked.clear()
+    async with operating(world, MPI, SETTINGS):
+        await world.clock.until(lambda: not world.held("train-launcher"), step=0.5)
+        rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+        access = (SECRET, f"{CORE}/serviceaccounts/train-launcher", f"{rbac}/roles/train-launcher")
+        assert [world.call("GET", path).status for path in access] == [404] * 3
+
+
+async def test_125_a_cold_start_asks_about_no_finished_job() -> None:
+    world = Watched()
+    for number in range(300):
+        manifest = job_manifest(MPI, {"Launcher": LAUNCHER, "Worker": 2})
+        manifest["metadata"] = {"name": f"old-{number}"}
+        created = world.ok("POST", world.jobs(), {**manifest, "apiVersion": "kubeflow.org/v2beta1"})
+        world.ok("PUT", f"{world.jobs(name=f'old-{number}')}/status", {**created, "status": finished_status()})
+    async with operating(world, MPI, SETTINGS):
+        world.submit({"Launcher": LAUNCHER, "Worker": 2})
+        await world.clock.until(lambda: world.named() >= ALL, step=0.5)
+        await world.clock.advance(3 * LOOK_AGAIN)
+        assert world.asked() == [("create", "configmaps"), ("create", "secrets")]
