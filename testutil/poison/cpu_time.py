@@ -1,0 +1,63 @@
+"""An event loop whose time is the CPU time of this process; time in which nothing is to be done is skipped.
+
+A delay then measures what the process does and nothing of what else the machine is busy with, and hours of waiting cost
+nothing.
+"""
+
+import asyncio
+import selectors
+import time
+from collections.abc import Callable
+from typing import Any
+
+from jobcommon.runtime.clock import Clock, Timer
+
+EPOCH = 1_700_000_000.0
+"""The wall-clock time at which every loop begins."""
+
+
+class _Skipping(selectors.DefaultSelector):
+    """Does not wait for a timer: it adds up the waiting."""
+
+    skipped = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        """See `selectors.BaseSelector.select`."""
+        if timeout is None:
+            raise RuntimeError("nothing is ready and nothing will ever be: the loop would wait for ever")
+        ready = super().select(0)
+        if not ready:
+            self.skipped += max(timeout, 0.0)
+        return ready
+
+
+class CpuTimeLoop(asyncio.SelectorEventLoop):
+    """The loop. Not for what waits for sockets, threads or child processes."""
+
+    def __init__(self) -> None:
+        self._skipping = _Skipping()
+        self._began = time.process_time()
+        super().__init__(self._skipping)
+
+    def time(self) -> float:
+        """CPU seconds used since the beginning, and what was skipped."""
+        return time.process_time() - self._began + self._skipping.skipped
+
+
+class LoopClock(Clock):
+    """The runtime's clock on a loop's time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def monotonic(self) -> float:
+        """See `Clock.monotonic`."""
+        return self._loop.time()
+
+    def wall(self) -> float:
+        """See `Clock.wall`."""
+        return EPOCH + self._loop.time()
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
+        """See `Clock.call_at`."""
+        return self._loop.call_at(when, callback)
