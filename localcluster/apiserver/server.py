@@ -77,6 +77,9 @@ class ApiServer:
             response = self._dispatch(self._call(request, info, user))
         except ApiError as error:
             return error.response()
+        except RecursionError:
+            # Stricter than a real server, which takes ten thousand levels; nothing has been stored.
+            return bad_request("the object is nested too deeply").response()
         self.storage.sync()
         return response
 
