@@ -44,7 +44,7 @@ def end_state(server: ApiServer) -> bytes:
 
 def canonical(table: str, obj: Mapping[str, Any]) -> Obj:
     """One object with everything masked that may differ between equal ends."""
-    masked = _mask(obj)
+    masked: Obj = _mask(obj)
     if table == "secrets":
         masked["data"] = sorted(obj.get("data") or {})
     status = masked.get("status")

@@ -52,6 +52,7 @@ class _Container:
     starts_at: float | None = None
     ends_at: float | None = None
     ending: Exit = field(default_factory=Exit)
+    waits_for_cue: bool = False
     stopping: bool = False
     killed: bool = False
 
@@ -123,7 +124,8 @@ class Kubelet:
 
     def _work(self, item: Item, worker: _Worker, *, silent: bool) -> None:
         now = self._access.now
-        if worker.version == item.rv and (worker.due is None or worker.due > now):
+        waiting = any(container.waits_for_cue for container in worker.containers.values())
+        if worker.version == item.rv and (worker.due is None or worker.due > now) and not waiting:
             return
         while True:
             self._pass_time(item, worker, now)
@@ -156,6 +158,10 @@ class Kubelet:
         for name, container in worker.containers.items():
             if container.starts_at is not None and container.starts_at <= now:
                 self._start(item, name, container, container.starts_at)
+            cue, after = container.ending.cue, container.ending.after
+            if container.waits_for_cue and cue is not None and cue(self._access.server, self.runs):
+                container.waits_for_cue = False
+                container.ends_at = None if after is None else now + after
             if container.ends_at is not None and container.ends_at <= now and container.seen.running:
                 ending = container.ending
                 if ending.cause == "Evicted" and not container.stopping:
@@ -187,7 +193,7 @@ class Kubelet:
             left = max(stop.grace, 0.0)
             if container.stopping and (container.ends_at or now) <= now + left:
                 continue
-            container.stopping = True
+            container.stopping, container.waits_for_cue = True, False
             container.killed = container.ending.stop >= left
             container.ends_at = now + min(container.ending.stop, left)
             changed = True
@@ -213,7 +219,9 @@ class Kubelet:
         run = Run(attempt, at, container_id=f"sim://{item.name}/{name}/{self._starts[key]}")
         container.seen = Seen(run=run, last=before, streak=streak, started=True, ready=True)
         container.starts_at, container.stopping, container.killed = None, False, False
-        container.ends_at = None if container.ending.after is None else at + container.ending.after
+        container.waits_for_cue = container.ending.cue is not None
+        waits = container.ending.after is None or container.waits_for_cue
+        container.ends_at = None if waits else at + (container.ending.after or 0.0)
 
     @staticmethod
     def _end(container: _Container, at: float, code: int, reason: str, message: str) -> None:
@@ -222,7 +230,7 @@ class Kubelet:
             return
         over = replace(run, finished_at=at, exit_code=code, reason=reason, message=message)
         container.seen = replace(container.seen, run=over, ready=False, started=False, starting=False)
-        container.ends_at = None
+        container.ends_at, container.waits_for_cue = None, False
 
     def _script(self, item: Item, name: str) -> Sequence[Exit]:
         full = f"{item.name}/{name}"

@@ -1,91 +1,176 @@
-"""The lifecycles of every operator: L1-L14 and the framework's own, as scenarios of two to four pods.
+"""The lifecycles L1-L14 of reliability.md section 5, for every operator, as scenarios of two to four pods.
 
-Each is built so that its end does not depend on how long the operator was away: what runs while nobody watches either runs
-until it is stopped, or ends the same way whenever that is seen. `LIFECYCLES` holds them all by name.
+Each is built so that its end does not depend on how long the operator was away: containers wait for each other, as training
+does, and what runs while nobody watches either runs until it is stopped or ends the same way whenever that is seen.
+`LIFECYCLES` holds them all by name, with those of `testutil.sim.own_lifecycles`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobcommon.framework import Framework
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
-from testutil.sim.scenario import Exit, Scenario
+from jobcommon.runtime.settings import Settings
+from testutil.sim import user
+from testutil.sim.kubelet import DOWN
+from testutil.sim.own_lifecycles import own_lifecycles
+from testutil.sim.platform import QUEUE_LABEL
+from testutil.sim.pod_groups import COSCHEDULING_GROUPS, VOLCANO_GROUPS
+from testutil.sim.scenario import FOREVER, SETTINGS, Exit, Scenario, UserStep
+from testutil.sim.shapes import JOB, SHAPES, Shape
 
 Obj = dict[str, Any]
-JOB = "demo"
-SOON = (Exit(after=10.0),)
-"""Succeeds ten seconds after its start."""
-LATER = (Exit(after=30.0),)
-RETRYABLE = Exit(after=5.0, code=137)
-PERMANENT = Exit(after=5.0, code=3, message="no such file")
+_CRDS = user.DEFINITIONS
+_QUOTA = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
 
 
-@dataclass(frozen=True)
-class Shape:
-    """How one operator's jobs look: a leader whose end decides, and workers that serve it until they are stopped."""
-
-    name: str
-    framework: Framework
-    leader: str
-    worker: str
-    version: str = ""
-    spec: Mapping[str, Any] | None = None
-
-    @property
-    def leader_pod(self) -> str:
-        """The name of the leader's pod."""
-        indexed = next(kind.indexed for kind in self.framework.replica_types if kind.name == self.leader)
-        return f"{JOB}-{self.leader.lower()}" + ("-0" if indexed else "")
-
-    def worker_pod(self, index: int) -> str:
-        """The name of a worker's pod."""
-        return f"{JOB}-{self.worker.lower()}-{index}"
-
-    def job(self, *, policy: str | None = None, workers: int = 2, run: Mapping[str, Any] | None = None, **more: Any) -> Obj:
-        """A job with a leader and so many workers, all of restart policy `policy`."""
-        specs = {self.leader: self.replicas(1, policy), self.worker: self.replicas(workers, policy)}
-        return self.manifest(specs, run=run, **more)
-
-    def manifest(self, specs: Mapping[str, Obj], *, run: Mapping[str, Any] | None = None, **more: Any) -> Obj:
-        """A job with these replica specs."""
-        framework = self.framework
-        return {
-            "apiVersion": f"{framework.group}/{self.version or framework.storage_version}",
-            "kind": framework.kind,
-            "metadata": {"name": JOB, "namespace": "default", **more},
-            "spec": {**({"runPolicy": dict(run)} if run else {}), **(self.spec or {}), framework.replica_specs: dict(specs)},
-        }
-
-    def replicas(self, count: int, policy: str | None = None, **spec: Any) -> Obj:
-        """A replica spec."""
-        container = {"name": self.framework.container or "main", "image": "image", "command": ["run"]}
-        found: Obj = {"replicas": count, "template": {"spec": {"containers": [container], **spec}}}
-        return {**found, "restartPolicy": policy} if policy else found
-
-    def scenario(self, name: str, job: Obj, behaviour: Mapping[str, Sequence[Exit]], **more: Any) -> Scenario:
-        """A scenario with one job."""
-        return Scenario(f"{self.name}/{name}", (self.framework,), (job,), behaviour, **more)
+def common_lifecycles(shape: Shape) -> Iterator[Scenario]:
+    """L1 to L14 in the shape of one operator."""
+    yield from _ends(shape)
+    yield from _clean_up(shape)
+    yield from _user_changes(shape)
+    yield from _disruptions(shape)
+    yield from _deletions(shape)
+    yield from _waiting(shape)
 
 
-SHAPES = (
-    Shape("tensorflow", TF, "Chief", "Worker"),
-    Shape("pytorch", PYTORCH, "Master", "Worker"),
-    Shape("mpi-v1", MPI, "Launcher", "Worker", version="v1"),
-    Shape("mpi", MPI, "Launcher", "Worker"),
-    Shape("mxnet", MXNET, "Scheduler", "Worker"),
-)
+def _ends(shape: Shape) -> Iterator[Scenario]:
+    leader, worker = shape.leader_pod, shape.workers()[0]
+    together = user.peers(*shape.pods)
+    done = Exit(10, cue=together)
+    yield shape.scenario("L1-success", shape.job(), {leader: [done]})
+    yield shape.scenario("L2-retryable-exit", shape.job("ExitCode"), {leader: [Exit(5, 137, cue=together), done]})
+    yield shape.scenario("L2-worker-retryable", shape.job("ExitCode"), {
+        worker: [Exit(5, 139, cue=together), Exit()], leader: [Exit(10, cue=_ran(worker, 2))],
+    })  # fmt: skip
+    yield shape.scenario("L2-oom-killed", shape.job("ExitCode"), {
+        worker: [Exit(5, 137, cause="OOMKilled", cue=together), Exit()], leader: [Exit(10, cue=_ran(worker, 2))],
+    })  # fmt: skip
+    yield shape.scenario("L2-in-place", shape.job("OnFailure"), {leader: [Exit(5, 1, cue=together), done]})
+    yield shape.scenario(
+        "L3-permanent-exit", shape.job("ExitCode"), {worker: [Exit(5, 3, message="no such file", cue=together)]}
+    )
+    always = {leader: [Exit(5, 137, cue=together)]}
+    yield shape.scenario("L4-backoff-limit", shape.job("ExitCode", run={"backoffLimit": 2}), always)
+    yield shape.scenario("L4-no-retries", shape.job("ExitCode", run={"backoffLimit": 0}), always)
+    yield shape.scenario(
+        "L4-in-place",
+        shape.job("OnFailure", run={"backoffLimit": 2}),
+        {leader: [Exit(5, 1)]},
+        loose_runs=frozenset({leader}),
+        loose_paths=frozenset({"*.status.restarts*", "*.restarts*", "*.restartCount*", "*.message*"}),
+    )
+    yield shape.scenario("L5-active-deadline", shape.job(run={"activeDeadlineSeconds": 60}))
+    yield shape.scenario("L6-ttl", shape.job(run={"ttlSecondsAfterFinished": 30}), {leader: [done]})
+    yield shape.scenario(
+        "L6-ttl-after-failure",
+        shape.job("ExitCode", run={"ttlSecondsAfterFinished": 0}),
+        {worker: [Exit(5, 3, cue=together)]},
+    )
 
 
-def _common(shape: Shape) -> Iterator[Scenario]:
-    leader = shape.leader_pod
-    yield shape.scenario("L1-success", shape.job(), {leader: SOON})
-    yield shape.scenario("L2-retryable-exit", shape.job(policy="ExitCode"), {leader: (RETRYABLE, *SOON)})
+def _clean_up(shape: Shape) -> Iterator[Scenario]:
+    """One worker has succeeded, another runs on when the leader is through."""
+    first, _ = shape.workers()
+    ended = user.phase(first, "Succeeded")
+    behaviour = {
+        first: [Exit(5, cue=user.peers(*shape.pods))],
+        shape.leader_pod: [Exit(10, cue=lambda server, _: ended(server))],
+    }
+    for letter, policy in zip("abc", ("All", "Running", "None"), strict=True):
+        yield shape.scenario(f"L7{letter}-clean-{policy.lower()}", shape.job(run={"cleanPodPolicy": policy}), behaviour)
 
 
-LIFECYCLES: Mapping[str, Scenario] = {s.name: s for shape in SHAPES for s in _common(shape)}
+def _user_changes(shape: Shape) -> Iterator[Scenario]:
+    framework, pods, leader = shape.framework, shape.pods, shape.leader_pod
+    all_run = user.running(*pods)
+    done = Exit(10, cue=user.peers(*pods))
+    suspend = user.run_policy(framework, JOB, suspend=True)
+    resume = user.run_policy(framework, JOB, suspend=False)
+    yield shape.scenario("L8-suspend-resume", shape.job(), {leader: [Exit(), done]}, user=(
+        UserStep("suspend", suspend, when=all_run, after=1),
+        UserStep("resume", resume, when=user.no_pods, after=20),
+    ))  # fmt: skip
+    yield shape.scenario("L8-resume-at-once", shape.job(), {leader: [Exit(), done]}, user=(
+        UserStep("suspend", suspend, when=all_run, after=1),
+        UserStep("resume", resume, when=user.condition(framework, JOB, "Suspended")),
+    ))  # fmt: skip
+    yield shape.scenario("L8-starts-suspended", shape.job(run={"suspend": True}), {leader: [done]}, user=(
+        UserStep("resume", resume, when=user.condition(framework, JOB, "Suspended"), after=20),
+    ))  # fmt: skip
+    yield shape.scenario("L8-stays-suspended", shape.job(), user=(UserStep("suspend", suspend, when=all_run, after=1),))
+    yield shape.scenario("L9-scale", shape.job(), {leader: [Exit(5, cue=user.told("scaled"))]}, user=(
+        UserStep("up", user.scale(framework, JOB, shape.worker, 3), when=all_run, after=1),
+        UserStep("down", user.scale(framework, JOB, shape.worker, 1), when=user.running(shape.pod(shape.worker, 2)), after=1),
+        UserStep("tell", user.tell("scaled"), when=user.gone("pods", *shape.workers(3)[1:])),
+    ))  # fmt: skip
+    for policy in ("Background", "Foreground"):
+        yield shape.scenario(f"L10-deleted-{policy.lower()}", shape.job(), user=(
+            UserStep("delete", user.delete(framework, JOB, policy=policy), when=all_run, after=1),
+        ))  # fmt: skip
+    yield shape.scenario("L11-recreated", shape.job(), {leader: [done]}, user=(
+        UserStep("replace", user.replace_job(framework, shape.job()), when=all_run, after=1),
+    ))  # fmt: skip
+    finished = user.condition(framework, JOB, "Succeeded")
+    yield shape.scenario("L11-recreated-when-finished", shape.job(), {leader: [done]}, user=(
+        UserStep("replace", user.replace_job(framework, shape.job()), when=finished, after=20),
+    ))  # fmt: skip
 
-__all__ = ["JOB", "LIFECYCLES", "SHAPES", "Shape"]
+
+def _disruptions(shape: Shape) -> Iterator[Scenario]:
+    leader, worker = shape.leader_pod, shape.workers()[0]
+    together, all_run = user.peers(*shape.pods), user.running(*shape.pods)
+    replaced = {leader: [Exit(10, cue=_ran(worker, 2))]}
+    job = shape.job("ExitCode")
+    yield shape.scenario("L12-evicted", job, {worker: [Exit(5, cause="Evicted", cue=together), Exit()], **replaced})
+    yield shape.scenario("L12-node-reboots", job, {"*": FOREVER, **replaced}, user=(
+        UserStep("down", user.set_node(worker, DOWN), when=all_run, after=1),
+        UserStep("up", user.wake_nodes, after=20),
+    ))  # fmt: skip
+    yield shape.scenario("L12-node-lost", job, replaced, user=(
+        UserStep("down", user.set_node(worker, DOWN), when=all_run, after=1),
+        UserStep("gone", user.remove_node(worker), after=700),
+    ))  # fmt: skip
+    yield shape.scenario("L12-drained", job, replaced, user=(UserStep("drain", user.drain(worker), when=all_run, after=1),))
+    retried = {leader: [Exit(5, 137, cue=together), Exit(10, cue=together)]}
+    yield shape.scenario("L12-pod-gc", job, retried, keep_finished=0)
+    yield shape.scenario("L12-pod-gc-after-success", shape.job(), {leader: [Exit(10, cue=together)]}, keep_finished=0)
+
+
+def _deletions(shape: Shape) -> Iterator[Scenario]:
+    leader, worker = shape.leader_pod, shape.workers()[0]
+    all_run = user.running(*shape.pods)
+    replaced = {leader: [Exit(10, cue=_ran(worker, 2))]}
+    job = shape.job("ExitCode")
+    for name, grace in (("L13-pod-deleted", None), ("L13-pod-deleted-by-force", 0)):
+        step = UserStep("delete", user.delete("pods", worker, grace=grace), when=all_run, after=1)
+        yield shape.scenario(name, job, replaced, user=(step,))
+    yield shape.scenario("L13-pod-and-finalizer", job, replaced, user=(
+        UserStep("strip", user.strip_finalizer(worker), when=all_run, after=1),
+        UserStep("delete", user.delete("pods", worker)),
+    ))  # fmt: skip
+    yield shape.scenario("L13-service-deleted", shape.job(), {leader: [Exit(5, cue=user.told("restored"))]}, user=(
+        UserStep("delete", user.delete("services", JOB), when=all_run, after=1),
+        UserStep("tell", user.tell("restored"), when=user.there("services", JOB), after=1),
+    ))  # fmt: skip
+
+
+def _waiting(shape: Shape) -> Iterator[Scenario]:
+    done = {shape.leader_pod: [Exit(10, cue=user.peers(*shape.pods))]}
+    for name, scheduler, crd in (("volcano", "volcano", VOLCANO_GROUPS), ("coscheduling", "gang", COSCHEDULING_GROUPS)):
+        settings = Settings(metrics_port=None, log_level=SETTINGS.log_level, gang_scheduler_name=scheduler)
+        yield shape.scenario(f"L14-{name}", shape.job(), done, settings=settings, objects=((_CRDS, crd),))
+    queued = shape.job(run={"suspend": True}, labels={QUEUE_LABEL: "team"})
+    yield shape.scenario("L14-queued", queued, done)
+    yield shape.scenario("L15-quota", shape.job(), done, objects=((user.path_of("resourcequotas"), _QUOTA),), user=(
+        UserStep("raise", user.merge("resourcequotas", "none", {"spec": {"hard": {"pods": "10"}}}), at=60),
+    ))  # fmt: skip
+
+
+def _ran(pod: str, times: int) -> user.Cue:
+    return lambda server, runs: runs.get(pod, 0) >= times and user.running(pod)(server)
+
+
+LIFECYCLES: Mapping[str, Scenario] = {
+    scenario.name: scenario
+    for scenarios in (*(common_lifecycles(shape) for shape in SHAPES), own_lifecycles())
+    for scenario in scenarios
+}

@@ -244,9 +244,8 @@ def _step_faults(before: Obj, after: Obj, fewest: Mapping[str, int]) -> list[tup
             found.append(("terminal-for-ever", f"{end[0]} became {(_ended(after) or ('nothing',))[0]}"))
         if before.get("completionTime") and after.get("completionTime") != before.get("completionTime"):
             found.append(("terminal-for-ever", "completionTime moved"))
-    for counter in ("restarts", "disruptions"):
-        if (after.get(counter) or 0) < (before.get(counter) or 0):
-            found.append(("counters-grow", f"{counter} from {before.get(counter)} to {after.get(counter)}"))
+    shrunk = [c for c in ("restarts", "disruptions") if (after.get(c) or 0) < (before.get(c) or 0)]
+    found += [("counters-grow", f"{c} from {before.get(c)} to {after.get(c)}") for c in shrunk]
     story = before.get("failures") or []
     if (after.get("failures") or [])[: len(story)] != story:
         found.append(("counters-grow", "a failure was taken back"))

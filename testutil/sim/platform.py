@@ -47,7 +47,7 @@ class Scheduler:
             if now < at:
                 due.append(at)
             elif nodes and self._gang_is_there(pod):
-                node = nodes[int(self._draw(f"node/{pod.uid}", 0, len(nodes)))]
+                node = nodes[int(self._draw(f"node/{pod.name}", 0, len(nodes)))]
                 target = {"apiVersion": "v1", "kind": "Node", "name": node}
                 body = {"metadata": {"name": pod.name, "uid": pod.uid}, "target": target}
                 self._access.send("POST", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding", body)

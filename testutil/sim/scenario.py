@@ -18,7 +18,8 @@ SETTINGS = Settings(metrics_port=None, log_level="critical")
 class Exit:
     """How one run of a container goes.
 
-    It ends by itself `after` so many seconds (None: never) with `code`. `cause` is the kubelet's word for it: ``OOMKilled``,
+    It ends by itself `after` so many seconds (None: never) with `code`; they count from its start or, with a `cue`, from when
+    that holds, given the server and the runs so far by pod. `cause` is the kubelet's word for it: ``OOMKilled``,
     ``Evicted`` (the whole pod goes), or "" for the usual one. When it is told to stop it ends after `stop` seconds with
     code `term`, or is killed at the end of its grace period.
     """
@@ -29,6 +30,7 @@ class Exit:
     message: str = ""
     stop: float = 0.5
     term: int = 143
+    cue: Callable[[ApiServer, Mapping[str, int]], bool] | None = None
 
 
 FOREVER = (Exit(),)
@@ -42,7 +44,7 @@ class UserStep:
     """One thing that the user (or another controller) does, once: at `at` seconds, or `after` seconds since `when` held.
 
     `do` acts through the server and raises `testutil.sim.user.RefusedError` when it is to be tried again a second later.
-    Steps are done in their order, each after the one before.
+    Steps of one `chain` are done in their order, each after the one before.
     """
 
     name: str
@@ -50,6 +52,7 @@ class UserStep:
     at: float | None = None
     when: Callable[[ApiServer], bool] | None = None
     after: float = 0.0
+    chain: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,3 +83,5 @@ class Scenario:
     """How many jobs at a time the queueing controller lets run of those that carry its label."""
     loose_runs: frozenset[str] = frozenset()
     """Pods (patterns) whose number of runs may exceed the reference: the kubelet restarts them while nobody watches."""
+    loose_paths: frozenset[str] = frozenset()
+    """Patterns of differences from the reference's end that follow from loose runs (`testutil.sim.canonical.difference`)."""

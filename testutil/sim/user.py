@@ -3,7 +3,8 @@
 Everything goes through the server's front door with the rights of an administrator.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from testutil.sim.scenario import Scenario, UserStep
 Obj = dict[str, Any]
 Do = Callable[[ApiServer], None]
 When = Callable[[ApiServer], bool]
+Cue = Callable[[ApiServer, Mapping[str, int]], bool]
 USER = Identity("user", (MASTERS,))
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RETRY_SECONDS = 1.0
@@ -31,17 +33,26 @@ class RefusedError(Exception):
     """The server did not do what the user asked for."""
 
 
+@dataclass
+class _Chain:
+    """Steps that follow each other."""
+
+    left: list[UserStep] = field(default_factory=list)
+    held_since: float | None = None
+    retry_at: float = 0.0
+
+
 class User:
     """Installs the kinds, creates objects and jobs, and then does the scenario's steps. `done`: nothing is left to do."""
 
     def __init__(self, server: ApiServer, scenario: Scenario) -> None:
         self._server = server
         self._began = server.env.now()
-        self._left = list(scenario.user)
-        self._held_since: float | None = None
-        self._retry_at = 0.0
+        self._chains: dict[str, _Chain] = {}
+        for step in scenario.user:
+            self._chains.setdefault(step.chain, _Chain()).left.append(step)
         for framework in scenario.frameworks:
-            install(server, custom_resource_definition(framework))
+            install(server, framework)
         for path, manifest in scenario.objects:
             ask(server, "POST", path, dict(manifest))
         for job in scenario.jobs:
@@ -50,37 +61,51 @@ class User:
     @property
     def done(self) -> bool:
         """Whether all steps are done."""
-        return not self._left
+        return not self.left
 
     @property
     def left(self) -> tuple[str, ...]:
         """The names of the steps that are yet to be done."""
-        return tuple(step.name for step in self._left)
+        return tuple(step.name for chain in self._chains.values() for step in chain.left)
 
     def step(self) -> float | None:
-        """Do the next step if it is due."""
+        """Do what is due."""
         now = self._server.env.now()
-        while self._left:
-            due = self._due(self._left[0], now)
+        due = [self._advance(chain, now) for chain in self._chains.values()]
+        return min((at for at in due if at is not None), default=None)
+
+    def _advance(self, chain: _Chain, now: float) -> float | None:
+        while chain.left:
+            due = self._due(chain, chain.left[0], now)
             if due is None or due > now:
                 return due
             try:
-                self._left[0].do(self._server)
+                chain.left[0].do(self._server)
             except RefusedError:
-                self._retry_at = now + RETRY_SECONDS
-                return self._retry_at
-            self._left.pop(0)
-            self._held_since = None
+                chain.retry_at = now + RETRY_SECONDS
+                return chain.retry_at
+            chain.left.pop(0)
+            chain.held_since = None
         return None
 
-    def _due(self, step: UserStep, now: float) -> float | None:
+    def _due(self, chain: _Chain, step: UserStep, now: float) -> float | None:
         if step.at is not None:
-            return max(self._began + step.at, self._retry_at)
-        if self._held_since is None:
+            return max(self._began + step.at, chain.retry_at)
+        if chain.held_since is None:
             if step.when is not None and not step.when(self._server):
                 return None
-            self._held_since = now
-        return max(self._held_since + step.after, self._retry_at)
+            chain.held_since = now
+        return max(chain.held_since + step.after, chain.retry_at)
+
+
+_definitions: dict[str, Obj] = {}
+
+
+def definition_of(framework: Framework) -> Obj:
+    """The CRD of a framework's kind, generated once: it costs more than a whole run."""
+    if framework.kind not in _definitions:
+        _definitions[framework.kind] = custom_resource_definition(framework)
+    return _definitions[framework.kind]
 
 
 def ask(server: ApiServer, method: str, path: str, body: Any = None, content_type: str = JSON) -> Obj:
@@ -93,10 +118,11 @@ def ask(server: ApiServer, method: str, path: str, body: Any = None, content_typ
     return answer
 
 
-def install(server: ApiServer, definition: Obj) -> None:
-    """Install a CRD unless it is there."""
-    if server.storage.table("customresourcedefinitions.apiextensions.k8s.io").get("", definition["metadata"]["name"]) is None:
-        ask(server, "POST", DEFINITIONS, definition)
+def install(server: ApiServer, framework: Framework) -> None:
+    """Install a framework's CRD unless it is there; making it takes long."""
+    name = f"{framework.plural}.{framework.group}"
+    if server.storage.table("customresourcedefinitions.apiextensions.k8s.io").get("", name) is None:
+        ask(server, "POST", DEFINITIONS, definition_of(framework))
 
 
 # -- what is done -----------------------------------------------------------------------------------------------------------
@@ -277,3 +303,44 @@ def every(conditions: Iterable[When]) -> When:
     """All of them."""
     wanted = tuple(conditions)
     return lambda server: all(when(server) for when in wanted)
+
+
+def running(*pods: str) -> When:
+    """Whether all of these pods run."""
+    return every(phase(pod, "Running") for pod in pods)
+
+
+def gone(of: Framework | str, *names: str) -> When:
+    """Whether none of these objects is there."""
+    table = f"{of.plural}.{of.group}" if isinstance(of, Framework) else of
+    return lambda server: all(server.storage.table(table).get(NAMESPACE, name) is None for name in names)
+
+
+def there(of: Framework | str, name: str) -> When:
+    """Whether that object is there and stays."""
+    absent = gone(of, name)
+    return lambda server: not absent(server)
+
+
+# -- what containers wait for ------------------------------------------------------------------------------------------------
+
+
+def peers(*pods: str) -> Cue:
+    """All of these pods run: the rendezvous of a training job."""
+    ready = running(*pods)
+    return lambda server, _runs: ready(server)
+
+
+def told(word: str) -> Cue:
+    """The user has said so (`tell`)."""
+    return lambda server, _runs: server.storage.table("configmaps").get(NAMESPACE, word) is not None
+
+
+def tell(word: str) -> Do:
+    """Tell the containers that wait for this word; said twice it is said."""
+
+    def do(server: ApiServer) -> None:
+        if server.storage.table("configmaps").get(NAMESPACE, word) is None:
+            ask(server, "POST", path_of("configmaps"), {"metadata": {"name": word}})
+
+    return do
