@@ -29,12 +29,12 @@ class ConditionType(StrEnum):
 class JobCondition(ApiModel):
     """One condition. The current one is the last in the list and is True."""
 
-    type: str
-    status: str = "True"
-    reason: str = ""
-    message: str = ""
-    last_update_time: str | None = None
-    last_transition_time: str | None = None
+    type: str = Field(description="Created, Running, Restarting, Suspended, Succeeded or Failed.")
+    status: str = Field("True", description="True, False or Unknown: whether it holds now.")
+    reason: str = Field("", description="Why, in one word, for programs.")
+    message: str = Field("", description="Why, in a sentence.")
+    last_update_time: str | None = Field(None, description="When something of this condition changed last.")
+    last_transition_time: str | None = Field(None, description="When its status changed last.")
 
     @property
     def is_true(self) -> bool:
@@ -62,22 +62,24 @@ class Failure(ApiModel):
     """One failure of a replica."""
 
     replica: str = Field(description="Type and index, as in Worker-2.")
-    pod: str | None = None
-    node: str | None = None
+    pod: str | None = Field(None, description="The name of its pod.")
+    node: str | None = Field(None, description="The node that the pod ran on.")
     reason: str = Field(description="The decoded cause: OOMKilled, Evicted, SIGSEGV, Error, …")
-    exit_code: int | None = None
+    exit_code: int | None = Field(None, description="The exit code of its main container; none if it was evicted or lost.")
     message: str | None = Field(None, description="The tail of the termination message.")
-    time: str | None = None
+    time: str | None = Field(None, description="When it ended.")
 
 
 class JobStatus(ApiModel):
     """The whole status."""
 
-    conditions: list[JobCondition] = Field(default_factory=list)
-    replica_statuses: dict[str, ReplicaStatus] = Field(default_factory=dict)
-    start_time: str | None = None
-    completion_time: str | None = None
-    last_reconcile_time: str | None = None
+    conditions: list[JobCondition] = Field(
+        default_factory=list, description="How the job is and was; the last one, which kubectl shows as STATE, is the current."
+    )
+    replica_statuses: dict[str, ReplicaStatus] = Field(default_factory=dict, description="The counts by replica type.")
+    start_time: str | None = Field(None, description="When the job was started, or resumed last.")
+    completion_time: str | None = Field(None, description="When it succeeded or failed.")
+    last_reconcile_time: str | None = Field(None, description="Written by other operators; not set here.")
     restarts: int | None = Field(None, description="Failed runs charged to backoffLimit, over all replica types.")
     disruptions: int | None = Field(
         None, description="Replicas replaced after evictions, lost nodes or deletions; not charged to backoffLimit."

@@ -29,6 +29,11 @@ _LEFT_OUT = {ROOT: ("ephemeralContainers",)}
 # last one counts), so jobs with one must be, too. ports: their key needs a default for `protocol`, and a default
 # inside a list makes kubectl, which compares a custom resource's lists whole, report a change on every apply.
 _ATOMIC = {("io.k8s.api.core.v1.Container", "env"), ("io.k8s.api.core.v1.Container", "ports")}
+# What a pod's validation says of ports, so that a wrong one is refused with the job. A host port of 0 is none.
+_BOUNDS: dict[tuple[str, str], Json] = {
+    ("io.k8s.api.core.v1.ContainerPort", "containerPort"): {"minimum": 1, "maximum": 65535},
+    ("io.k8s.api.core.v1.ContainerPort", "hostPort"): {"minimum": 0, "maximum": 65535},
+}
 # A container list is bounded so that CEL rules over it have a bounded cost.
 _MAX_CONTAINERS = 100
 
@@ -72,7 +77,7 @@ def _property(name: str, node: Json, owner: str, definitions: dict[str, Json]) -
     found = _structural(node, owner, definitions)
     if (owner, name) in _ATOMIC:
         found = {key: value for key, value in found.items() if not key.startswith("x-kubernetes-list")}
-    found = _with_key_defaults(found)
+    found = _with_key_defaults({**found, **_BOUNDS.get((owner, name), {})})
     if owner == ROOT and name == "containers":
         found = {**found, "minItems": 1, "maxItems": _MAX_CONTAINERS}
     return found

@@ -13,7 +13,7 @@ Json = dict[str, Any]
 ARTEFACT = "pod_template.json.gz"
 QUANTITY: Json = {
     "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|"
-    r"([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+    r"([eE](\+|-)?[0-9]+))?$",
     "x-kubernetes-int-or-string": True,
 }
 _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}

@@ -1,7 +1,7 @@
 """Bad manifests are refused when they are applied, each with a message that names the field and says what is wrong.
 
-The same rows for every kind, then each kind's own. What the schema and its rules cannot see (a port out of range in the pod
-template) is found by `jobcommon.reconcile.validation` or by the API server when the pod is created; see test_poison.
+The same rows for every kind, then each kind's own. What the schema and its rules cannot see (two containers of one name) is
+found by `jobcommon.reconcile.validation` or by the API server when the pod is created; see test_poison.
 """
 
 from copy import deepcopy
@@ -47,6 +47,14 @@ EVERY_KIND: list[tuple[str, Any, str]] = [
     (f"{CONTAINERS}.0.image", 3, f"{CONTAINERS}[0].image in body must be of type string"),
     (f"{CONTAINERS}.0.command", "python x.py", f"{CONTAINERS}[0].command in body must be of type array"),
     (f"{CONTAINERS}.0.resources", {"limits": {"cpu": "1x"}}, f"{CONTAINERS}[0].resources.limits.cpu in body should match"),
+    (f"{CONTAINERS}.0.resources", {"limits": {"cpu": "1e1.5"}}, f"{CONTAINERS}[0].resources.limits.cpu in body should match"),
+    (f"{CONTAINERS}.0.ports", [{"containerPort": 70000}], f"{CONTAINERS}[0].ports[0].containerPort in body should be less"),
+    (f"{CONTAINERS}.0.ports", [{"containerPort": 0}], f"{CONTAINERS}[0].ports[0].containerPort in body should be greater"),
+    (
+        f"{CONTAINERS}.0.ports",
+        [{"containerPort": 1, "hostPort": -1}],
+        f"{CONTAINERS}[0].ports[0].hostPort in body should",
+    ),
     (f"{WORKER}.overrides", [{"template": {}}], f"{WORKER}.overrides[0].indices: Required value"),
     (f"{WORKER}.overrides", [{"indices": [], "template": {}}], f"{WORKER}.overrides[0].indices in body should have at least 1"),
     (f"{WORKER}.overrides", [{"indices": [-1], "template": {}}], f"{WORKER}.overrides[0].indices[0] in body should be greater"),

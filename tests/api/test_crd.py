@@ -115,9 +115,10 @@ def fields(node: Json, path: str = "") -> Iterator[tuple[str, Json]]:
             yield from fields(node[key], path)
 
 
-def test_every_field_of_our_specs_explains_itself(framework: Framework) -> None:
-    spec = schema_of(framework)["properties"]["spec"]
-    silent = [path for path, child in fields(spec) if ".template." not in path and not child.get("description")]
+@pytest.mark.parametrize("part", ["spec", "status"])
+def test_every_field_of_ours_explains_itself(framework: Framework, part: str) -> None:
+    schema = schema_of(framework)["properties"][part]
+    silent = [path for path, child in fields(schema) if ".template." not in path and not child.get("description")]
     assert silent == []
 
 
