@@ -105,7 +105,7 @@ def covers(rule: Obj, wanted: Attributes) -> bool:
     if "*" not in verbs and wanted.verb not in verbs:
         return False
     if wanted.path:
-        return any(_path_matches(pattern, wanted.path) for pattern in rule.get("nonResourceURLs") or ())
+        return any(covers_path(pattern, wanted.path) for pattern in rule.get("nonResourceURLs") or ())
     groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
     if "*" not in groups and wanted.group not in groups:
         return False
@@ -116,7 +116,8 @@ def covers(rule: Obj, wanted: Attributes) -> bool:
     return "*" in resources or wanted.full_resource in resources or everywhere in resources
 
 
-def _path_matches(pattern: str, path: str) -> bool:
+def covers_path(pattern: str, path: str) -> bool:
+    """Whether a nonResourceURL grants the path."""
     return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern[:-1]))
 
 

@@ -81,7 +81,8 @@ class Expect:
 class Step:
     """One request. `method` is an HTTP method or ``WATCH``, which reads every event up to now.
 
-    `space` is a namespace of the case, empty for all of them. `stranger` sends it with a token nobody knows.
+    `space` is a namespace of the case, empty for all of them. `stranger` sends it with a token nobody knows, `user` in the
+    name of someone without rights but those of every user.
     `settle` repeats it until it is answered as expected, for what a server does a moment later (at most 10 s).
     """
 
@@ -95,6 +96,7 @@ class Step:
     subresource: str = ""
     space: str = "a"
     stranger: bool = False
+    user: str = ""
     settle: bool = False
 
     def __str__(self) -> str:
@@ -102,8 +104,9 @@ class Step:
         where = "/".join(part for part in (self.kind.plural, self.space, name, self.subresource) if part)
         media = "" if self.media == JSON else f" ({self.media.removeprefix('application/')})"
         query = f" {dict(self.query)}" if self.query else ""
+        user = f" as {self.user}" if self.user else ""
         body = "" if self.body is None else f" {str(self.body)[:600]}"
-        return f"{self.method} {where}{query}{media}{body}"
+        return f"{self.method} {where}{query}{media}{user}{body}"
 
 
 @dataclass(frozen=True, slots=True)

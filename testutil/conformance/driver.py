@@ -101,8 +101,9 @@ class Driver:
             return await self._watch(step, memory)
         query = _query(step, memory)
         answer = await self._send(
-            step.method, _path(step, memory), memory.resolve(step.body), query=query, media=step.media, stranger=step.stranger
-        )
+            step.method, _path(step, memory), memory.resolve(step.body), query=query, media=step.media, stranger=step.stranger,
+            user=step.user,
+        )  # fmt: skip
         if step.kind.namespaced and not step.space and at(answer.body, "items"):
             # A list of the whole cluster holds what other cases and the server itself have made.
             answer.body["items"] = [
@@ -176,11 +177,12 @@ class Driver:
 
     async def _send(
         self, method: str, path: str, body: Any = None, *, query: tuple[tuple[str, str], ...] = (),
-        media: str = "application/json", stranger: bool = False,
+        media: str = "application/json", stranger: bool = False, user: str = "",
     ) -> Answer:  # fmt: skip
         encoded = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
         transport = self.target.stranger if stranger else self.target.transport
-        response = await transport.send(Request(method, path, query, encoded, media))
+        headers = {"impersonate-user": user} if user else {}
+        response = await transport.send(Request(method, path, query, encoded, media, headers))
         try:
             decoded = msgspec.json.decode(response.body)
         except msgspec.DecodeError:

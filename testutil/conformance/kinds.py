@@ -15,6 +15,11 @@ LEASES = Kind("/apis/coordination.k8s.io/v1", "leases", "Lease")
 DEPLOYMENTS = Kind("/apis/apps/v1", "deployments", "Deployment")
 CRDS = Kind("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 
+RBAC_GROUP = "rbac.authorization.k8s.io"
+ROLES = Kind(f"/apis/{RBAC_GROUP}/v1", "roles", "Role")
+BINDINGS = Kind(f"/apis/{RBAC_GROUP}/v1", "rolebindings", "RoleBinding")
+CLUSTER_ROLES = Kind(f"/apis/{RBAC_GROUP}/v1", "clusterroles", "ClusterRole", namespaced=False)
+
 GROUP = "conformance.jobcommon.dev"
 WIDGETS = Kind(f"/apis/{GROUP}/v1", "widgets", "Widget")
 """Custom: schema, defaults, CEL rules, status and scale."""

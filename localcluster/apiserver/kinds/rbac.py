@@ -21,6 +21,11 @@ def _default_binding(obj: Obj) -> None:
         obj["roleRef"].setdefault("apiGroup", GROUP)
 
 
+def _default_role(obj: Obj) -> None:
+    # The one list that the real server sends when there is nothing in it.
+    obj["rules"] = obj.get("rules") or None
+
+
 def _validate_role(obj: Obj) -> Sequence[Cause]:
     causes: list[Cause] = []
     for index, rule in enumerate(obj.get("rules") or ()):
@@ -56,7 +61,7 @@ def _immutable_role(new: Obj, old: Obj) -> Sequence[Cause]:
     return []
 
 
-ROLE = Strategy(validate=_validate_role, validate_name=path_segment)
+ROLE = Strategy(default=_default_role, validate=_validate_role, validate_name=path_segment)
 BINDING = Strategy(
     default=_default_binding, validate=_validate_binding, validate_update=_immutable_role, validate_name=path_segment
 )

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.client.request import Response
-from localcluster.apiserver import admission, pod_security
+from localcluster.apiserver import admission, escalation, pod_security
 from localcluster.apiserver.call import OBJECT_LIMIT, Call
 from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
 from localcluster.apiserver.resource import Resource
@@ -41,6 +41,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
         # Status belongs to the controllers: a creator's is dropped.
         new.pop("status", None)
     admission.check_namespace(call, meta.get("name", ""))
+    escalation.check(call, new, None)
     prepare(call, new)
     resource.strategy.on_create(new)
     admission.admit_new(call, new)

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from jobcommon.client.request import Response
-from localcluster.apiserver import admission, pod_security
+from localcluster.apiserver import admission, escalation, pod_security
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
 from localcluster.apiserver.rest.accept import accept
@@ -53,6 +53,7 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     Raises 409 and 422 ApiErrors.
     """
     resource = call.resource
+    escalation.check(call, obj, live.obj)
     version = obj["metadata"].get("resourceVersion")
     if version and version != str(live.rv):
         raise conflict(resource.plural, resource.group, call.info.name, STALE)

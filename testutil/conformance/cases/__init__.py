@@ -5,6 +5,7 @@ from testutil.conformance.cases import (
     apply,
     custom,
     deletion,
+    escalation,
     identity,
     lists,
     pod_security,
@@ -17,5 +18,5 @@ from testutil.conformance.cases import (
 TABLE: tuple[Case, ...] = (
     *identity.CASES, *deletion.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES, *apply.CASES,
         *lists.CASES,
-    *watches.CASES, *pod_security.CASES,
+    *watches.CASES, *pod_security.CASES, *escalation.CASES,
 )  # fmt: skip
