@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from benchmarks import report
 from benchmarks.processes import ROOT
 from benchmarks.record import Results
+from benchmarks.shapes import Shape
 
 DOCUMENT = ROOT / "docs" / "performance.md"
 PICTURE = ROOT / "docs" / "performance.svg"
@@ -36,7 +37,9 @@ def draw(runs: Sequence[Results]) -> None:
 
     figure, axes = plt.subplots(figsize=(7, 4.5))
     for color, run in zip(("tab:blue", "tab:orange", "tab:green"), runs, strict=False):
-        singles = sorted((shape for shape in run.shapes if shape.jobs == 1), key=lambda shape: shape.replicas)
+        singles = sorted(
+            (shape for shape in run.shapes if shape.name == str(Shape(1, shape.replicas))), key=lambda shape: shape.replicas
+        )
         sizes = [shape.replicas for shape in singles]
         for label, style, lives in (("operator", "o-", "operator"), ("floor", "x--", "floor")):
             times = [median(life.created for life in getattr(shape, lives)) for shape in singles]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.record import Results, ShapeResult
+from benchmarks.shapes import Shape
 
 FROM_PODS = 100
 MB = 1e6
@@ -55,7 +56,7 @@ def goals(results: Results) -> Iterator[Goal]:
         yield Goal(f"{shape.name}: settle over floor", settle_ratio(shape), 1.2, "×")
     for shape in large:
         yield Goal(f"{shape.name}: CPU per 1,000 pods, whole life", cpu_per_thousand(shape), 3.0, "s")
-    singles = {shape.replicas: shape for shape in results.shapes if shape.jobs == 1}
+    singles = {shape.replicas: shape for shape in results.shapes if shape.name == str(Shape(1, shape.replicas))}
     if 100 in singles and 5000 in singles:
         ratio = cpu_per_thousand(singles[5000]) / cpu_per_thousand(singles[100])
         yield Goal("CPU per pod at 5,000 replicas over that at 100", ratio, 1.5, "×")

@@ -16,15 +16,11 @@ DIRECTORY = ROOT / "benchmarks" / "results"
 class ShapeResult(msgspec.Struct):
     """The lives of one shape, in the order in which they were measured: floor and operator in turn."""
 
+    name: str
     jobs: int
     replicas: int
     floor: list[Life]
     operator: list[Life]
-
-    @property
-    def name(self) -> str:
-        """As in 50x8."""
-        return f"{self.jobs}x{self.replicas}"
 
     @property
     def pods(self) -> int:

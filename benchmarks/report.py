@@ -6,6 +6,7 @@ from statistics import median
 from benchmarks.goals import Goal, cpu_per_thousand, created_ratio, goals, p99, settle_ratio
 from benchmarks.lives import Life
 from benchmarks.record import Results, ShapeResult
+from benchmarks.shapes import WHOLE
 
 
 def tables(results: Results) -> str:
@@ -78,7 +79,8 @@ def _goal(goal: Goal) -> tuple[str, ...]:
 
 
 def _name(shape: ShapeResult) -> str:
-    return f"{shape.jobs:,} × {shape.replicas:,}"
+    whole = ", each told of all" if shape.name.endswith(WHOLE) else ""
+    return f"{shape.jobs:,} × {shape.replicas:,}{whole}"
 
 
 def _median(lives: Iterable[Life], name: str) -> float:

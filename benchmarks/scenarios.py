@@ -53,7 +53,7 @@ async def _served(transport: HttpTransport) -> None:
 
 async def shape_result(kind: str, shape: Shape, rounds: int) -> ShapeResult:
     """The floor and the operator in turn, on one server."""
-    found = ShapeResult(shape.jobs, shape.replicas, [], [])
+    found = ShapeResult(str(shape), shape.jobs, shape.replicas, [], [])
     async with cluster(kind) as server, kubelet(str(server.kubeconfig)) as agent:
         for number in range(rounds):
             found.floor.append(await floor_life(server, agent, shape, f"floor-{number}"))

@@ -15,6 +15,7 @@ from operators.tf import TF
 
 Manifest = dict[str, Any]
 
+WHOLE = "-whole"
 IMAGE = "registry.example.com/train:1"
 #: The floor's jobs are of a kind that no operator knows, with the same schema: to write one costs the server the same.
 FLOOR_GROUP = "benchmark.example.com"
@@ -24,10 +25,15 @@ FLOOR_CONTROLLER = "floor-controller"
 
 @dataclass(frozen=True)
 class Shape:
-    """`jobs` jobs of `replicas` replicas each."""
+    """`jobs` jobs of `replicas` replicas each.
+
+    The replicas are dynamic workers, each told of itself only. With `whole` each is told of all the others, as is usual:
+    so the bytes grow with the square, and beyond 3,000 replicas no process could be started with such a variable.
+    """
 
     jobs: int
     replicas: int
+    whole: bool = False
 
     @property
     def pods(self) -> int:
@@ -35,13 +41,13 @@ class Shape:
         return self.jobs * self.replicas
 
     def __str__(self) -> str:
-        return f"{self.jobs}x{self.replicas}"
+        return f"{self.jobs}x{self.replicas}{WHOLE if self.whole else ''}"
 
     @classmethod
     def parse(cls, text: str) -> "Shape":
-        """From the form 50x8. Raises ValueError."""
-        jobs, _, replicas = text.partition("x")
-        return cls(int(jobs), int(replicas))
+        """From the form 50x8 or 1x1000-whole. Raises ValueError."""
+        jobs, _, replicas = text.removesuffix(WHOLE).partition("x")
+        return cls(int(jobs), int(replicas), text.endswith(WHOLE))
 
 
 SINGLE = tuple(Shape(1, replicas) for replicas in (1, 10, 100, 1000, 5000))
@@ -50,7 +56,13 @@ ALL = (*SINGLE, *MANY)
 
 
 def job_manifest(
-    namespace: str, name: str, replicas: int, policy: str = "Never", api_version: str = TF.api_version
+    namespace: str,
+    name: str,
+    replicas: int,
+    policy: str = "Never",
+    *,
+    api_version: str = TF.api_version,
+    whole: bool = False,
 ) -> Manifest:
     """A TFJob of workers."""
     container = {
@@ -67,6 +79,7 @@ def job_manifest(
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "successPolicy": "AllWorkers",
+            "enableDynamicWorker": not whole,
             "runPolicy": {"cleanPodPolicy": "Running"},
             TF.replica_specs: {"Worker": worker},
         },
@@ -82,7 +95,10 @@ def post(manifest: Manifest, plural: str) -> Request:
 def submissions(shape: Shape, namespace: str, api_version: str = TF.api_version, policy: str = "Never") -> list[Request]:
     """What the user writes."""
     names = (f"job-{number}" for number in range(shape.jobs))
-    return [post(job_manifest(namespace, name, shape.replicas, policy, api_version), TF.plural) for name in names]
+    return [
+        post(job_manifest(namespace, name, shape.replicas, policy, api_version=api_version, whole=shape.whole), TF.plural)
+        for name in names
+    ]
 
 
 def children(job: Job) -> tuple[list[Manifest], list[Manifest]]:
@@ -98,7 +114,7 @@ def floor_writes(shape: Shape, namespace: str) -> list[Request]:
     """What the operator has to write so that all pods exist: a Service and the pods, job by job."""
     found = []
     for number in range(shape.jobs):
-        raw = job_manifest(namespace, f"job-{number}", shape.replicas)
+        raw = job_manifest(namespace, f"job-{number}", shape.replicas, whole=shape.whole)
         raw["metadata"] |= {"uid": f"00000000-0000-4000-8000-{number:012}", "resourceVersion": "1", "generation": 1}
         services, pods = children(read_job(TF, raw))
         found += [post(service, "services") for service in services]
