@@ -5,16 +5,20 @@ from collections.abc import Callable, Iterator
 from localcluster.apiserver.builtin import BUILTIN
 from localcluster.apiserver.custom import resources_of
 from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.storage import Change, Item, Storage
+from localcluster.apiserver.storage import Change, Item, Obj, Storage
 
 CRD_TABLE = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class Registry:
-    """Follows the CRD table; a definition is compiled once per stored version of it."""
+    """Follows the CRD table; a definition is compiled once per stored version of it.
 
-    def __init__(self, storage: Storage) -> None:
+    `compiled` gives what a definition serves; another one than the usual may remember, since compiling takes long.
+    """
+
+    def __init__(self, storage: Storage, compiled: Callable[[Obj], list[Resource]] = resources_of) -> None:
         self._storage = storage
+        self._compiled = compiled
         self._custom: dict[str, list[Resource]] = {}
         self._index: dict[tuple[str, str, str], Resource] = dict(BUILTIN)
         self._by_table: dict[str, Resource] = {}
@@ -22,7 +26,7 @@ class Registry:
         #: Counts changes, so that documents derived from the registry can be cached.
         self.version = 0
         for item in storage.table(CRD_TABLE).items():
-            self._custom[item.name] = resources_of(item.obj)
+            self._custom[item.name] = self._compiled(item.obj)
         self._reindex()
         storage.table(CRD_TABLE).history.listeners.add(self._follow)
 
@@ -35,7 +39,7 @@ class Registry:
                 self._custom.pop(change.item.name, None)
                 self._storage.table(change.item.name).history.retire()
             elif change.old is None or change.old.obj["spec"] != change.item.obj["spec"]:
-                self._custom[change.item.name] = resources_of(change.item.obj)
+                self._custom[change.item.name] = self._compiled(change.item.obj)
         self._reindex()
 
     def _reindex(self) -> None:

@@ -12,6 +12,7 @@ from jobcommon.client.request import Request, Response
 from localcluster.apiserver import bootstrap
 from localcluster.apiserver.authentication import Authenticator
 from localcluster.apiserver.call import Call
+from localcluster.apiserver.custom import resources_of
 from localcluster.apiserver.documents import Documents
 from localcluster.apiserver.env import Env
 from localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, path_not_found
@@ -47,15 +48,22 @@ class ApiServer:
     """An embedded Kubernetes API server.
 
     `journal` makes writes durable (default: none), `tokens` are static bearer tokens, `history` is the number of changes
-    kept per resource for watches. Creates the system namespaces and roles when they are missing.
+    kept per resource for watches, `compiled` what a CRD serves (see `Registry`). Creates the system namespaces and roles
+    when they are missing.
     """
 
     def __init__(
-        self, env: Env, *, journal: Journal | None = None, tokens: Mapping[str, User] | None = None, history: int = 4096
+        self,
+        env: Env,
+        *,
+        journal: Journal | None = None,
+        tokens: Mapping[str, User] | None = None,
+        history: int = 4096,
+        compiled: Callable[[Obj], list[Resource]] = resources_of,
     ) -> None:
         self.env = env
         self.storage = Storage(journal, history)
-        self.registry = Registry(self.storage)
+        self.registry = Registry(self.storage, compiled)
         self.authorizer = Authorizer(self.storage)
         self.authenticator = Authenticator(env, self.storage, dict(tokens or {}))
         self.documents = Documents(self.registry)

@@ -1,0 +1,312 @@
+"""The network between one simulated operator and the API server.
+
+`SimTransport` is the product's own HTTP transport, with its timeouts and retries, on simulated connections: each request and
+each answer takes a drawn time, each watch is a queue in order. What has been sent arrives even if the sender has died since.
+The faults on the way are asked of `Weather`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextvars import Context, copy_context
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.request import Request, Response
+from jobcommon.client.status import response_error
+from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
+from localcluster.apiserver.errors import ApiError
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.users import ADMIN
+from testutil.sim.loop import PROCESS, SimLoop
+
+ENDPOINT = StaticEndpoint("http://simulated")
+_END = None
+
+
+class DiedError(TransportError):
+    """The process of this connection is no more."""
+
+
+@dataclass(slots=True)
+class Write:
+    """One write of an operator; `status` is that of the answer, 0 without one."""
+
+    index: int
+    at: float
+    writer: str
+    method: str
+    path: str
+    status: int = 0
+
+
+class Weather(Protocol):
+    """What happens on the way; the simulation knows the faults."""
+
+    def depart(self, sender: str, request: Request) -> "Fate":
+        """A request is about to be sent."""
+        ...
+
+    def arrive(self, sender: str, request: Request) -> Response | None:
+        """A request has reached the server; a response stands for its own."""
+        ...
+
+    def line(self, stream: "SimStream", line: bytes) -> list[tuple[float, bytes]]:
+        """What becomes of a line of a watch: lines with how late each is."""
+        ...
+
+
+class Fate:
+    """What is to happen to one request: `answer` in place of the server's, before or `after` it is stored; `lost` answers."""
+
+    __slots__ = ("after", "answer", "dropped", "lost", "on_stored", "request", "write")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.answer: Response | None = None
+        self.after = False
+        self.dropped = False
+        self.lost = ""
+        self.on_stored: Callable[[], None] | None = None
+        self.write: Write | None = None
+
+
+class Wires:
+    """All connections to one server: latencies, and the loop they are on."""
+
+    def __init__(self, loop: SimLoop, server: ApiServer, random: Random, weather: Weather, epoch: float) -> None:
+        self.loop = loop
+        self.server = server
+        self.random = random
+        self.weather = weather
+        self.epoch = epoch
+        self.world: Context = copy_context()
+        self.world.run(PROCESS.set, "")
+        self.request_seconds = (0.0005, 0.005)
+        self.watch_seconds = (0.001, 0.02)
+        self.writer = "world"
+        self.streams: dict[SimStream, None] = {}
+
+    def later(self, bounds: tuple[float, float], callback: Callable[..., object], *args: object) -> asyncio.TimerHandle:
+        """Call back in the world's context after a drawn time."""
+        return self.loop.call_at(self.loop.time() + self.random.uniform(*bounds), callback, *args, context=self.world)
+
+    def handle(self, sender: str, request: Request) -> Response:
+        """Have the server answer, on record as the sender's doing."""
+        self.writer = sender
+        try:
+            return self.server.handle(request, ADMIN)
+        finally:
+            self.writer = "world"
+
+
+class SimTransport(HttpTransport):
+    """The transport of the process `owner`. After `die` nothing gets through, in either direction."""
+
+    def __init__(self, wires: Wires, owner: str, timeouts: Timeouts, now: Callable[[], float]) -> None:
+        super().__init__(ENDPOINT, timeouts=timeouts, now=now)
+        self._wires = wires
+        self._owner = owner
+        self._dead = False
+        self._watches: dict[SimStream, None] = {}
+
+    def die(self) -> None:
+        """The process is no more."""
+        self._dead = True
+        for stream in tuple(self._watches):
+            stream.close()
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """See `Transport.stream`."""
+        fate = self._depart(request)
+        answered: asyncio.Future[SimStream] = self._wires.loop.create_future()
+        self._wires.later(self._wires.request_seconds, self._connect, fate, answered)
+        try:
+            async with asyncio.timeout(self._timeouts.read):
+                stream = await answered
+        except TimeoutError:
+            raise TransportError(f"{request.method} {request.path}: the stream did not open in time") from None
+        self._watches[stream] = None
+        try:
+            async for line in stream.lines():
+                yield line
+        finally:
+            self._watches.pop(stream, None)
+            stream.close()
+
+    def _connect(self, fate: Fate, answered: "asyncio.Future[SimStream]") -> None:
+        if answered.done() or fate.dropped or self._dead:
+            return
+        error = self._refusal(fate)
+        if error is None and not fate.lost:
+            try:
+                opened = SimStream(self._wires, self._owner, fate.request)
+            except ApiError as refused:
+                error = response_error(refused.response())
+            else:
+                answered.set_result(opened)
+                return
+        answered.set_exception(error or TransportError("connection reset"))
+
+    def _refusal(self, fate: Fate) -> StatusError | None:
+        answer = fate.answer or self._wires.weather.arrive(self._owner, fate.request)
+        return None if answer is None else response_error(answer)
+
+    def _depart(self, request: Request) -> Fate:
+        if self._dead:
+            raise DiedError("the process is no more")
+        fate = self._wires.weather.depart(self._owner, request)
+        if self._dead:
+            raise DiedError("the process is no more")
+        return fate
+
+    async def _once(self, request: Request) -> Response:
+        fate = self._depart(request)
+        answered: asyncio.Future[Response] = self._wires.loop.create_future()
+        self._wires.later(self._wires.request_seconds, self._arrive, fate, answered)
+        return await answered
+
+    def _arrive(self, fate: Fate, answered: "asyncio.Future[Response]") -> None:
+        if fate.dropped:
+            if fate.lost != "silence":
+                self._wires.later(self._wires.request_seconds, self._break, answered)
+            return
+        wires = self._wires
+        response = fate.answer if not fate.after else None
+        response = response or wires.weather.arrive(self._owner, fate.request)
+        if response is None:
+            response = wires.handle(self._owner, fate.request)
+            if fate.on_stored is not None:
+                fate.on_stored()
+            if fate.after and fate.answer is not None:
+                response = fate.answer
+        if fate.write is not None:
+            fate.write.status = response.status
+        if fate.lost:
+            if fate.lost != "silence":
+                wires.later(wires.request_seconds, self._break, answered)
+            return
+        wires.later(wires.request_seconds, self._answer, answered, response)
+
+    def _answer(self, answered: "asyncio.Future[Response]", response: Response) -> None:
+        if not answered.done() and not self._dead:
+            answered.set_result(response)
+
+    def _break(self, answered: "asyncio.Future[Response]") -> None:
+        if not answered.done() and not self._dead:
+            answered.set_exception(TransportError("connection reset by peer"))
+
+
+class SimStream:
+    """One open watch. Lines are taken from the server when they are written and delivered in order, each with its delay."""
+
+    def __init__(self, wires: Wires, owner: str, request: Request) -> None:
+        self.owner = owner
+        self.request = request
+        self.silent = False
+        """Whether it delivers nothing any more."""
+        self.extra = -1.0
+        """How many seconds it lags, drawn when the lag begins."""
+        self._wires = wires
+        self._coming: deque[tuple[float, bytes | None]] = deque()
+        self._here: deque[bytes | None] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._delivery: asyncio.TimerHandle | None = None
+        self._clock: asyncio.TimerHandle | None = None
+        self._last = 0.0
+        self._closed = False
+        self._ended = False
+        self._watch = wires.server.watch(request, self._pull, ADMIN)
+        wires.streams[self] = None
+        self._pull()
+        self._tick()
+
+    def break_off(self) -> None:
+        """The server ends the stream after what is on its way."""
+        self._end(self._wires.loop.time())
+
+    def close(self) -> None:
+        """Nobody reads it any more."""
+        self._closed = True
+        self._watch.close()
+        self._wires.streams.pop(self, None)
+        for handle in (self._delivery, self._clock):
+            if handle is not None:
+                handle.cancel()
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """The lines, until the server ends the stream."""
+        while True:
+            while self._here:
+                line = self._here.popleft()
+                if line is _END:
+                    return
+                yield line
+            self._waiter = self._wires.loop.create_future()
+            await self._waiter
+
+    def replace_pending(self, change: Callable[[list[bytes]], list[bytes]]) -> None:
+        """Rewrite the lines that are on their way."""
+        if self._coming:
+            due = self._coming[0][0]
+            lines = change([line for _, line in self._coming if line is not None])
+            ended = self._coming[-1][1] is _END
+            self._coming = deque((due, line) for line in lines)
+            if ended:
+                self._coming.append((due, _END))
+
+    def send(self, line: bytes) -> None:
+        """Deliver a line that the server has not written."""
+        self._enqueue([(0.0, line)])
+
+    def _pull(self) -> None:
+        if self._closed or self._ended:
+            return
+        lines = self._watch.drain().splitlines()
+        if lines and not self.silent:
+            for line in lines:
+                self._enqueue(self._wires.weather.line(self, line))
+        if self._watch.closed:
+            self._end(self._wires.loop.time())
+
+    def _enqueue(self, lines: list[tuple[float, bytes]]) -> None:
+        wires = self._wires
+        now = wires.loop.time()
+        for delay, line in lines:
+            self._last = max(self._last, now + delay + wires.random.uniform(*wires.watch_seconds))
+            self._coming.append((self._last, line))
+        self._arm()
+
+    def _end(self, now: float) -> None:
+        if not self._ended:
+            self._ended = True
+            if not self.silent:
+                self._last = max(self._last, now + self._wires.random.uniform(*self._wires.watch_seconds))
+                self._coming.append((self._last, _END))
+                self._arm()
+
+    def _arm(self) -> None:
+        if self._delivery is None and self._coming and not self._closed:
+            self._delivery = self._wires.loop.call_at(self._coming[0][0], self._deliver, context=self._wires.world)
+
+    def _deliver(self) -> None:
+        self._delivery = None
+        now = self._wires.loop.time()
+        while self._coming and self._coming[0][0] <= now:
+            self._here.append(self._coming.popleft()[1])
+        if self._here and self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        self._arm()
+
+    def _tick(self) -> None:
+        if self._closed or self._ended:
+            return
+        self._watch.tick()
+        self._pull()
+        if not self._watch.closed:
+            due = self._watch.next_at - self._wires.epoch
+            loop = self._wires.loop
+            # Unix seconds round; a moment later is sure to be due.
+            self._clock = loop.call_at(max(due, loop.time()) + 1e-6, self._tick, context=self._wires.world)

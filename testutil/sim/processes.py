@@ -1,0 +1,136 @@
+"""Operator processes in the simulation: the real Manager with its own clock, chance and connections.
+
+A crash cuts the connections first and then cancels the tasks, so that nothing the dying code does can reach the cluster; its
+memory is gone with it.
+"""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Callable, MutableMapping, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NoReturn, cast
+
+import structlog
+
+from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Timeouts
+from jobcommon.framework import Framework
+from jobcommon.runtime.logging import Log
+from jobcommon.runtime.manager import Env, Manager
+from jobcommon.runtime.settings import Settings
+from testutil.sim.clock import SimClock
+from testutil.sim.loop import PROCESS, SimLoop
+from testutil.sim.network import SimTransport, Wires
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What is deployed: frameworks and settings."""
+
+    frameworks: Sequence[Framework]
+    settings: Settings
+
+
+class Process:
+    """One run of the operator from its start to its end. `complain` is told what must not happen, as a line."""
+
+    def __init__(
+        self, name: str, deployment: Deployment, wires: Wires, random: Random, epoch: float, complain: Callable[[str], None]
+    ) -> None:
+        self.name = name
+        self.loop: SimLoop = wires.loop
+        self.clock = SimClock(self.loop, epoch)
+        self.alive = True
+        self._complain = complain
+        self.deployment = deployment
+        settings = deployment.settings
+        timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
+        self.transport = SimTransport(wires, name, timeouts, self.clock.wall)
+        self.election = SimTransport(wires, name, ELECTION_TIMEOUTS, self.clock.wall)
+        self._env = Env(self.clock, random.random, identity=f"{name}_{random.getrandbits(32):08x}")
+        self.manager: Manager | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to run."""
+        context = copy_context()
+        context.run(PROCESS.set, self.name)
+        context.run(self._start)
+
+    def _start(self) -> None:
+        frameworks, settings = self.deployment.frameworks, self.deployment.settings
+        self.manager = Manager(
+            self.transport,
+            frameworks,
+            settings,
+            election_transport=self.election,
+            env=self._env,
+            log=complaining(self._complain),
+        )
+        self._task = self.loop.create_task(self.manager.run())
+        self._task.add_done_callback(self._ended)
+
+    @property
+    def identity(self) -> str:
+        """Its name in a lease."""
+        return self._env.identity
+
+    @property
+    def leads(self) -> bool:
+        """Whether it may write."""
+        return self.manager is not None and (self.manager.elector is None or self.manager.elector.held())
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way or queued but what waits for its time."""
+        drivers = self.manager.drivers if self.manager is not None else []
+        return all(not driver.busy and not len(driver.controller.queue) for driver in drivers)
+
+    @property
+    def next_due(self) -> float | None:
+        """The loop's time at which a delayed key is due."""
+        drivers = self.manager.drivers if self.manager is not None else []
+        due = [at for driver in drivers if (at := driver.controller.queue.next_wakeup()) is not None]
+        return self.clock.loop_time(min(due)) if due else None
+
+    def stop(self) -> None:
+        """Ask it to end, as SIGTERM does."""
+        if self.manager is not None and self.alive:
+            context = copy_context()
+            context.run(PROCESS.set, self.name)
+            context.run(self.manager.stop)
+
+    def crash(self) -> None:
+        """End it here and now."""
+        if not self.alive:
+            return
+        self.alive = False
+        self.transport.die()
+        self.election.die()
+        self.loop.thaw(self.name)
+        for task in self.loop.tasks_of(self.name):
+            task.cancel()
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not self.alive:
+            return
+        self.alive = False
+        if task.cancelled():
+            self._complain("the operator was cancelled by itself")
+        elif (error := task.exception()) is not None:
+            self._complain("the operator ended with\n" + "".join(traceback.format_exception(error)))
+
+
+def complaining(complain: Callable[[str], None]) -> Log:
+    """A log of which only errors are kept: none is to be expected, whatever the faults."""
+
+    def keep(_logger: object, _method: str, line: MutableMapping[str, Any]) -> NoReturn:
+        text = f"{line.pop('event', '')} {dict(line)}"
+        if line.get("exc_info"):
+            text += "\n" + "".join(traceback.format_exception(sys.exc_info()[1]))
+        complain(text)
+        raise structlog.DropEvent
+
+    return cast(Log, structlog.wrap_logger(None, processors=[keep], wrapper_class=structlog.make_filtering_bound_logger(40)))

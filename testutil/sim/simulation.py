@@ -1,0 +1,285 @@
+"""One simulated run: `simulate(scenario, seed, faults)`.
+
+A run is over when nothing has changed for a while, nothing is due, and the last fault has been over for long enough to have
+been recovered from; then the operators are asked to end.
+"""
+
+import hashlib
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from jobcommon.runtime.settings import Settings
+from localcluster.apiserver import Env
+from localcluster.apiserver.server import ApiServer
+from localcluster.apiserver.storage import Change
+from localcluster.controllers.controllers import Controller, Controllers
+from testutil.builders import START
+from testutil.sim import image
+from testutil.sim.canonical import end_state
+from testutil.sim.faults import Fault
+from testutil.sim.kubelet import Kubelet
+from testutil.sim.loop import DeadlockError, SimLoop
+from testutil.sim.network import Wires, Write
+from testutil.sim.oracles import Watchdog
+from testutil.sim.platform import actors
+from testutil.sim.processes import Deployment, Process
+from testutil.sim.scenario import Scenario
+from testutil.sim.trouble import Trouble
+from testutil.sim.user import User
+from testutil.sim.weather import FaultyWeather
+
+QUIET_SECONDS = 30.0
+"""Without a change for so long, and nothing due, a run is at rest."""
+RECOVERY_SECONDS = 155.0
+"""After the last fault: the liveness bound of 4.4, O4, and a little."""
+HOLD_SECONDS = 60.0
+STOP_SECONDS = 60.0
+_POLL = 5.0
+_UNSEEN = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
+#: How far apart two runs of the same scenario may be in time, by seed: a fast network, a slow one, a very slow one.
+_PROFILES = (
+    ((0.0005, 0.005), (0.001, 0.02)),
+    ((0.0005, 0.05), (0.001, 0.2)),
+    ((0.005, 0.5), (0.01, 2.0)),
+)
+
+
+@dataclass
+class Run:
+    """What a run was and what came of it. Times are virtual seconds since its start."""
+
+    scenario: str
+    seed: int
+    faults: tuple[Fault, ...]
+    history: str = ""
+    """The SHA-256 of all changes of the store, keys in Secrets left out."""
+    end: bytes = b""
+    writes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """By writer, method and path."""
+    trace: list[Write] = field(default_factory=list)
+    reads: int = 0
+    summary: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    runs: Mapping[str, int] = field(default_factory=dict)
+    settled_at: float = 0.0
+    """The last change but those of leases and events."""
+    healed_at: float = 0.0
+    """When the last fault was over; 0 without one."""
+    ended_at: float = 0.0
+    writes_at_rest: int = 0
+    violations: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    leaked: list[str] = field(default_factory=list)
+    fired: Counter[str] = field(default_factory=Counter)
+    jobs: int = 0
+    steps: int = 0
+
+
+class _Actor:
+    """An actor that remembers when it wants to be called again."""
+
+    def __init__(self, actor: Controller) -> None:
+        self.actor = actor
+        self.due: float | None = None
+
+    def step(self) -> float | None:
+        self.due = self.actor.step()
+        return self.due
+
+
+class Simulation:
+    """The parts of one run, put together."""
+
+    def __init__(self, scenario: Scenario, seed: int, faults: Sequence[Fault]) -> None:
+        self.scenario = scenario
+        self.run = Run(scenario.name, seed, tuple(faults), jobs=len(scenario.jobs))
+        self.loop = SimLoop()
+        self.random = Random(f"{seed}/engine")  # noqa: S311 - reproducibility is the point
+        now: Callable[[], float] = lambda: START + self.loop.time()  # noqa: E731
+        self.server: ApiServer = image.boot(scenario.frameworks, Env.seeded(seed, now))
+        self.weather = FaultyWeather(self, faults)
+        self.wires = Wires(self.loop, self.server, Random(f"{seed}/network"), self.weather, START)  # noqa: S311
+        self.weather.wires = self.wires
+        self.wires.request_seconds, self.wires.watch_seconds = _PROFILES[seed % len(_PROFILES)]
+        self.watchdog = Watchdog(scenario, tolerance=_tolerance(faults))
+        self._hash = hashlib.sha256()
+        self._feed: deque[Change] = self.server.storage.feed()
+        self.server.storage.listeners.add(self._see)
+        self.actors = [_Actor(a) for a in actors(self.server, scenario, Random(f"{seed}/world"))]  # noqa: S311
+        self.controllers = Controllers(self.server, more=tuple(self.actors))
+        self.controllers.wake = self.wake
+        self._stepping = False
+        self._awake = False
+        self._timer = self.loop.call_at(0.0, self._step, context=self.wires.world)
+        self.processes: list[Process] = []
+        self.deployment = Deployment(scenario.frameworks, _settings(scenario, faults))
+        self.trouble = Trouble(self, faults)
+
+    # -- the world ------------------------------------------------------------------------------------------------------
+
+    def _see(self) -> None:
+        at, writer = self.loop.time(), self.wires.writer
+        while self._feed:
+            change = self._feed.popleft()
+            item = change.item
+            body = b"" if change.table == "secrets" else item.body
+            self._hash.update(f"\n{at:.6f} {change.type} {change.table} {item.namespace}/{item.name} {item.rv} ".encode())
+            self._hash.update(body)
+            if change.table not in _UNSEEN:
+                self.run.settled_at = at
+                if writer != "world":
+                    self.run.writes_at_rest += 1
+            self.watchdog.see(at, change, writer)
+
+    def wake(self) -> None:
+        """Have the world look around soon."""
+        if not self._awake and not self._stepping:
+            self._awake = True
+            self._timer.cancel()
+            self._timer = self.wires.later((0.001, 0.02), self._step)
+
+    def _step(self) -> None:
+        self._awake, self._stepping = False, True
+        try:
+            due = self.controllers.step()
+        finally:
+            self._stepping = False
+        if due is not None and not self._awake:
+            # Unix seconds round; a moment later is sure to be due.
+            when = max(due - START, self.loop.time()) + 1e-6
+            self._timer = self.loop.call_at(when, self._step, context=self.wires.world)
+
+    # -- the operators --------------------------------------------------------------------------------------------------
+
+    def start(self, deployment: Deployment | None = None) -> Process:
+        """Start another operator process."""
+        number = len(self.processes)
+        random = Random(f"{self.run.seed}/operator-{number}")  # noqa: S311
+        process = Process(
+            f"operator-{number}", deployment or self.deployment, self.wires, random, START, self.run.errors.append
+        )
+        self.processes.append(process)
+        process.start()
+        return process
+
+    @property
+    def alive(self) -> list[Process]:
+        """The processes that run."""
+        return [process for process in self.processes if process.alive]
+
+    def crash(self, process: str) -> None:
+        """Kill it; another one takes its place a little later."""
+        for one in self.alive:
+            if one.name == process:
+                one.crash()
+                self.trouble.healed(self.loop.time() + 3.0)
+                self.trouble.restart_after(self.random.uniform(0.5, 3.0))
+
+    def strike(self, fault: Fault, process: str) -> None:
+        """See `Host.strike`."""
+        self.trouble.strike(fault, process)
+
+    # -- the run --------------------------------------------------------------------------------------------------------
+
+    async def main(self) -> None:
+        """From the start to the end."""
+        self.start()
+        while not self._at_rest():
+            if self.loop.time() >= self.scenario.horizon + self.run.healed_at:
+                break
+            await self._sleep(_POLL)
+        self.run.writes_at_rest = 0
+        await self._sleep(HOLD_SECONDS)
+        self.run.end = end_state(self.server)
+        self._look_for_leaks()
+        await self._stop()
+
+    async def _sleep(self, seconds: float) -> None:
+        future = self.loop.create_future()
+        self.loop.call_later(seconds, future.set_result, None)
+        await future
+
+    def _at_rest(self) -> bool:
+        now, run = self.loop.time(), self.run
+        if now < run.settled_at + QUIET_SECONDS or self.trouble.pending:
+            return False
+        if run.healed_at and now < run.healed_at + RECOVERY_SECONDS:
+            return False
+        horizon = self.scenario.horizon + run.healed_at
+        dues = [a.due - START for a in self.actors if a.due is not None]
+        dues += [due for process in self.alive if (due := process.next_due) is not None]
+        if any(due < horizon for due in dues):
+            return False
+        return all(process.idle for process in self.alive) and all(
+            a.actor.done for a in self.actors if isinstance(a.actor, User)
+        )
+
+    def _look_for_leaks(self) -> None:
+        """What operators still remember of jobs that are no more, or wait for when nothing is to come (oracles O6, O7)."""
+        leaked = self.run.leaked
+        for process in self.alive:
+            for driver in process.manager.drivers if process.manager is not None else ():
+                controller = driver.controller
+                jobs = len(controller.informers[controller.jobs].store)
+                for what, size, allowed in (
+                    ("expectations", len(controller.expectations), 0),
+                    ("barrier", len(controller.barrier), jobs),
+                    ("memory", len(controller._memory), jobs),
+                    ("back-off", controller.queue.failing, 0 if process.leads and self._settled() else jobs),
+                ):
+                    if size > allowed:
+                        leaked.append(f"{process.name} {controller.framework.name}: {what} of {size}, {jobs} jobs")
+
+    def _settled(self) -> bool:
+        return self.loop.time() < self.scenario.horizon + self.run.healed_at
+
+    async def _stop(self) -> None:
+        for process in self.alive:
+            process.stop()
+        until = self.loop.time() + STOP_SECONDS
+        while self.alive and self.loop.time() < until:
+            await self._sleep(0.5)
+        for process in self.alive:
+            self.run.leaked.append(f"{process.name} did not end within {STOP_SECONDS:.0f} s")
+            process.crash()
+        await self._sleep(0.01)
+        for process in self.processes:
+            left = [task.get_name() + repr(task.get_coro()) for task in self.loop.tasks_of(process.name)]
+            self.run.leaked += [f"{process.name}: task {name}" for name in left]
+
+    def result(self) -> Run:
+        """Run it."""
+        run = self.run
+        self.loop.set_exception_handler(lambda _, context: run.errors.append(str(context)))
+        try:
+            self.loop.run(self.main())
+        except DeadlockError as error:
+            run.errors.append(f"deadlock: {error}")
+        run.history = self._hash.hexdigest()
+        run.ended_at = self.loop.time()
+        run.steps = self.loop.steps
+        run.trace, run.reads, run.fired = self.weather.trace, self.weather.reads, self.weather.fired
+        run.writes = Counter((write.writer, write.method, write.path) for write in run.trace)
+        run.violations, run.summary = self.watchdog.violations, self.watchdog.summary
+        run.runs = next((dict(a.actor.runs) for a in self.actors if isinstance(a.actor, Kubelet)), {})
+        return run
+
+
+def simulate(scenario: Scenario, seed: int, faults: Sequence[Fault] = ()) -> Run:
+    """Run `scenario` once, by `seed`, with `faults`. The same arguments give the same `history`.
+
+    Raises OutsideWorldError when something in it reaches for sockets, threads, processes or real time.
+    """
+    return Simulation(scenario, seed, faults).result()
+
+
+def _settings(scenario: Scenario, faults: Sequence[Fault]) -> Settings:
+    """With leader election when a fault is about it."""
+    about_leases = any(fault.kind in ("lease-lost", "clock-rate") for fault in faults)
+    return replace(scenario.settings, leader_elect=True) if about_leases else scenario.settings
+
+
+def _tolerance(faults: Sequence[Fault]) -> float:
+    jumps = [abs(float(fault.value or 0)) for fault in faults if fault.kind == "clock-jump"]
+    return max(jumps, default=0.0) + 1.0

@@ -1,0 +1,305 @@
+"""The faults that last, or that befall processes, clocks and the store: when they begin and when they are over."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jobcommon.client.request import MERGE_PATCH, Request
+from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Storage
+from localcluster.apiserver.users import ADMIN
+from testutil.sim.faults import Fault
+from testutil.sim.network import SimStream
+from testutil.sim.processes import Process
+
+if TYPE_CHECKING:
+    from testutil.sim.simulation import Simulation
+
+#: How long it may take until a silent watch is given up (`jobcommon.cache.reflector.WATCH_SILENCE`), and a lease taken over.
+SILENCE_SECONDS = 155.0
+TAKE_OVER_SECONDS = 25.0
+#: Faults of `FaultyWeather` that last: it looks at what is active.
+_WEATHER = frozenset({
+    "forbidden", "unauthorized", "watch-lag", "coalesced", "missed-deletes", "gone-storm", "old-list", "streamed-list-broken",
+    "version-too-large", "page-expired", "partition", "apiserver-restart", "webhook-down", "events-refused",
+})  # fmt: skip
+_GARBAGE = b'{"type":"MODIFIED","object":{"metadata":{"name":"torn'
+
+Snapshot = tuple[int, dict[str, list[Item]]]
+
+
+class Trouble:
+    """Begins and ends faults in a simulation. `pending`: some are yet to come."""
+
+    def __init__(self, sim: "Simulation", faults: Sequence[Fault]) -> None:
+        self._sim = sim
+        self._snapshots: dict[Fault, Snapshot] = {}
+        self._open = 0
+        self._begin: Mapping[str, Callable[[Fault, Process | None], bool]] = {
+            "watch-closed": self._close_watches,
+            "duplicate-events": self._replay,
+            "bookmark-only": self._bookmark,
+            "silent-watch": self._silence,
+            "unreadable-event": self._garble,
+            "clock-jump": self._jump,
+            "clock-rate": self._set_rate,
+            "pause": self._pause,
+            "lease-lost": self._take_lease,
+            "two-operators": self._second,
+            "upgrade": self._upgrade,
+            "etcd-restore": self._restore,
+            "flood": self._flood,
+        }
+        for fault in faults:
+            if fault.at is not None:
+                self._open += 1
+                self._at(fault.at, self._due, fault)
+                if fault.kind == "etcd-restore":
+                    self._at(max(fault.at - float(fault.value or 10.0), 0.0), self._remember, fault)
+
+    @property
+    def pending(self) -> bool:
+        """Whether a fault has yet to begin or to end."""
+        return self._open > 0
+
+    def healed(self, at: float) -> None:
+        """Whatever it was, it is over by then."""
+        self._sim.run.healed_at = max(self._sim.run.healed_at, at)
+
+    def restart_after(self, seconds: float) -> None:
+        """Start a new process in so many seconds."""
+        self._open += 1
+        self._at(self._sim.loop.time() + seconds, self._restart, self._sim.deployment)
+
+    def strike(self, fault: Fault, process: str = "") -> None:
+        """Begin a fault now."""
+        sim = self._sim
+        now = sim.loop.time()
+        victim = next((p for p in sim.alive if not process or p.name == process), None)
+        self.healed(now + fault.seconds)
+        begin = self._begin.get(fault.kind)
+        if fault.kind in _WEATHER:
+            self._close_for(fault.kind)
+            sim.weather.active[fault.kind] = fault
+            sim.weather.until[fault.kind] = now + fault.seconds
+            if fault.kind in ("watch-lag", "coalesced"):
+                self.healed(now + fault.seconds + float(fault.value or 10.0))
+        elif begin is not None:
+            sim.weather.fired[fault.kind] += begin(fault, victim)
+        elif fault.facts.world:
+            sim.weather.fired[fault.kind] += sum(_inject(actor.actor, fault) for actor in sim.actors)
+            sim.wake()
+        else:
+            raise ValueError(f"{fault.kind} strikes a request, so say at which write or read")
+        if fault.seconds > 0:
+            self._open += 1
+            self._at(now + fault.seconds, self._over, fault, victim)
+
+    # -- times ----------------------------------------------------------------------------------------------------------
+
+    def _at(self, when: float, callback: Callable[..., object], *args: object) -> None:
+        self._sim.loop.call_at(when, callback, *args, context=self._sim.wires.world)
+
+    def _due(self, fault: Fault) -> None:
+        self._open -= 1
+        self.strike(fault)
+
+    def _restart(self, deployment: Any) -> None:
+        self._open -= 1
+        self._sim.start(deployment)
+
+    def _over(self, fault: Fault, victim: Process | None) -> None:
+        """End a fault."""
+        sim = self._sim
+        self._open -= 1
+        if sim.weather.active.get(fault.kind) is fault:
+            del sim.weather.active[fault.kind]
+            if fault.kind == "missed-deletes":
+                sim.server.storage.compact(sim.server.storage.rv)
+            for stream in sim.wires.streams:
+                stream.extra = -1.0
+        if fault.kind == "pause" and victim is not None:
+            sim.loop.thaw(victim.name)
+        elif fault.kind == "clock-jump" and victim is not None:
+            victim.clock.jump(-float(fault.value or 3600.0))
+        elif fault.kind == "clock-rate" and victim is not None:
+            victim.clock.set_rate(1.0)
+        elif fault.kind == "two-operators":
+            for process in sim.alive:
+                if process.deployment is not sim.deployment:
+                    process.stop()
+        elif fault.facts.world:
+            for actor in sim.actors:
+                _heal(actor.actor, fault)
+            sim.wake()
+
+    # -- what they do ---------------------------------------------------------------------------------------------------
+
+    def _close_for(self, kind: str) -> None:
+        if kind in ("apiserver-restart", "missed-deletes", "gone-storm", "version-too-large", "old-list", "page-expired",
+                    "streamed-list-broken"):  # fmt: skip
+            if kind in ("apiserver-restart", "old-list", "page-expired"):
+                # Without history a watch cannot go on, and a list is asked for.
+                self._sim.server.storage.compact(self._sim.server.storage.rv)
+            for stream in tuple(self._sim.wires.streams):
+                stream.break_off()
+
+    def _streams(self, victim: Process | None) -> list[SimStream]:
+        return [stream for stream in self._sim.wires.streams if victim is None or stream.owner == victim.name]
+
+    def _close_watches(self, fault: Fault, victim: Process | None) -> bool:
+        del fault
+        streams = self._streams(victim)
+        for stream in streams:
+            stream.break_off()
+        return bool(streams)
+
+    def _replay(self, fault: Fault, victim: Process | None) -> bool:
+        # It strikes when they are opened again.
+        self._sim.weather.replaying |= {stream.request.path for stream in self._streams(victim)}
+        self._close_watches(fault, victim)
+        return False
+
+    def _bookmark(self, fault: Fault, victim: Process | None) -> bool:
+        storage = self._sim.server.storage
+        line = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%d"}}}' % storage.rv
+        streams = self._streams(victim)
+        for stream in streams:
+            stream.send(line)
+        self._close_watches(fault, victim)
+        storage.compact(storage.rv)
+        return bool(streams)
+
+    def _silence(self, fault: Fault, victim: Process | None) -> bool:
+        del fault
+        streams = self._streams(victim)
+        for stream in streams:
+            stream.silent = True
+        self.healed(self._sim.loop.time() + SILENCE_SECONDS)
+        return bool(streams)
+
+    def _garble(self, fault: Fault, victim: Process | None) -> bool:
+        streams = self._streams(victim)
+        pods = self._sim.server.storage.table("pods").sorted()
+        body = b'{"kind":"Pod","apiVersion":"v1",' + pods[0].body if pods else b"{}"
+        for stream in streams:
+            if fault.value == "type":
+                stream.send(b'{"type":"SHUFFLED","object":%s}' % body)
+            elif fault.value == "object":
+                stream.send(
+                    b'{"type":"MODIFIED","object":{"kind":7,"metadata":{"name":"odd","namespace":"default","labels":[]}}}'
+                )
+            else:
+                stream.send(_GARBAGE)
+        return bool(streams)
+
+    def _jump(self, fault: Fault, victim: Process | None) -> bool:
+        if victim is not None:
+            victim.clock.jump(float(fault.value or 3600.0))
+        return victim is not None
+
+    def _set_rate(self, fault: Fault, victim: Process | None) -> bool:
+        if victim is not None:
+            victim.clock.set_rate(float(fault.value or 1.5))
+        return victim is not None
+
+    def _pause(self, fault: Fault, victim: Process | None) -> bool:
+        del fault
+        if victim is not None:
+            self._sim.loop.freeze(victim.name)
+        return victim is not None
+
+    def _take_lease(self, fault: Fault, victim: Process | None) -> bool:
+        """Another identity takes the lease, and then dies."""
+        del fault, victim
+        sim = self._sim
+        settings = sim.deployment.settings
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{settings.lease_namespace}/leases/{settings.lease_name}"
+        patch = {"spec": {"holderIdentity": "intruder", "leaseDurationSeconds": int(settings.lease_duration)}}
+        body = msgspec.json.encode(patch)
+        response = sim.server.handle(Request("PATCH", path, (), body, MERGE_PATCH), ADMIN)
+        self.healed(sim.loop.time() + TAKE_OVER_SECONDS)
+        return response.status == 200
+
+    def _second(self, fault: Fault, victim: Process | None) -> bool:
+        del fault, victim
+        deployment = self._sim.deployment
+        self._sim.start(replace(deployment, settings=replace(deployment.settings, leader_elect=False)))
+        return True
+
+    def _upgrade(self, fault: Fault, victim: Process | None) -> bool:
+        del fault
+        if victim is None:
+            return False
+        victim.stop()
+        self.healed(self._sim.loop.time() + TAKE_OVER_SECONDS)
+        self.restart_after(0.0)
+        return True
+
+    def _flood(self, fault: Fault, victim: Process | None) -> bool:
+        del victim
+        server = self._sim.server
+        pods = server.storage.table("pods").sorted()
+        if not pods:
+            return False
+        path = f"/api/v1/namespaces/{pods[0].namespace}/pods/{pods[0].name}"
+        for number in range(int(fault.value or "500")):
+            body = b'{"metadata":{"annotations":{"sim.jobcommon/flood":"%d"}}}' % number
+            server.handle(Request("PATCH", path, (), body, MERGE_PATCH), ADMIN)
+        server.handle(
+            Request("PATCH", path, (), b'{"metadata":{"annotations":{"sim.jobcommon/flood":null}}}', MERGE_PATCH), ADMIN
+        )
+        return True
+
+    # -- the store goes back --------------------------------------------------------------------------------------------
+
+    def _remember(self, fault: Fault) -> None:
+        storage = self._sim.server.storage
+        self._snapshots[fault] = storage.rv, {name: list(table.items()) for name, table in storage.tables.items()}
+
+    def _restore(self, fault: Fault, victim: Process | None) -> bool:
+        del victim
+        if fault not in self._snapshots:
+            return False
+        for stream in tuple(self._sim.wires.streams):
+            stream.break_off()
+        restore(self._sim.server.storage, self._snapshots[fault])
+        return True
+
+
+def restore(storage: Storage, snapshot: Snapshot) -> None:
+    """Put a store back to what it was; its version goes backwards. Whoever follows by a feed is told the difference."""
+    rv, content = snapshot
+    storage.rv = rv
+    for name, table in storage.tables.items():
+        before = {(item.namespace, item.name): item for item in table.items()}
+        after = {(item.namespace, item.name): item for item in content.get(name, ())}
+        for key in [key for key in before if key not in after]:
+            table.drop(before[key])
+            _tell(storage, Change(name, DELETED, rv, before[key], before[key]))
+        for key, item in after.items():
+            old = before.get(key)
+            if old is not item:
+                table.set(item)
+                _tell(storage, Change(name, MODIFIED if old else ADDED, rv, item, old))
+        history = table.history
+        history.compact(max(rv, max((change.rv for change in history.since(history.start)), default=0)))
+        history.compacted = rv
+        history.retire()
+    for listener in tuple(storage.listeners):
+        listener()
+
+
+def _tell(storage: Storage, change: Change) -> None:
+    for feed in storage.feeds:
+        feed.append(change)
+
+
+def _inject(actor: Any, fault: Fault) -> bool:
+    return fault.kind in getattr(actor, "faults", ()) and bool(actor.inject(fault))
+
+
+def _heal(actor: Any, fault: Fault) -> None:
+    if fault.kind in getattr(actor, "faults", ()):
+        actor.heal(fault)

@@ -1,0 +1,283 @@
+"""What the faults of a run do to requests, watches and processes, and the record of which of them struck."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import msgspec
+
+from jobcommon.client.request import Request, Response
+from localcluster.apiserver.errors import ApiError, expired, too_large_version, unauthorized
+from testutil.recording import access
+from testutil.sim.faults import Fault
+from testutil.sim.network import Fate, SimStream, Wires, Write
+
+BOOKMARK = b'{"type":"BOOKMARK"'
+_END_MARK = b"k8s.io/initial-events-end"
+#: How far back a re-opened watch replays (fault F12).
+REPLAYED = 8
+_DISCARDED_AS_EVENT = ("events", "leases")
+
+
+class Host(Protocol):
+    """What the faults act on besides requests."""
+
+    def crash(self, process: str) -> None:
+        """Kill a process; another one starts later."""
+        ...
+
+    def strike(self, fault: Fault, process: str) -> None:
+        """A fault that lasts begins."""
+        ...
+
+
+class _Meta(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: _Object
+
+
+_event = msgspec.json.Decoder(_Event).decode
+
+
+class FaultyWeather:
+    """Obeys `faults`. Requests of operators are counted: `writes` without events and leases, and `reads`."""
+
+    def __init__(self, host: Host, faults: Sequence[Fault]) -> None:
+        self.host = host
+        self.fired: Counter[str] = Counter()
+        self.trace: list[Write] = []
+        self.reads = 0
+        self.active: dict[str, Fault] = {}
+        """The faults that last, by kind, as long as they do."""
+        self.until: dict[str, float] = {}
+        self.replaying: set[str] = set()
+        """The paths whose next watch replays."""
+        self.wires: Wires
+        self._by_write: dict[int, list[Fault]] = {}
+        self._by_read: dict[int, list[Fault]] = {}
+        for fault in faults:
+            if fault.write is not None:
+                self._by_write.setdefault(fault.write, []).append(fault)
+            elif fault.read is not None:
+                self._by_read.setdefault(fault.read, []).append(fault)
+
+    # -- requests -------------------------------------------------------------------------------------------------------
+
+    def depart(self, sender: str, request: Request) -> Fate:
+        """See `Weather.depart`."""
+        fate = Fate(self._rewritten(request))
+        wanted = access(request)
+        resource = wanted.resource if wanted is not None else ""
+        if resource not in _DISCARDED_AS_EVENT:
+            if request.method == "GET":
+                self._count_read(sender, fate)
+            else:
+                self._count_write(sender, fate, resource)
+        self._cut(fate)
+        return fate
+
+    def _count_write(self, sender: str, fate: Fate, resource: str) -> None:
+        request, index = fate.request, len(self.trace)
+        write = Write(index, self.wires.loop.time(), sender, request.method, request.path)
+        self.trace.append(write)
+        fate.write = write
+        for fault in self._by_write.pop(index, ()):
+            if fault.kind == "crash-in-status" and not resource.endswith("/status"):
+                self._by_write.setdefault(index + 1, []).append(replace(fault, write=index + 1))
+            else:
+                self._apply(fault, sender, fate)
+
+    def _count_read(self, sender: str, fate: Fate) -> None:
+        index, self.reads = self.reads, self.reads + 1
+        for fault in self._by_read.pop(index, ()):
+            self._apply(fault, sender, fate)
+
+    def _apply(self, fault: Fault, sender: str, fate: Fate) -> None:
+        if fault.kind in _ANSWERS:
+            self.fired[fault.kind] += 1
+            fate.answer = _ANSWERS[fault.kind](fault)
+            fate.after = fault.kind == "timeout-after"
+        elif fault.kind == "reply-lost":
+            self.fired[fault.kind] += 1
+            fate.lost = fault.value or "reset"
+        elif fault.kind == "crash-before":
+            self.fired[fault.kind] += 1
+            self.host.crash(sender)
+        elif fault.kind in ("crash-after", "crash-in-status"):
+            self.fired[fault.kind] += 1
+            fate.lost = "silence"
+            fate.on_stored = lambda: self.host.crash(sender)
+        else:
+            self.host.strike(fault, sender)
+
+    def _cut(self, fate: Fate) -> None:
+        """Connections that do not come about, or whose answers do not come back."""
+        partition = self.active.get("partition")
+        if partition is not None:
+            self.fired["partition"] += 1
+            fate.lost = "silence"
+            fate.dropped = partition.value != "replies"
+        if "apiserver-restart" in self.active:
+            self.fired["apiserver-restart"] += 1
+            fate.dropped, fate.lost = True, "reset"
+        if "missed-deletes" in self.active and _query(fate.request, "watch"):
+            self.fired["missed-deletes"] += 1
+            fate.dropped, fate.lost = True, "reset"
+
+    def arrive(self, sender: str, request: Request) -> Response | None:
+        """See `Weather.arrive`."""
+        del sender
+        refusal = self._refusal(request)
+        return None if refusal is None else refusal.response()
+
+    def _refusal(self, request: Request) -> ApiError | None:
+        if self._on("unauthorized"):
+            return unauthorized()
+        if self._on("forbidden"):
+            return ApiError(403, "Forbidden", "simulated: the role binding is gone")
+        wanted = access(request)
+        if wanted is None:
+            return None
+        if wanted.resource == "events" and request.method != "GET" and self._on("events-refused"):
+            return ApiError(403, "Forbidden", "simulated: no events")
+        if wanted.resource == "pods" and wanted.verb in ("create", "patch") and self._on("webhook-down"):
+            message = 'Internal error occurred: failed calling webhook "simulated": connection refused'
+            return ApiError(500, "InternalError", message)
+        version = _query(request, "resourceVersion")
+        if request.method == "GET" and version.isdigit() and "version-too-large" in self.active:
+            self.fired["version-too-large"] += 1
+            return too_large_version(int(version) + 1000, self.wires.server.storage.rv)
+        if _query(request, "continue") and self._on("page-expired"):
+            return expired("The provided continue parameter is too old to display a consistent list result.")
+        return None
+
+    def _on(self, kind: str) -> bool:
+        """Whether a fault of that kind lasts now and so strikes."""
+        if kind not in self.active:
+            return False
+        self.fired[kind] += 1
+        return True
+
+    def _rewritten(self, request: Request) -> Request:
+        """The request as another server would understand it: an older replica, smaller pages, a shorter memory."""
+        if request.method != "GET" or not request.query:
+            return request
+        query = dict(request.query)
+        version = query.get("resourceVersion", "")
+        if "watch" in query:
+            if version.isdigit() and request.path in self.replaying:
+                self.replaying.discard(request.path)
+                self.fired["duplicate-events"] += 1
+                table = self.wires.server.storage.table(request.path.rsplit("/", 1)[-1])
+                query["resourceVersion"] = str(max(int(version) - REPLAYED, table.history.compacted))
+            elif version.isdigit() and "gone-storm" in self.active:
+                self.fired["gone-storm"] += 1
+                self.wires.server.storage.compact(self.wires.server.storage.rv)
+                query["resourceVersion"] = "1"
+        elif version.isdigit() and "old-list" in self.active:
+            self.fired["old-list"] += 1
+            query |= {"resourceVersionMatch": "Exact"}
+        elif "limit" in query and "page-expired" in self.active:
+            query["limit"] = "2"
+        return replace(request, query=tuple(query.items()))
+
+    # -- watches --------------------------------------------------------------------------------------------------------
+
+    def line(self, stream: SimStream, line: bytes) -> list[tuple[float, bytes]]:
+        """See `Weather.line`."""
+        now = self.wires.loop.time()
+        bookmark = line.startswith(BOOKMARK)
+        if not bookmark and not self._read_line(stream):
+            return []
+        delay = 0.0
+        if "partition" in self.active:
+            delay = max(self.until["partition"] - now, 0.0)
+        for kind in ("watch-lag", "coalesced"):
+            if (fault := self.active.get(kind)) is not None:
+                if stream.extra < 0:
+                    stream.extra = self.wires.random.uniform(0.0, float(fault.value or 10.0))
+                if not bookmark and kind == "watch-lag":
+                    self.fired[kind] += 1
+                delay = max(delay, stream.extra)
+        if "coalesced" in self.active and not bookmark:
+            line = self._coalesce(stream, line)
+        if bookmark and _END_MARK in line and (broken := self.active.get("streamed-list-broken")) is not None:
+            self.fired["streamed-list-broken"] += 1
+            if broken.value == "hangs":
+                return []
+            why = ApiError(500, "InternalError", "storage feature RequestWatchProgress is required")
+            return [(delay, b'{"type":"ERROR","object":%s}' % msgspec.json.encode(why.status()))]
+        return [(delay, line)]
+
+    def _read_line(self, stream: SimStream) -> bool:
+        """Count an event as read; whether it is delivered."""
+        index, self.reads = self.reads, self.reads + 1
+        for fault in self._by_read.pop(index, ()):
+            if fault.kind.startswith("crash"):
+                self.fired[fault.kind] += 1
+                self.host.crash(stream.owner)
+                return False
+            if fault.kind in _ANSWERS or fault.kind == "reply-lost":
+                self.fired[fault.kind] += 1
+                stream.break_off()
+                return False
+            self.host.strike(fault, stream.owner)
+        return True
+
+    def _coalesce(self, stream: SimStream, line: bytes) -> bytes:
+        """A creation whose predecessor's deletion is still on its way becomes one update with it."""
+        new = _event(line)
+        if new.type != "ADDED":
+            return line
+        merged = False
+
+        def without(lines: list[bytes]) -> list[bytes]:
+            nonlocal merged
+            kept = []
+            for old in lines:
+                event = _event(old) if not old.startswith(BOOKMARK) else None
+                if event is not None and event.type == "DELETED" and event.object.metadata == new.object.metadata:
+                    merged = True
+                else:
+                    kept.append(old)
+            return kept
+
+        stream.replace_pending(without)
+        if not merged:
+            return line
+        self.fired["coalesced"] += 1
+        return line.replace(b'"ADDED"', b'"MODIFIED"', 1)
+
+
+def _query(request: Request, name: str) -> str:
+    return dict(request.query).get(name, "")
+
+
+def _throttled(fault: Fault) -> Response:
+    error = ApiError(429, "TooManyRequests", "simulated: too many requests, please try again later")
+    response = error.response()
+    return Response(429, response.body, {**response.headers, "retry-after": fault.value} if fault.value else response.headers)
+
+
+def _server_error(fault: Fault) -> Response:
+    code = int(fault.value or "500")
+    return ApiError(code, "InternalError" if code == 500 else "", "simulated: the server has a problem").response()
+
+
+_ANSWERS: Mapping[str, Callable[[Fault], Response]] = {
+    "conflict": lambda _: ApiError(409, "Conflict", "simulated: the object has been modified").response(),
+    "throttled": _throttled,
+    "server-error": _server_error,
+    "timeout-after": lambda _: ApiError(504, "Timeout", "simulated: request did not complete within the time").response(),
+    "invalid": lambda _: ApiError(422, "Invalid", "simulated: a new validator says no").response(),
+}
