@@ -166,8 +166,8 @@ class Kubelet:
                 ending = container.ending
                 if ending.cause == "Evicted" and not container.stopping:
                     worker.evicted = ending.message or "The node was low on resource: memory."
-                if container.killed or container.stopping:
-                    code = 137 if container.killed else ending.term
+                if container.killed or container.stopping or worker.evicted:
+                    code = ending.term if container.stopping and not container.killed else 137
                     self._end(container, container.ends_at, code, "Completed" if code == 0 else "Error", "")
                 else:
                     usual = "Completed" if ending.code == 0 else "Error"

@@ -14,7 +14,7 @@ from testutil.sim.kubelet import DOWN
 from testutil.sim.own_lifecycles import own_lifecycles
 from testutil.sim.platform import QUEUE_LABEL
 from testutil.sim.pod_groups import COSCHEDULING_GROUPS, VOLCANO_GROUPS
-from testutil.sim.scenario import FOREVER, SETTINGS, Exit, Scenario, UserStep
+from testutil.sim.scenario import SETTINGS, Exit, Scenario, UserStep
 from testutil.sim.shapes import JOB, SHAPES, Shape
 
 Obj = dict[str, Any]
@@ -121,7 +121,7 @@ def _disruptions(shape: Shape) -> Iterator[Scenario]:
     replaced = {leader: [Exit(10, cue=_ran(worker, 2))]}
     job = shape.job("ExitCode")
     yield shape.scenario("L12-evicted", job, {worker: [Exit(5, cause="Evicted", cue=together), Exit()], **replaced})
-    yield shape.scenario("L12-node-reboots", job, {"*": FOREVER, **replaced}, user=(
+    yield shape.scenario("L12-node-reboots", job, replaced, user=(
         UserStep("down", user.set_node(worker, DOWN), when=all_run, after=1),
         UserStep("up", user.wake_nodes, after=20),
     ))  # fmt: skip
