@@ -5,10 +5,10 @@ Behaviour: mxnet-operator and training-operator, with their defects put right (d
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.legacy import lift_run_policy
+from jobcommon.api.memo import remembered
 from jobcommon.api.replica import Replica
 from jobcommon.framework import (
     CelRule,
@@ -37,7 +37,7 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """MX_CONFIG and the DMLC variables of ps-lite and BytePS, in every container of every replica."""
     kind = replica.type.lower()
     variables = [
-        EnvVar("MX_CONFIG", json.dumps(_config(job, replica), separators=(",", ":"))),
+        EnvVar("MX_CONFIG", f'{{{_shared_config(job)},"task":{_compact({"type": kind, "index": replica.index})}}}'),
         EnvVar("DMLC_PS_ROOT_PORT", str(_port(job, SCHEDULER) if SCHEDULER in job.replica_specs else 0)),
         EnvVar("DMLC_PS_ROOT_URI", job.address(Replica(SCHEDULER, 0)) if SCHEDULER in job.replica_specs else ""),
         EnvVar("DMLC_NUM_SERVER", str(job.count(SERVER))),
@@ -87,18 +87,19 @@ def mx_spec(job: Job) -> MXJobSpec:
     return job.spec if isinstance(job.spec, MXJobSpec) else MXJobSpec()
 
 
-def _config(job: Job, replica: Replica) -> dict[str, Any]:
+_compact = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@remembered
+def _shared_config(job: Job) -> str:
+    """The fields of MX_CONFIG that are the same for every replica, as JSON without its braces."""
     kinds = sorted(job.replica_specs, key=str.lower)
-    return {
-        "cluster": {
-            kind.lower(): [
-                {"url": job.address(Replica(kind, index)), "port": _port(job, kind)} for index in range(job.count(kind))
-            ]
-            for kind in kinds
-        },
-        "labels": {kind.lower(): _tuner_server_key(job, kind) for kind in kinds},
-        "task": {"type": replica.type.lower(), "index": replica.index},
+    cluster = {
+        kind.lower(): [{"url": job.address(Replica(kind, index)), "port": _port(job, kind)} for index in range(job.count(kind))]
+        for kind in kinds
     }
+    labels = {kind.lower(): _tuner_server_key(job, kind) for kind in kinds}
+    return _compact({"cluster": cluster, "labels": labels})[1:-1]
 
 
 def _tuner_server_key(job: Job, kind: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.legacy import lift_run_policy
+from jobcommon.api.memo import remembered
 from jobcommon.api.replica import Replica
 from jobcommon.framework import (
     CelRule,
@@ -35,12 +36,12 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """TF_CONFIG, for the main container of a job with more than one replica."""
     if job.total_replicas == 1:
         return ()
-    task = {"type": replica.type.lower(), "index": replica.index}
+    task = _compact({"type": replica.type.lower(), "index": replica.index})
     if tf_spec(job).enable_dynamic_worker:
-        config: dict[str, Any] = {"cluster": _sparse_cluster(job, replica), "task": task}
+        config = f'{{"cluster":{_compact(_sparse_cluster(job, replica))},"task":{task}}}'
     else:
-        config = {"cluster": _cluster(job), "task": task, "environment": "cloud"}
-    return (EnvVar("TF_CONFIG", json.dumps(config, separators=(",", ":"))),)
+        config = f'{{"cluster":{_cluster(job)},"task":{task},"environment":"cloud"}}'
+    return (EnvVar("TF_CONFIG", config),)
 
 
 def outcome(job: Job, tallies: Tallies) -> Outcome:
@@ -88,8 +89,13 @@ def _addresses(job: Job, kind: str) -> list[str]:
     return [_address(job, Replica(kind, index)) for index in range(job.count(kind))]
 
 
-def _cluster(job: Job) -> Mapping[str, list[str]]:
-    return {kind.lower(): _addresses(job, kind) for kind in sorted(job.replica_specs, key=str.lower)}
+_compact = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@remembered
+def _cluster(job: Job) -> str:
+    """The addresses of all replicas, as JSON; the same for each of them."""
+    return _compact({kind.lower(): _addresses(job, kind) for kind in sorted(job.replica_specs, key=str.lower)})
 
 
 def _sparse_cluster(job: Job, replica: Replica) -> Mapping[str, Any]:
