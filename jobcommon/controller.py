@@ -30,6 +30,7 @@ from jobcommon.framework import FINALIZER, Framework, Observed, Rejection
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import plan_for_orphans, read_job
 from jobcommon.reconcile.plan import WARNING, Action, Create, Delete, Event, Plan, Release
+from jobcommon.refusals import Refusals
 from jobcommon.report import Report, report
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.sights import Sights
@@ -40,9 +41,6 @@ PODS = "pods"
 SERVICES = "services"
 BY_OWNER_NAME = "owner-name"
 
-# The platform said no (quota, RBAC, a webhook): it is asked again with these pauses, and the job does not fail (rule R16).
-REFUSAL_DELAY = 10.0
-MAX_REFUSAL_DELAY = 600.0
 # These answers do not change until the spec does.
 _FINAL_CODES = (400, 413, 422)
 
@@ -80,7 +78,7 @@ class _Memory:
 
     generation: int = 0
     rejections: dict[tuple[str, str], Rejection] = field(default_factory=dict)
-    refusals: int = 0
+    refusals: Refusals = field(default_factory=Refusals)
     said: set[tuple[str, str]] = field(default_factory=set)
     sights: Sights = field(default_factory=Sights)
 
@@ -246,8 +244,9 @@ class JobController:
             raw = cached.raw
             job = read_job(self.framework, raw)
             if job.generation != memory.generation:
-                memory.generation, memory.rejections, memory.refusals = job.generation, {}, 0
-            plan = decide(self.framework, job, self._observe(cached, memory), moment.wall)
+                memory.generation, memory.rejections, memory.refusals = job.generation, {}, Refusals()
+            decided = decide(self.framework, job, self._observe(cached, memory), moment.wall)
+            plan = memory.refusals.left_out(decided, moment.monotonic)
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
             event = Event(WARNING, reasons.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1024], lasting=True)
             return Work(cached.namespace, cached.name, cached.uid, Plan(events=(event,), reason=reasons.INTERNAL_ERROR))
@@ -336,15 +335,15 @@ class JobController:
                     required=outcome.action.required,
                 )
                 rejected = rejected or outcome.action.required
-        if not rejected and any(isinstance(o.action, Create) and getattr(o.error, "code", 0) in (403, 409) for o in refused):
-            delay = min(REFUSAL_DELAY * 2.0 ** min(memory.refusals, 10), MAX_REFUSAL_DELAY)
-            memory.refusals += 1
-            self.queue.add_after(key, delay, moment.monotonic)
-        elif refused or result.status_error is not None or result.stale or work.plan.reason == reasons.INTERNAL_ERROR:
+        waits = not rejected and memory.refusals.take(work.plan, result.outcomes, moment.monotonic)
+        unfinished = refused or result.status_error is not None or result.stale or work.plan.reason == reasons.INTERNAL_ERROR
+        if unfinished and not waits:
             self.queue.add_rate_limited(key, moment.monotonic)
-        else:
-            memory.refusals = 0
+        elif not memory.refusals.pending(moment.monotonic):
+            memory.refusals = Refusals()
             self.queue.forget(key)
+        if memory.refusals.pending(moment.monotonic):
+            self.queue.add_at(key, memory.refusals.until)
         if work.plan.wake_at is not None:
             self.queue.add_after(key, max(work.plan.wake_at - moment.wall, 0.0) + 0.001, moment.monotonic)
 

@@ -405,6 +405,56 @@ def test_73_the_platform_says_no(bench: Bench, manifest: Manifest, code: int) ->
     assert said == ["FailedCreateService", "FailedCreatePod"]
 
 
+def test_73_events_meanwhile_do_not_ask_again(bench: Bench, manifest: Manifest) -> None:
+    """A quota lets one pod through. What its watch says brings the job back, but the other is not asked for before its time."""
+    manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
+    bench.say("testjobs", "ADDED", manifest)
+    no = StatusError(403, "Forbidden", "exceeded quota")
+    work = bench.work()
+    made = {a.name: created(a) for a in work.plan.actions if isinstance(a, Create)}
+    bench.finish(work, refuse=lambda a: no if a.name == "demo-worker-1" else None)
+    bench.say("services", "ADDED", made["demo"])
+    for delay in (10, 20, 40):
+        begin = bench.now
+        for kind in ("ADDED", "MODIFIED"):
+            bench.now += 1
+            bench.say("pods", kind, made["demo-worker-0"])
+            between = bench.work()
+            assert pods_of(between) == []
+            bench.finish(between)
+            assert bench.begin() is None
+        bench.now = begin + delay
+        again = bench.work()
+        assert pods_of(again) == ["create pods/demo-worker-1"]
+        bench.finish(again, refuse=lambda _: no)
+    edited = {**manifest, "metadata": {**manifest["metadata"], "generation": 2}}
+    bench.say("testjobs", "MODIFIED", edited)
+    assert "create pods/demo-worker-1" in pods_of(bench.work()), "a new spec is another request"
+
+
+def test_73_what_waits_for_a_refused_object_waits_with_it(bench: Bench, manifest: Manifest) -> None:
+    """The pods were not even tried; without the Service they are not tried by the next event either."""
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    (service,) = (a for a in work.plan.actions if isinstance(a, Create) and a.plural == "services")
+    refused = Outcome(service, Effect.REFUSED, error=StatusError(403, "Forbidden", "no"))
+    bench.controller.finish(work, Result((refused,), status_version=str(bench.version)), bench.moment)
+    bench.now += 1
+    bench.say("testjobs", "MODIFIED", manifest)
+    assert pods_of(bench.work()) == []
+
+
+def test_a_name_that_becomes_free_is_taken_at_once(bench: Bench, manifest: Manifest) -> None:
+    """A predecessor's Service is in the way; its deletion is an event."""
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    taken = StatusError(409, "AlreadyExists", "services demo is being deleted")
+    bench.finish(work, refuse=lambda a: taken if isinstance(a, Create) else None)
+    bench.say("testjobs", "MODIFIED", manifest)
+    bench.now += 1
+    assert pods_of(bench.work()) == CREATES
+
+
 def test_42_a_job_at_rest_costs_nothing(bench: Bench, manifest: Manifest) -> None:
     start(bench, manifest)
     work = bench.work()

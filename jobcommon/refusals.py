@@ -1,0 +1,50 @@
+"""What could not be created for one job, for now: a quota, RBAC or a webhook says no (HTTP 403), or a name is taken (409).
+
+The job does not fail; it is tried again after 10 s, then with pauses that double, up to 10 minutes. Until then what the
+platform refused is left out of the job's plans, whatever else brings the job back: one doomed call a try (rule R16). A name
+may be free with the very next event, so that is no reason to leave anything out.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from jobcommon.reconcile.plan import Create, Plan
+from jobcommon.result import Effect, Outcome
+
+FIRST_DELAY = 10.0
+MAX_DELAY = 600.0
+_FORBIDDEN, _CONFLICT = 403, 409
+
+
+@dataclass(slots=True)
+class Refusals:
+    """The refusals of one job. Times are seconds of a monotonic clock."""
+
+    until: float = 0.0
+    _tries: int = 0
+    _plurals: frozenset[str] = frozenset()
+
+    def take(self, plan: Plan, outcomes: Iterable[Outcome], now: float) -> bool:
+        """Take note of what became of a plan; says whether something was refused and is to be tried again at `until`."""
+        outcomes = tuple(outcomes)
+        codes = {getattr(o.error, "code", 0) for o in outcomes if isinstance(o.action, Create)} & {_FORBIDDEN, _CONFLICT}
+        if not codes:
+            return False
+        self.until = now + min(FIRST_DELAY * 2.0 ** min(self._tries, 10), MAX_DELAY)
+        self._tries += 1
+        # Not made is also what was not even tried, for want of something that was refused.
+        made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.EXISTED)}
+        missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
+        self._plurals = frozenset(missing if _FORBIDDEN in codes else ())
+        return True
+
+    def pending(self, now: float) -> bool:
+        """Whether it is too early to try again."""
+        return now < self.until
+
+    def left_out(self, plan: Plan, now: float) -> Plan:
+        """The plan without what it is too early to ask for."""
+        if not self.pending(now):
+            return plan
+        kept = tuple(a for a in plan.actions if not (isinstance(a, Create) and a.plural in self._plurals))
+        return replace(plan, actions=kept)
