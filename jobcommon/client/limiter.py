@@ -25,6 +25,7 @@ class TokenBucket:
         self._sleep_until = sleep_until
         self._tokens = burst
         self._at = now()
+        self._last_booked = self._at
 
     async def take(self) -> None:
         """Return once a token was to be had."""
@@ -35,10 +36,13 @@ class TokenBucket:
         self._tokens -= 1
         if self._tokens >= 0:
             return
+        booked = self._last_booked = now - self._tokens / self._rate
         try:
-            await self._sleep_until(now - self._tokens / self._rate)
+            await self._sleep_until(booked)
         except asyncio.CancelledError:
-            self._tokens += 1
+            # Given back by one in the middle it would let somebody new through together with the last one.
+            if booked == self._last_booked:
+                self._tokens += 1
             raise
 
 

@@ -41,7 +41,17 @@ class FairGate:
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
                 self._pass_on()
+            else:
+                self._leave_line(key, place)
             raise
+
+    def _leave_line(self, key: Hashable, place: asyncio.Future[None]) -> None:
+        queue = self._waiting.get(key, deque())
+        # Its turn may have come, and passed it by, before it learnt that it was cancelled.
+        if place in queue:
+            queue.remove(place)
+        if not queue:
+            self._waiting.pop(key, None)
 
     def _pass_on(self) -> None:
         """Give the place to the next in turn, whose key then goes to the end of the line."""

@@ -84,6 +84,35 @@ async def test_who_gives_up_leaves_his_token_to_others() -> None:
     assert second.done()
 
 
+async def test_who_gives_up_in_the_middle_does_not_make_a_burst_of_the_others() -> None:
+    clock = FakeClock()
+    bucket = TokenBucket(1, 1, clock.monotonic, clock.sleep_until)
+    await bucket.take()
+    waiting = [asyncio.create_task(bucket.take()) for _ in range(5)]
+    await turns()
+    for task in waiting[:4]:
+        task.cancel()
+    await turns()
+    late = [asyncio.create_task(bucket.take()) for _ in range(4)]
+    await clock.advance(5)
+    assert [task.done() for task in (waiting[4], *late)] == [True, False, False, False, False]
+    await clock.advance(4)
+    await asyncio.gather(*late)
+
+
+async def test_who_gives_up_waiting_is_not_counted_any_more() -> None:
+    gate = FairGate(1)
+    async with gate.turn("a"):
+        waiting = [asyncio.create_task(gate.turn(key).__aenter__()) for key in "aab"]
+        await turns()
+        waiting[0].cancel()
+        waiting[2].cancel()
+        await turns()
+        assert gate.waiting == 1
+    await waiting[1]
+    assert (gate.inside, gate.waiting) == (1, 0)
+
+
 async def test_a_limited_transport_limits_requests_and_streams() -> None:
     clock = FakeClock()
     server = ScriptedTransport().on("GET", "/", reply())
