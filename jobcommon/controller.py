@@ -361,7 +361,10 @@ class JobController:
             PODS: Resource("v1", PODS, ours),
             SERVICES: Resource("v1", SERVICES, ours),
         }
-        found.update((k.plural, Resource(k.api_version, k.plural, ours)) for k in self.framework.companion_kinds if k.watched)
+        for kind in self.framework.companion_kinds:
+            if kind.watched:
+                without = () if kind.required else (403, 404)
+                found[kind.plural] = Resource(kind.api_version, kind.plural, ours, dispensable=without)
         if (gang := self.framework.options.gang) is not None:
             found[POD_GROUPS] = Resource(gang.api_version, POD_GROUPS, ours, dispensable=(404,))
             # A Role cannot allow what belongs to no namespace; without priorities all pods are equal.

@@ -11,6 +11,7 @@ from jobcommon.client.request import Response
 from jobcommon.controller import JobController
 from jobcommon.framework import Framework, Options
 from jobcommon.reconcile.plan import Create
+from operators.pytorch import PYTORCH
 from tests.test_controller import Bench
 from testutil.builders import Manifest, job_manifest
 from testutil.frameworks import TEST_JOB
@@ -21,8 +22,8 @@ FORBIDDEN = StatusError(403, "Forbidden", "not in your role")
 
 
 class GangBench(Bench):
-    def __init__(self, **refused: StatusError) -> None:
-        super().__init__(GANG)
+    def __init__(self, framework: Framework = GANG, **refused: StatusError) -> None:
+        super().__init__(framework)
         self.refused = refused
 
     def sync(self) -> None:
@@ -123,7 +124,7 @@ def test_a_queued_job_is_looked_at_when_its_pod_group_changes(manifest: Manifest
 )
 def test_what_it_can_do_without(refused: dict[str, StatusError], synced: bool) -> None:
     """To run a gang's pods one by one because of a missing permission would be a guess; it waits, and the log says why."""
-    bench = GangBench(**refused)
+    bench = GangBench(GANG, **refused)
     bench.sync()
     assert bench.controller.synced is synced
 
@@ -187,3 +188,17 @@ def test_priorities_that_are_no_numbers_count_as_none() -> None:
         bench.say("priorityclasses", "ADDED", body)
     assert bench.controller._priorities() == {"high": 7}
     assert bench.begin() is None
+
+
+@pytest.mark.parametrize("answer", [MISSING, FORBIDDEN])
+def test_autoscaling_is_an_extra(answer: StatusError) -> None:
+    """Without autoscalers, or the right to see them, jobs run all the same; a kind that jobs need holds them up."""
+    bench = GangBench(PYTORCH, horizontalpodautoscalers=answer)
+    bench.sync()
+    assert bench.controller.synced
+    bench.say("pytorchjobs", "ADDED", job_manifest(PYTORCH, {"Worker": 1}))
+    assert bench.plan() == ["create services/demo", "create pods/demo-worker-0"]
+    needed = replace(PYTORCH, companion_kinds=tuple(kind._replace(required=True) for kind in PYTORCH.companion_kinds))
+    bench = GangBench(needed, horizontalpodautoscalers=answer)
+    bench.sync()
+    assert not bench.controller.synced

@@ -9,12 +9,14 @@ class CompanionKind(NamedTuple):
     """A kind of companions.
 
     Those that are not `watched` are asked for one by one, by name: whoever may list or watch Secrets may read all of them.
+    Of a kind that is not `required` the API server need not have any, nor let us see them: jobs go on without.
     """
 
     api_version: str
     kind: str
     plural: str
     watched: bool = True
+    required: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ PYTORCH = Framework(
     is_master=is_master,
     validate=validate,
     companions=companions,
-    companion_kinds=(CompanionKind(_AUTOSCALING, *_AUTOSCALER),),
+    companion_kinds=(CompanionKind(_AUTOSCALING, *_AUTOSCALER, required=False),),
     scale=ScalePaths.of_type(REPLICA_SPECS),
     rules=(
         CelRule(
