@@ -121,10 +121,18 @@ def operator_command(
     metrics_port: Annotated[
         int, typer.Option(help="Where /metrics, /healthz and /readyz are; 0 takes a free port, -1 none.", min=-1, max=65535)
     ] = 8080,
+    metrics_host: Annotated[
+        str, typer.Option(help="The address these listen on; 0.0.0.0 in a pod, whose probes come from outside.")
+    ] = "127.0.0.1",
+    metrics_token_file: Annotated[
+        Path | None, typer.Option(help="A file with the bearer token that /metrics then wants.")
+    ] = None,
     leader_elect: Annotated[
         bool, typer.Option(help="Run next to replicas of yourself: one works, the others stand by.")
     ] = False,
-    lease_namespace: Annotated[str, typer.Option(help="Where the lease of the leader is.")] = "default",
+    lease_namespace: Annotated[
+        str, typer.Option(help="Where the lease of the leader is. Without it: the namespace of the pod, or of the context.")
+    ] = "",
     lease_name: Annotated[str, typer.Option(help="The lease's name; the same for replicas only.")] = "jobcommon-operator",
     qps: Annotated[
         float | None, typer.Option(help="At most so many requests a second; without it the API server's flow control decides.")
@@ -133,6 +141,9 @@ def operator_command(
     cluster_domain: Annotated[str, typer.Option(help="Appended to the addresses of replicas, as in cluster.local.")] = "",
     tracking_finalizer: Annotated[
         bool, typer.Option(help="Keep ended pods until they are counted, so that backoffLimit is exact.")
+    ] = True,
+    mpi_exec: Annotated[
+        bool, typer.Option(help="Whether launchers of MPIJobs may get the right to run commands in their workers (v1).")
     ] = True,
     gang_scheduler_name: Annotated[
         str,
@@ -150,7 +161,7 @@ def operator_command(
     jobcommon operator --framework pytorch --namespace team-a
     jobcommon operator --leader-elect --lease-namespace jobcommon
     """
-    from cli.operating import operate
+    from cli.operating import operate, token_in
     from jobcommon.runtime.settings import Settings
 
     try:
@@ -160,11 +171,14 @@ def operator_command(
             qps=qps,
             burst=burst,
             metrics_port=None if metrics_port < 0 else metrics_port,
+            metrics_host=metrics_host,
+            metrics_token=None if metrics_token_file is None else token_in(metrics_token_file),
             leader_elect=leader_elect,
             lease_namespace=lease_namespace,
             lease_name=lease_name,
             cluster_domain=cluster_domain,
             tracking_finalizer=tracking_finalizer,
+            mpi_exec=mpi_exec,
             gang_scheduler_name=gang_scheduler_name,
             log_format=log_format,
             log_level=log_level,

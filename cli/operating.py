@@ -1,12 +1,24 @@
 """``jobcommon operator``: the operators against whatever API server is configured."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from cli.errors import UserError
 from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_against
 from jobcommon.runtime.settings import Settings
+
+
+def token_in(path: Path) -> str:
+    """The token in a file, which no process list shows, unlike an argument. Raises `UserError`."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--metrics-token-file {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not token.isascii() or not token.isprintable() or not token or " " in token:
+        raise UserError(f"--metrics-token-file {path}: must hold one token, of printable ASCII characters without blanks")
+    return token
 
 
 async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfig: str | None, context: str | None) -> None:

@@ -75,12 +75,14 @@ class EnvVar:
 class Options:
     """What the one who runs the operator chooses for all jobs. `kubectl_image` must have a shell and kubectl.
 
+    `mpi_exec`: whether the operator may give launchers of MPIJobs the right to run commands in their workers.
     `gang`: the scheduler that places a job's pods all at once; None leaves every pod to whichever its template names.
     """
 
     cluster_domain: str = ""
     tracking_finalizer: bool = True
     kubectl_image: str = "kubeflow/kubectl-delivery:latest"
+    mpi_exec: bool = True
     gang: GangScheduler | None = None
 
 

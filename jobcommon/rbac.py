@@ -46,10 +46,10 @@ SHARED = (
 """What every operator does beside its own kind, in the namespaces of the jobs."""
 
 
-def job_rules(framework: Framework, *, grants: bool = True) -> tuple[Rule, ...]:
+def job_rules(framework: Framework, *, grants: bool = False) -> tuple[Rule, ...]:
     """What the framework's operator does to its jobs and to the further objects they need.
 
-    Without `grants` it has nothing to do with objects that give rights; jobs that need such ones are refused.
+    With `grants` also to objects that give rights; without it jobs that need such ones are refused.
     """
     group, plural = framework.group, framework.plural
     return (
@@ -100,7 +100,7 @@ def user_rules(framework: Framework, *, edit: bool) -> tuple[Rule, ...]:
     return (Rule(group, plural, (*_CACHED, *write)), *read[1:], *scale)
 
 
-def operator_rules(frameworks: Iterable[Framework], *, grants: bool = True) -> tuple[Rule, ...]:
+def operator_rules(frameworks: Iterable[Framework], *, grants: bool = False) -> tuple[Rule, ...]:
     """All of what the operators of `frameworks` hold in the namespaces of the jobs, without gang scheduling."""
     own = (rule for f in frameworks for rule in (*job_rules(f, grants=grants), *(handed_on(f) if grants else ())))
     return (*SHARED, *own)

@@ -5,7 +5,7 @@ With a data directory both outlive the process, so a kubeconfig written once sta
 
 import os
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
@@ -21,7 +21,7 @@ _RENEW_BEFORE = timedelta(days=30)
 class Credentials:
     """The administrator's bearer `token` and the server's `certificate`."""
 
-    token: str
+    token: str = field(repr=False)
     certificate: Certificate
 
     @classmethod

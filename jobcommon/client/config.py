@@ -85,7 +85,7 @@ class Cluster:
 
     @property
     def namespace(self) -> str:
-        """The namespace of the context or service account."""
+        """See `Endpoint.namespace`: that of the context or service account."""
         return self._access.namespace
 
     async def headers(self) -> Mapping[str, str]:

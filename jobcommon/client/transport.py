@@ -9,7 +9,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import aiohttp
@@ -54,6 +54,11 @@ class Endpoint(Protocol):
         """The URL of the proxy to use."""
         ...
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of the credentials."""
+        ...
+
     async def headers(self) -> Mapping[str, str]:
         """The headers that say who we are, fresh."""
         ...
@@ -85,10 +90,11 @@ class StaticEndpoint:
     """An API server that wants a fixed token or none."""
 
     base_url: str
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     ssl_context: ssl.SSLContext | None = None
     server_name: str | None = None
     proxy: str | None = None
+    namespace: str = "default"
 
     async def headers(self) -> Mapping[str, str]:
         """See `Endpoint.headers`."""

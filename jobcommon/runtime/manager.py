@@ -245,7 +245,7 @@ class Manager:
     def _make_elector(self, transport: Transport) -> LeaderElector:
         settings = self.settings
         lease = LeaseSettings(
-            settings.lease_namespace,
+            settings.lease_namespace or "default",
             settings.lease_name,
             self.env.identity,
             settings.lease_duration,
@@ -297,6 +297,7 @@ async def run_against(
     The lease has connections of its own. With leader election a write is given up before the lease could have gone to
     somebody else (rule R8).
     """
+    settings = replace(settings, lease_namespace=settings.lease_namespace or endpoint.namespace)
     timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
     transport = HttpTransport(endpoint, timeouts=timeouts, concurrency=settings.concurrency)
     election = HttpTransport(endpoint, timeouts=ELECTION_TIMEOUTS, concurrency=2)

@@ -1,6 +1,6 @@
 """What the one who runs the operators chooses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jobcommon.api.gang import gang_scheduler
 from jobcommon.framework import Options
@@ -11,7 +11,8 @@ class Settings:
     """The settings of one process, for all its frameworks. Raises ValueError with what to change.
 
     `namespace` None means all namespaces. `workers` is per framework. `metrics_port` None means no server for metrics and
-    health, 0 a free port. `qps` None means no limit of our own: the API server's flow control is the limit.
+    health, 0 a free port; with `metrics_token` /metrics wants it as a bearer token. `lease_namespace` "" is the namespace of
+    the credentials: in a pod its own. `qps` None means no limit of our own: the API server's flow control is the limit.
     `concurrency` bounds the writes under way over all frameworks, `slow_start_cap` the pods created at once for one
     replica type. `shutdown_seconds` is for the writes under way when the process is asked to end. `gang_scheduler_name`
     is `volcano`, the schedulerName under which the coscheduling plugin runs, `auto` for the one that the cluster has
@@ -25,16 +26,17 @@ class Settings:
     qps: float | None = None
     burst: int | None = None
     metrics_port: int | None = 8080
-    metrics_host: str = "0.0.0.0"  # noqa: S104  a pod's probes and Prometheus come from outside
-    metrics_token: str | None = None
+    metrics_host: str = "127.0.0.1"
+    metrics_token: str | None = field(default=None, repr=False)
     leader_elect: bool = False
-    lease_namespace: str = "default"
+    lease_namespace: str = ""
     lease_name: str = "jobcommon-operator"
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry_period: float = 2.0
     cluster_domain: str = ""
     tracking_finalizer: bool = True
+    mpi_exec: bool = True
     gang_scheduler_name: str = ""
     log_format: str = "json"
     log_level: str = "info"
@@ -48,6 +50,8 @@ class Settings:
             raise ValueError(f"qps must be over 0, not {self.qps}; leave it unset for no limit")
         if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:
             raise ValueError(f"metrics_port must be from 0 to 65535, not {self.metrics_port}")
+        if self.metrics_token is not None and not self.metrics_token.strip():
+            raise ValueError("the metrics token is empty; without one leave it unset")
         gang_scheduler(self.gang_scheduler_name)
 
     @property
@@ -56,5 +60,6 @@ class Settings:
         return Options(
             cluster_domain=self.cluster_domain,
             tracking_finalizer=self.tracking_finalizer,
+            mpi_exec=self.mpi_exec,
             gang=gang_scheduler(self.gang_scheduler_name),
         )

@@ -3,7 +3,7 @@
 import ipaddress
 import ssl
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,7 +20,7 @@ class Certificate:
     """A self-signed certificate: `pem` is what clients trust, `key` belongs in a file of mode 0600 or nowhere."""
 
     pem: bytes
-    key: bytes
+    key: bytes = field(repr=False)
 
     def server_context(self) -> ssl.SSLContext:
         """A TLS context for `localcluster.apiserver.serve`."""

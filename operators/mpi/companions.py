@@ -25,7 +25,7 @@ KINDS = (
 
 def companions(job: Job, pods: Sequence[PodView]) -> Sequence[Companion]:
     """Files and rights while the job runs; what lets somebody into its pods goes with them: a resumed job has new keys."""
-    access = [_keys(job)] if transport(job) == Transport.SSH else _rights(job)
+    access = [_keys(job)] if transport(job) == Transport.SSH else _rights(job) if job.options.mpi_exec else []
     if job.status.finished or job.suspended:
         return [replace(companion, manifest=None) for companion in access]
     return [_config(job, pods), *access]

@@ -23,9 +23,9 @@ from jobcommon.framework import (
 )
 from operators.mpi.companions import KINDS, companions
 from operators.mpi.environment import env
-from operators.mpi.job import LAUNCHER, REPLICA_SPECS, WORKER, retried_like_a_batch_job, ssh_path, waits_for_workers
+from operators.mpi.job import LAUNCHER, REPLICA_SPECS, WORKER, retried_like_a_batch_job, ssh_path, transport, waits_for_workers
 from operators.mpi.pods import shape_pod
-from operators.mpi.spec import MPIJobSpec
+from operators.mpi.spec import MPIJobSpec, Transport
 from operators.mpi.versions import V1_DEFAULTS, V1ALPHA2_DEFAULTS, V2BETA1_DEFAULTS, upgrade
 
 
@@ -55,9 +55,14 @@ def retries(job: Job, replica: Replica) -> bool:
 
 
 def validate(job: Job) -> Iterator[FieldError]:
-    """The mount path is one."""
+    """The mount path is one, and the transport one that the operator may give rights for."""
     if not ssh_path(job).startswith("/") or ssh_path(job) == "/":
         yield FieldError("spec.sshAuthMountPath", "Invalid value: must be an absolute path, such as /root/.ssh")
+    if transport(job) == Transport.EXEC and not job.options.mpi_exec:
+        text = (
+            "Forbidden: by kubectl exec, the transport of v1 and v1alpha2, no job may run here; set it to SSH (the images need"
+        )
+        yield FieldError("spec.transport", f"{text} sshd), or have the operator allowed it: its chart's value mpiExec")
 
 
 MPI = Framework(

@@ -78,9 +78,9 @@ def rules_template() -> str:
     """The library chart's file of rules, as the code has them."""
     parts: dict[str, Iterable[Rule]] = {"shared": rbac.SHARED}
     for name, framework in FRAMEWORKS.items():
-        parts[name] = (*rbac.job_rules(framework), *rbac.handed_on(framework))
+        parts[name] = rbac.job_rules(framework)
         if rbac.handed_on(framework):
-            parts[f"{name}-without-exec"] = rbac.job_rules(framework, grants=False)
+            parts[f"{name}-exec"] = (*rbac.job_rules(framework, grants=True), *rbac.handed_on(framework))
         parts[f"view.{name}"] = rbac.user_rules(framework, edit=False)
         parts[f"edit.{name}"] = rbac.user_rules(framework, edit=True)
     parts["gang.volcano"] = rbac.gang_rules(VOLCANO)

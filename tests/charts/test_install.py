@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,13 @@ from jobcommon.client.request import Request
 from jobcommon.framework import Framework
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.apiserver.users import service_account
-from localcluster.watching import follow
 from operators.mpi import MPI
 from operators.pytorch import PYTORCH
 from operators.tf import TF
 from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm, render
 from tests.cli.commands import ROOT, Kubectl
 from testutil.builders import job_manifest
-from testutil.cluster import TestCluster, cluster_for, succeeded
+from testutil.cluster import TestCluster, cluster_for, failed, succeeded
 
 pytestmark = pytest.mark.cluster
 Json = dict[str, Any]
@@ -179,7 +178,7 @@ CASES = [
 @pytest.mark.parametrize(("chart", "values"), CASES, ids=lambda value: ",".join(value) if isinstance(value, dict) else value)
 async def test_an_operator_lives_on_the_rights_its_chart_gives(chart: str, values: Json, tmp_path: Path) -> None:
     async with empty_cluster(tmp_path) as (cluster, kubeconfig):
-        await install(kubeconfig, chart, metrics={"port": free_port()}, **values)
+        await install(kubeconfig, chart, metrics={"port": free_port()}, mpiExec=True, **values)
         deployment = await installed(cluster, "deployments", f"demo-{chart}")
         chosen = [f for f in OPERATORS[chart] if f.name in values.get("frameworks", [f.name])]
         async with operator(cluster, tmp_path, deployment) as url:
@@ -212,19 +211,20 @@ async def test_without_a_right_the_metrics_show_it(tmp_path: Path) -> None:
                     await asyncio.sleep(0.05)
 
 
-async def test_without_the_right_to_grant_jobs_over_ssh_run_and_others_are_told(tmp_path: Path) -> None:
+async def test_by_default_jobs_over_ssh_run_and_others_are_told_what_to_change(tmp_path: Path) -> None:
     async with empty_cluster(tmp_path) as (cluster, kubeconfig):
-        await install(kubeconfig, "mpi-operator", metrics={"port": free_port()}, mpiExec=False)
+        await install(kubeconfig, "mpi-operator", metrics={"port": free_port()})
         async with operator(cluster, tmp_path, await installed(cluster, "deployments", "demo-mpi-operator")):
             for version in ("v1", "v2beta1"):
                 path = cluster.path(MPI).replace(MPI.storage_version, version)
                 await cluster.send("POST", path, job(MPI, version, version))
                 await cluster.merge(MPI, version, {"spec": {"runPolicy": {"suspend": False}}})
             await cluster.until(MPI, "v2beta1", succeeded, SECONDS)
-            async with asyncio.timeout(SECONDS), aclosing(follow(cluster.cluster.transport, cluster.path("events"))) as events:
-                async for event in events:
-                    if event.body["involvedObject"]["name"] == "v1" and "forbidden" in event.body["message"]:
-                        break
+            await cluster.until(MPI, "v1", failed, SECONDS)
+            status = (await cluster.send("GET", cluster.path(MPI, "v1")))["status"]
+            assert status["conditions"][-1]["reason"] == "InvalidSpec"
+            assert "spec.transport: Forbidden" in status["conditions"][-1]["message"]
+            assert "mpiExec" in status["conditions"][-1]["message"]
             assert not [p for p in await cluster.pods() if p["metadata"]["name"].startswith("v1-")]
 
 

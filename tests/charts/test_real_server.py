@@ -66,6 +66,9 @@ async def holder(transport: Transport, name: str, rules: Iterable[Rule]) -> str:
     return user
 
 
+WITH_TOKEN: Json = {"metrics": {"tokenSecret": {"name": "metrics-token"}}}
+
+
 def launcher_role() -> Json:
     """The Role that the operator writes for the launcher of an MPIJob over kubectl exec."""
     manifest = job_manifest(MPI, {"Launcher": 1, "Worker": 2})
@@ -76,7 +79,7 @@ def launcher_role() -> Json:
 
 
 async def test_the_operator_may_grant_a_launcher_its_rights_and_without_holding_them_may_not(server: Transport) -> None:
-    held = rbac.operator_rules([MPI])
+    held = rbac.operator_rules([MPI], grants=True)
     roles = f"{RBAC}/namespaces/default/roles"
     enough = await holder(server, "mpi-operator-full", held)
     answer = await create(server, roles, launcher_role(), enough, DRY)
@@ -92,7 +95,7 @@ async def test_the_operator_may_grant_a_launcher_its_rights_and_without_holding_
 
 async def test_a_real_server_takes_what_is_rendered(server: Transport) -> None:
     values: Json = {"podDisruptionBudget": {"enabled": True}, "gangScheduler": "auto"}
-    for chart, more in product(OPERATORS, ({}, {"watchNamespace": "default"})):
+    for chart, more in product(OPERATORS, ({}, {"watchNamespace": "default"}, WITH_TOKEN)):
         for found in render(chart, namespace="default", **values, **more):
             path = COLLECTIONS[found["kind"]].format("default")
             answer = await create(server, path, found, query=DRY)
@@ -102,7 +105,7 @@ async def test_a_real_server_takes_what_is_rendered(server: Transport) -> None:
 async def test_pod_security_restricted_takes_the_operators_pods(server: Transport) -> None:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     namespace = {"metadata": {"name": "charts-restricted", "labels": labels}}
-    objects = render("training-operators", namespace="charts-restricted")
+    objects = render("training-operators", namespace="charts-restricted", **WITH_TOKEN)
     pod = {"metadata": {"name": "operator"}, "spec": the(objects, "Deployment")["spec"]["template"]["spec"]}
     unsafe = {**pod, "spec": {**pod["spec"], "securityContext": {}}}
     for path, body in (

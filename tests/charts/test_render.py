@@ -99,6 +99,7 @@ def test_a_chart_runs_its_own_framework_only(chart: str) -> None:
         ({"watchNamespace": "Team A"}, "watchNamespace"),
         ({"image": {"digest": "sha256:short"}}, "digest"),
         ({"metrics": {"port": 80}}, "port"),
+        ({"metrics": {"tokenSecret": {"name": "No/Name"}}}, "tokenSecret"),
         ({"logLevel": "loud"}, "logLevel"),
         ({"qps": 0}, "qps"),
         ({"serviceAccount": {"create": False}}, "serviceAccount.name"),
@@ -122,6 +123,7 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, Any], said: str
         ({"trackingFinalizer": False}, "--no-tracking-finalizer"),
         ({"gangScheduler": "volcano"}, "--gang-scheduler-name=volcano"),
         ({"metrics": {"port": 9000}}, "--metrics-port=9000"),
+        ({"metrics": {"tokenSecret": {"name": "mine"}}}, "--metrics-token-file=/etc/jobcommon/metrics/token"),
         ({"logLevel": "debug"}, "--log-level=debug"),
         ({"logFormat": "console"}, "--log-format=console"),
     ],
@@ -138,8 +140,9 @@ def test_every_argument_is_one_that_the_command_knows() -> None:
     operator = next(command.callback for command in app.registered_commands if command.name == "operator")
     assert operator is not None
     known = {f"--{parameter.replace('_', '-')}" for parameter in operator.__annotations__}
-    known |= {"--no-tracking-finalizer"}
-    everything = {"qps": 1, "burst": 1, "clusterDomain": "x", "trackingFinalizer": False, "gangScheduler": "auto"}
+    known |= {"--no-tracking-finalizer", "--no-mpi-exec"}
+    everything: dict[str, Any] = {"metrics": {"tokenSecret": {"name": "mine"}}}
+    everything |= {"qps": 1, "burst": 1, "clusterDomain": "x", "trackingFinalizer": False, "gangScheduler": "auto"}
     args = container(render("training-operators", watchNamespace="team-a", **everything))["args"]
     assert {a.partition("=")[0] for a in args if a.startswith("--")} <= known
 
@@ -160,6 +163,24 @@ def test_metrics_can_be_scraped() -> None:
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
     assert monitor["spec"]["endpoints"] == [{"port": "metrics", "interval": "30s"}]
+
+
+def test_a_token_for_the_metrics_comes_from_a_secret_and_goes_to_who_scrapes() -> None:
+    secret = {"name": "scrape.token", "key": "bearer"}
+    objects = render("tf-operator", metrics={"tokenSecret": secret, "serviceMonitor": {"enabled": True}})
+    spec = the(objects, "Deployment")["spec"]["template"]["spec"]
+    (volume,), (mount,) = spec["volumes"], container(objects)["volumeMounts"]
+    assert volume["secret"]["secretName"] == "scrape.token"
+    assert volume["secret"]["items"] == [{"key": "bearer", "path": "token"}]
+    assert volume["secret"]["defaultMode"] == 0o440
+    assert spec["securityContext"]["fsGroup"] == spec["securityContext"]["runAsGroup"]
+    assert mount == {"name": volume["name"], "mountPath": "/etc/jobcommon/metrics", "readOnly": True}
+    assert the(objects, "ServiceMonitor")["spec"]["endpoints"][0]["authorization"] == {"credentials": secret}
+
+
+def test_kubectl_exec_is_off_unless_wanted() -> None:
+    assert "--no-mpi-exec" in container(render("mpi-operator"))["args"]
+    assert "--no-mpi-exec" not in container(render("mpi-operator", mpiExec=True))["args"]
 
 
 def test_what_is_optional_is_off() -> None:

@@ -13,7 +13,7 @@ from tests.charts.charts import FRAMEWORKS, OPERATORS, RULES, as_json, of_kind, 
 FORBIDDEN = {"nodes", "pods/portforward", "pods/attach", "validatingwebhookconfigurations", "customresourcedefinitions"}
 EVERY_RULE = [
     *rbac.operator_rules(FRAMEWORKS.values()),
-    *rbac.operator_rules(FRAMEWORKS.values(), grants=False),
+    *rbac.operator_rules(FRAMEWORKS.values(), grants=True),
     *rbac.gang_rules(VOLCANO),
     *rbac.gang_rules(COSCHEDULING),
     rbac.PRIORITIES,
@@ -71,11 +71,12 @@ def test_gang_scheduling_adds_its_rules(scheduler: str, added: list[rbac.Rule]) 
     assert rules == as_json([*rbac.operator_rules([PYTORCH]), *(rule for rule in added if rule is not rbac.PRIORITIES)])
 
 
-def test_without_kubectl_exec_the_operator_cannot_grant_anything() -> None:
-    role = the(render("mpi-operator", mpiExec=False, rbac={"aggregate": False}), "ClusterRole")
-    assert role["rules"] == as_json(rbac.operator_rules([MPI], grants=False))
-    writes = {rule["resources"][0] for rule in role["rules"] if set(rule["verbs"]) & {"create", "update", "patch", "delete"}}
-    assert not writes & {"roles", "rolebindings", "serviceaccounts", "pods/exec"}
+def test_only_for_kubectl_exec_the_operator_can_grant_something() -> None:
+    role = the(render("mpi-operator", mpiExec=True, rbac={"aggregate": False}), "ClusterRole")
+    assert role["rules"] == as_json(rbac.operator_rules([MPI], grants=True))
+    granting = {"roles", "rolebindings", "serviceaccounts", "pods/exec"}
+    assert granting < {rule["resources"][0] for rule in role["rules"]}
+    assert not granting & {rule.resource for rule in rbac.operator_rules([MPI])}
 
 
 def test_users_get_rights_by_aggregation_and_none_on_a_status() -> None:

@@ -10,6 +10,10 @@
 - --lease-namespace=$(POD_NAMESPACE)
 - --lease-name={{ include "jobcommon.fullname" . }}
 - --metrics-port={{ int .Values.metrics.port }}
+- --metrics-host=0.0.0.0
+{{- if .Values.metrics.tokenSecret.name }}
+- --metrics-token-file=/etc/jobcommon/metrics/token
+{{- end }}
 - --workers={{ int .Values.workers }}
 {{- with .Values.qps }}
 - --qps={{ . }}
@@ -22,6 +26,9 @@
 {{- end }}
 {{- if not .Values.trackingFinalizer }}
 - --no-tracking-finalizer
+{{- end }}
+{{- if not .Values.mpiExec }}
+- --no-mpi-exec
 {{- end }}
 {{- with .Values.gangScheduler }}
 - --gang-scheduler-name={{ . }}
@@ -63,6 +70,9 @@ spec:
         runAsNonRoot: true
         runAsUser: 65532
         runAsGroup: 65532
+        {{- if $values.metrics.tokenSecret.name }}
+        fsGroup: 65532
+        {{- end }}
         seccompProfile:
           type: RuntimeDefault
       {{- with $values.imagePullSecrets }}
@@ -107,6 +117,12 @@ spec:
             httpGet: {path: /readyz, port: metrics}
             periodSeconds: 5
             timeoutSeconds: 5
+          {{- if $values.metrics.tokenSecret.name }}
+          volumeMounts:
+            - name: metrics-token
+              mountPath: /etc/jobcommon/metrics
+              readOnly: true
+          {{- end }}
           resources:
             {{- toYaml $values.resources | nindent 12 }}
           securityContext:
@@ -114,4 +130,17 @@ spec:
             readOnlyRootFilesystem: true
             capabilities:
               drop: [ALL]
+      {{- with $values.metrics.tokenSecret }}
+      {{- if .name }}
+      volumes:
+        - name: metrics-token
+          secret:
+            secretName: {{ .name }}
+            # For the group that fsGroup names, and nobody else.
+            defaultMode: 0440
+            items:
+              - key: {{ .key }}
+                path: token
+      {{- end }}
+      {{- end }}
 {{- end }}

@@ -33,6 +33,12 @@ spec:
   endpoints:
     - port: metrics
       interval: {{ .interval }}
+      {{- with $.Values.metrics.tokenSecret }}
+      {{- if .name }}
+      authorization:
+        credentials: {name: {{ .name }}, key: {{ .key }}}
+      {{- end }}
+      {{- end }}
 {{- end }}
 {{- end }}
 {{- if .Values.podDisruptionBudget.enabled }}

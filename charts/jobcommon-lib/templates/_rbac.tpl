@@ -2,11 +2,7 @@
 {{- define "jobcommon.rules" -}}
 {{- include "jobcommon.rules.shared" . }}
 {{- range splitList " " (include "jobcommon.frameworks" .) }}
-{{- if or (ne . "mpi") $.Values.mpiExec }}
-{{- include (printf "jobcommon.rules.%s" .) $ }}
-{{- else }}
-{{- include "jobcommon.rules.mpi-without-exec" $ }}
-{{- end }}
+{{- include (printf "jobcommon.rules.%s" (ternary "mpi-exec" . (and (eq . "mpi") $.Values.mpiExec))) $ }}
 {{- end }}
 {{- with .Values.gangScheduler }}
 {{- if or (eq . "auto") (eq (lower .) "volcano") }}

@@ -27,21 +27,9 @@
 - apiGroups: ['']
   resources: [secrets]
   verbs: [get, create, delete]
-- apiGroups: ['']
-  resources: [serviceaccounts]
-  verbs: [get, create, delete]
-- apiGroups: [rbac.authorization.k8s.io]
-  resources: [roles]
-  verbs: [get, create, delete, update]
-- apiGroups: [rbac.authorization.k8s.io]
-  resources: [rolebindings]
-  verbs: [get, create, delete, update]
-- apiGroups: ['']
-  resources: [pods/exec]
-  verbs: [create, get]
 {{- end }}
 
-{{- define "jobcommon.rules.mpi-without-exec" }}
+{{- define "jobcommon.rules.mpi-exec" }}
 - apiGroups: [kubeflow.org]
   resources: [mpijobs]
   verbs: [get, list, watch, delete]
@@ -57,6 +45,18 @@
 - apiGroups: ['']
   resources: [secrets]
   verbs: [get, create, delete]
+- apiGroups: ['']
+  resources: [serviceaccounts]
+  verbs: [get, create, delete]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles]
+  verbs: [get, create, delete, update]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [rolebindings]
+  verbs: [get, create, delete, update]
+- apiGroups: ['']
+  resources: [pods/exec]
+  verbs: [create, get]
 {{- end }}
 
 {{- define "jobcommon.rules.view.mpi" }}
