@@ -1,0 +1,237 @@
+"""Leader election: several processes on one lease, with replies late or lost, processes frozen, killed and started again.
+
+At no moment do two hold the lease, and a write that one may begin has ended before another may begin one (rule R8).
+"""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from jobcommon.client.errors import TransportError
+from jobcommon.client.request import Request, Response
+from jobcommon.runtime.clock import Clock, Timer
+from jobcommon.runtime.leader import LeaderElector, LeaseSettings
+from tests.properties.asynchronous import AsyncMachine
+from tests.properties.profile import examples
+from tests.runtime.fakes import FakeClock, quiet_log, refusal
+
+TIMEOUT = 4.0
+# Renewals are good for 10 s, the lease for 15 s: in between, writes begun under it come to their end.
+GUARD = 15.0 - 10.0
+CRASH_TAKE_OVER = 24.0
+GRACEFUL_TAKE_OVER = 5.0
+
+
+class LeaseServer:
+    """One Lease object with resourceVersion preconditions. Whatever is refused changes nothing."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.version = 0
+
+    def handle(self, request: Request) -> Response:
+        if request.method == "GET":
+            return refusal(404, "NotFound") if self.lease is None else Response(200, msgspec.json.encode(self.lease))
+        body = msgspec.json.decode(request.body or b"")
+        if request.method == "POST" and self.lease is not None:
+            return refusal(409, "AlreadyExists")
+        if request.method == "PUT":
+            if self.lease is None:
+                return refusal(404, "NotFound")
+            if body["metadata"].get("resourceVersion") != self.lease["metadata"]["resourceVersion"]:
+                return refusal(409, "Conflict")
+        self.version += 1
+        self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
+        return Response(200, msgspec.json.encode(self.lease))
+
+
+class ProcessClock(Clock):
+    """The clock of one process: while it is frozen nothing of it runs, but its time goes on."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.frozen_until = 0.0
+        self.jump = 0.0
+
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
+    def wall(self) -> float:
+        return self.clock.wall() + self.jump
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
+        def fire() -> None:
+            if self.clock.now < self.frozen_until:
+                self.clock.call_at(self.frozen_until, fire)
+            else:
+                callback()
+
+        return self.clock.call_at(when, fire)
+
+
+class Line:
+    """The way to the server: `out` and `back` seconds long, losing requests or replies on demand."""
+
+    def __init__(self, server: LeaseServer, clock: ProcessClock) -> None:
+        self.server, self.clock = server, clock
+        self.out = self.back = 0.01
+        self.fault = ""
+
+    async def send(self, request: Request) -> Response:
+        asked = self.clock.monotonic()
+        reply: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        fault, back = self.fault, self.back
+
+        def arrive() -> None:
+            answer = refusal(500, "InternalError") if fault == "refused" else self.server.handle(request)
+            if fault != "reply lost":
+                self.clock.call_at(self.clock.monotonic() + back, lambda: reply.done() or reply.set_result(answer))
+
+        if fault != "request lost":
+            # The network goes on while a process is frozen.
+            self.clock.clock.call_at(asked + self.out, arrive)
+        self.clock.call_at(asked + TIMEOUT, lambda: reply.done() or reply.set_exception(TransportError("no answer")))
+        return await reply
+
+    def stream(self, request: Request) -> Any:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        pass
+
+
+class Process:
+    """One process: candidate, leader, candidate again."""
+
+    def __init__(self, number: int, server: LeaseServer, clock: FakeClock) -> None:
+        self.clock = ProcessClock(clock)
+        self.line = Line(server, self.clock)
+        settings = LeaseSettings("default", "operators", f"p{number}")
+        self.elector = LeaderElector(self.line, settings, self.clock, Random(number).random, quiet_log())
+
+    async def run(self) -> None:
+        while True:
+            await self.elector.acquire()
+            await self.elector.hold()
+
+
+class Election(AsyncMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.server = LeaseServer()
+        self.processes: dict[int, tuple[Process, asyncio.Task[None]]] = {}
+        self.started = 0
+        self.last: tuple[int, float] | None = None
+        # Whoever lets go says that nothing of it is under way.
+        self.let_go: set[int] = set()
+        for _ in range(2):
+            self.start_one()
+
+    @precondition(lambda self: len(self.processes) < 4)
+    @rule()
+    def start_one(self) -> None:
+        self.started += 1
+        process = Process(self.started, self.server, self.clock)
+        self.processes[self.started] = (process, self.start(process.run()))
+
+    @precondition(lambda self: self.processes)
+    @rule(data=st.data())
+    def crash(self, data: Any) -> None:
+        number = data.draw(st.sampled_from(sorted(self.processes)))
+        self.processes.pop(number)[1].cancel()
+        self.pass_time(0.0)
+
+    @precondition(lambda self: self.processes)
+    @rule(data=st.data())
+    def end_gracefully(self, data: Any) -> None:
+        number = data.draw(st.sampled_from(sorted(self.processes)))
+        process, task = self.processes.pop(number)
+        task.cancel()
+        self.pass_time(0.0)
+        if process.elector.held():
+            self.let_go.add(number)
+        self.start(process.elector.release())
+
+    @precondition(lambda self: self.processes)
+    @rule(data=st.data(), seconds=st.sampled_from([1.0, 6.0, 11.0, 16.0, 60.0]))
+    def freeze(self, data: Any, seconds: float) -> None:
+        process, _ = self.processes[data.draw(st.sampled_from(sorted(self.processes)))]
+        process.clock.frozen_until = self.clock.now + seconds
+
+    @precondition(lambda self: self.processes)
+    @rule(data=st.data(), seconds=st.sampled_from([-86400.0, -5.0, 3600.0]))
+    def wall_clock_jumps(self, data: Any, seconds: float) -> None:
+        process, _ = self.processes[data.draw(st.sampled_from(sorted(self.processes)))]
+        process.clock.jump += seconds
+
+    @precondition(lambda self: self.processes)
+    @rule(
+        data=st.data(),
+        fault=st.sampled_from(["", "", "request lost", "reply lost", "refused"]),
+        out=st.sampled_from([0.01, 0.01, 1.0, 3.9, 9.0]),
+        back=st.sampled_from([0.01, 0.01, 1.0, 3.9]),
+    )
+    def line(self, data: Any, fault: str, out: float, back: float) -> None:
+        process, _ = self.processes[data.draw(st.sampled_from(sorted(self.processes)))]
+        process.line.fault, process.line.out, process.line.back = fault, out, back
+
+    @rule()
+    def all_lines_work(self) -> None:
+        for process, _ in self.processes.values():
+            process.line.fault, process.line.out, process.line.back = "", 0.01, 0.01
+
+    @rule(seconds=st.sampled_from([0.3, 2.0, 5.0, 12.0, 20.0]))
+    def wait(self, seconds: float) -> None:
+        self.pass_time(seconds)
+
+    def pass_time(self, seconds: float) -> None:
+        """A look at all of them twenty times a second."""
+        for _ in range(max(round(seconds / 0.05), 1)):
+            self.advance(0.05 if seconds else 0.0)
+            self.look()
+
+    def look(self) -> None:
+        holders = [number for number, (process, _) in self.processes.items() if process.elector.held()]
+        assert len(holders) <= 1, f"{holders} hold the lease at once"
+        if holders:
+            now = self.clock.now
+            if self.last is not None and self.last[0] not in (holders[0], *self.let_go):
+                assert now - self.last[1] >= GUARD - 0.1, "a write of the one before may still be under way"
+            self.last = (holders[0], now)
+
+    def in_the_end(self) -> None:
+        """The faults end: soon one of them leads. It dies, or goes, and soon another leads."""
+        while len(self.processes) < 3:
+            self.start_one()
+        for process, _ in self.processes.values():
+            process.clock.frozen_until = 0.0
+        self.all_lines_work()
+        # Timers that were put off while a process was frozen keep their time; and a request may be up to 9 s late.
+        self.settle(60.0 + CRASH_TAKE_OVER)
+        graceful = self.started % 2 == 0
+        leader = self.leader()
+        process, task = self.processes.pop(leader)
+        task.cancel()
+        if graceful:
+            self.pass_time(0.0)
+            self.let_go.add(leader)
+            self.start(process.elector.release())
+        self.settle(GRACEFUL_TAKE_OVER if graceful else CRASH_TAKE_OVER)
+
+    def leader(self) -> int:
+        return next(number for number, (process, _) in self.processes.items() if process.elector.held())
+
+    def settle(self, within: float) -> None:
+        end = self.clock.now + within
+        while not any(process.elector.held() for process, _ in self.processes.values()):
+            assert self.clock.now < end, f"nobody leads after {within} s"
+            self.pass_time(0.05)
+
+
+TestElection = Election.TestCase
+TestElection.settings = examples(25)
