@@ -23,6 +23,7 @@ from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Up
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.runtime.fairness import FairGate
 from jobcommon.runtime.fence import Fence, FencedError, NoFence
+from jobcommon.runtime.slow_start import slow_start
 from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
 
 SLOW_START_CAP = 64
@@ -32,7 +33,8 @@ SLOW_START_CAP = 64
 class Executor:
     """Carries out the plans of one framework's jobs.
 
-    `gate` bounds the requests under way and is shared by all frameworks; `slow_start_cap` is the largest batch of pods.
+    `gate` bounds the requests under way and is shared by all frameworks; `slow_start_cap` is how many pods of
+    one type are created at once at most.
     """
 
     framework: Framework
@@ -92,24 +94,31 @@ class Executor:
         await asyncio.gather(*(self._slow_start(work, pods, done) for pods in types.values()))
 
     async def _slow_start(self, work: Work, pods: list[tuple[int, Create]], done: dict[int, Outcome]) -> None:
-        """Create pods in batches of 1, 2, 4, …, so that a doomed lot costs one call; stop at the first error (R16).
+        """Create pods with slow start; stop at the first error (R16).
 
         A taken name concerns one slot only. But whoever took it may be another operator that is further on, so a live
         read must show the job unchanged before the next pod (rule R7).
         """
-        size = 1
-        while pods:
-            batch, pods = pods[:size], pods[size:]
-            outcomes = await self._all(work, batch)
-            done.update((i, outcome) for (i, _), outcome in zip(batch, outcomes, strict=True))
-            if not pods:
-                return
-            if any(o.effect is Effect.SKIPPED or (o.effect is Effect.REFUSED and not _name_in_use(o)) for o in outcomes):
-                break
-            if any(o.effect is not Effect.APPLIED for o in outcomes) and not await self._unchanged(work):
-                break
-            size = min(size * 2, self.slow_start_cap)
-        done.update((i, Outcome(action, Effect.SKIPPED)) for i, action in pods)
+        looking = asyncio.Lock()
+        left, changed = len(pods), False
+
+        async def one(pod: tuple[int, Create]) -> bool:
+            nonlocal left, changed
+            i, action = pod
+            left -= 1
+            if looking.locked():
+                async with looking:
+                    pass
+            outcome = done[i] = Outcome(action, Effect.SKIPPED) if changed else await self._carry_out(work, action)
+            if outcome.effect is Effect.SKIPPED or (outcome.effect is Effect.REFUSED and not _name_in_use(outcome)):
+                return False
+            if outcome.effect is not Effect.APPLIED and left:
+                async with looking:
+                    changed = changed or not await self._unchanged(work)
+            return not changed
+
+        not_begun = await slow_start(pods, one, self.slow_start_cap)
+        done.update((i, Outcome(action, Effect.SKIPPED)) for i, action in not_begun)
 
     async def _write_status(self, work: Work) -> tuple[str | None, ClientError | None]:
         if work.raw is None or work.plan.status is None:
