@@ -1,0 +1,43 @@
+"""Replicas as real processes: who takes over when, and what a leader that slept does when it wakes up."""
+
+import signal
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from testutil.chaos.election import CRASH_LIMIT, GRACEFUL_LIMIT, arena
+
+pytestmark = pytest.mark.cluster
+
+PAUSE = 20.0
+
+
+@pytest.mark.timeout(200)
+async def test_another_takes_over_after_a_crash_and_at_once_after_a_graceful_end(tmp_path: Path) -> None:
+    async with arena(tmp_path, uuid.uuid4().hex, ("a", "b", "c")) as ground:
+        await ground.start("a", "b", "c")
+        crashed = (await ground.until_work()).replica
+        assert {write.replica for write in ground.work()} == {crashed}
+        killed_at = time.monotonic()
+        await ground.replicas[crashed].kill()
+        first = await ground.until_work(not_by=crashed, since=killed_at)
+        assert first.at - killed_at <= CRASH_LIMIT
+        assert ground.work(by=crashed, since=killed_at + 1.0) == []
+        asked_at = time.monotonic()
+        process = ground.replicas[first.replica]
+        process.send(signal.SIGTERM)
+        second = await ground.until_work(since=asked_at, by=({"a", "b", "c"} - {crashed, first.replica}).pop())
+        assert second.at - asked_at <= GRACEFUL_LIMIT
+        assert await process.wait() == 0
+        assert max(write.at for write in ground.work(by=first.replica)) < second.at
+
+
+@pytest.mark.timeout(200)
+async def test_a_leader_that_was_stopped_writes_nothing_under_its_old_lease(tmp_path: Path) -> None:
+    async with arena(tmp_path, uuid.uuid4().hex, ("a", "b")) as ground:
+        await ground.start("a", "b")
+        slept = (await ground.until_work()).replica
+        assert await ground.sleeps(slept, PAUSE) == []
+        assert {write.replica for write in ground.work(since=ground.woken_at)} == {ground.leader}

@@ -1,0 +1,170 @@
+"""Leader election with real processes: replicas of `jobcommon operator`, each with a token of its own, before one API server
+that keeps who wrote what and when.
+"""
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from jobcommon.client.request import Request, Response
+from localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from localcluster.apiserver.inprocess import InProcessTransport
+from localcluster.apiserver.kubeconfig import kubeconfig
+from localcluster.apiserver.users import User
+from localcluster.cluster import background
+from localcluster.controllers import Controllers
+from localcluster.credentials import Credentials
+from localcluster.training import install
+from operators.pytorch import PYTORCH
+from testutil.builders import job_manifest
+from testutil.chaos.processes import Process
+
+CRASH_LIMIT, GRACEFUL_LIMIT = 24.0, 5.0
+#: The operator stops writing so long after the last renewal of its lease; a write under way may last a little longer.
+RENEW_DEADLINE, WRITE_TIMEOUT = 10.0, 4.0
+JOBS = f"/apis/{PYTORCH.api_version}/namespaces/default/{PYTORCH.plural}"
+SUBMIT_EVERY = 0.2
+PATIENCE = 60.0
+WORK_AFTERWARDS = 30
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write of a replica that the server has carried out: when, by monotonic time, whose, and on what."""
+
+    at: float
+    replica: str
+    method: str
+    path: str
+
+    @property
+    def on_lease(self) -> bool:
+        """Whether it is about the lease."""
+        return "/leases" in self.path
+
+
+class RecordingServer(ApiServer):
+    """Keeps the successful writes of those who come with one of `replicas`' tokens."""
+
+    def __init__(self, tokens: dict[str, User], replicas: dict[str, str]) -> None:
+        super().__init__(Env.system(), tokens=tokens)
+        self._replicas = replicas
+        self.writes: list[Write] = []
+
+    def handle(self, request: Request, user: User | None = None) -> Response:
+        """See `ApiServer.handle`."""
+        response = super().handle(request, user)
+        replica = self._replicas.get(request.headers.get("authorization", "").removeprefix("Bearer "))
+        if replica is not None and request.method != "GET" and response.status < 300:
+            self.writes.append(Write(time.monotonic(), replica, request.method, request.path))
+        return response
+
+
+@dataclass
+class Arena:
+    """An API server, replicas that may be started and ended, and a user who never stops submitting (suspended) jobs."""
+
+    directory: Path
+    marker: str
+    server: RecordingServer
+    kubeconfigs: dict[str, Path]
+    replicas: dict[str, Process] = field(default_factory=dict)
+    woken_at: float = 0.0
+
+    async def start(self, *names: str) -> None:
+        """Start replicas, again if they have ended."""
+        for name in names:
+            told = ("operator", "--kubeconfig", str(self.kubeconfigs[name]), "--framework", "pytorch", "--leader-elect")
+            process = self.replicas.setdefault(
+                name, Process(name, (*told, "--metrics-port", "-1"), self.directory / f"{name}.log", self.marker)
+            )
+            await process.start()
+
+    @property
+    def leader(self) -> str:
+        """Who wrote the lease last."""
+        return next((write.replica for write in reversed(self.server.writes) if write.on_lease), "")
+
+    def work(self, *, by: str | None = None, not_by: str | None = None, since: float = 0.0) -> list[Write]:
+        """The writes on anything but the lease."""
+        return [
+            w
+            for w in self.server.writes
+            if not w.on_lease and w.at >= since and by in (None, w.replica) and (not_by is None or w.replica != not_by)
+        ]
+
+    async def until_work(self, *, by: str | None = None, not_by: str | None = None, since: float = 0.0) -> Write:
+        """The first such write. Raises TimeoutError."""
+        async with asyncio.timeout(PATIENCE):
+            while not (found := self.work(by=by, not_by=not_by, since=since)):  # noqa: ASYNC110  the server tells nobody
+                await asyncio.sleep(0.02)
+        return found[0]
+
+    async def sleeps(self, replica: str, seconds: float) -> list[Write]:
+        """Stop `replica` for a while; what it wrote under its old lease although that had run out.
+
+        Returns after somebody has worked for long enough to see it. Raises TimeoutError.
+        """
+        paused_at = time.monotonic()
+        self.replicas[replica].send(signal.SIGSTOP)
+        await asyncio.sleep(seconds)
+        self.replicas[replica].send(signal.SIGCONT)
+        self.woken_at = time.monotonic()
+        async with asyncio.timeout(PATIENCE):
+            while len(self.work(since=self.woken_at)) < WORK_AFTERWARDS:  # noqa: ASYNC110  the server tells nobody
+                await asyncio.sleep(0.02)
+        return self.old_term_writes(replica, paused_at)
+
+    def old_term_writes(self, replica: str, paused: float) -> list[Write]:
+        """What a replica that was stopped at `paused` has written later than its old lease allows.
+
+        A lease that it got anew begins another term.
+        """
+        renewals = [w.at for w in self.server.writes if w.replica == replica and w.on_lease]
+        last = max((at for at in renewals if at <= paused), default=0.0)
+        renewed = min((at for at in renewals if at > paused), default=float("inf"))
+        late = self.work(by=replica, since=last + RENEW_DEADLINE + WRITE_TIMEOUT)
+        return [write for write in late if write.at < renewed]
+
+
+@asynccontextmanager
+async def arena(directory: Path, marker: str, names: tuple[str, ...]) -> AsyncIterator[Arena]:
+    """The server is up and its user submits; no replica is started yet. All of them are killed in the end."""
+    credentials = Credentials.fresh()
+    tokens = {f"token-of-{name}": name for name in names}
+    server = RecordingServer(dict.fromkeys(tokens, ADMIN), tokens)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(background(Controllers(server).run()))
+        context = credentials.certificate.server_context()
+        running = await stack.enter_async_context(serve(server, ssl_context=context))
+        await install(InProcessTransport(server), [PYTORCH])
+        kubeconfigs = {}
+        for token, name in tokens.items():
+            kubeconfigs[name] = directory / f"{name}.kubeconfig"
+            text = kubeconfig(f"https://127.0.0.1:{running.port}", token, credentials.certificate.pem, "default")
+            kubeconfigs[name].write_text(text)
+        await stack.enter_async_context(background(_submit(server)))
+        ground = Arena(directory, marker, server, kubeconfigs)
+        try:
+            yield ground
+        finally:
+            for process in ground.replicas.values():
+                if process.running is not None:
+                    await process.kill()
+
+
+async def _submit(server: ApiServer) -> None:
+    """Work for the leader: each job costs it one status write, and no pod."""
+    for number in count():
+        manifest = job_manifest(PYTORCH, {"Master": 1}, name=f"j{number}", run_policy={"suspend": True})
+        for name in ("uid", "resourceVersion", "generation", "creationTimestamp"):
+            del manifest["metadata"][name]
+        answer = server.handle(Request("POST", JOBS, body=json.dumps(manifest).encode()), ADMIN)
+        assert answer.status == 201, answer.body
+        await asyncio.sleep(SUBMIT_EVERY)
