@@ -77,6 +77,7 @@ class Kubelet:
         self._draw = draw
         self._workers: dict[str, _Worker] = {}
         self._ordinals: dict[str, list[str]] = {}
+        self.start_seconds = scenario.start_seconds
         self.runs: Counter[str] = Counter()
         self._starts: Counter[tuple[str, str, str]] = Counter()
 
@@ -184,7 +185,7 @@ class Kubelet:
                 changed = True
                 continue
             first = container.seen.run is None
-            low, high = self._scenario.start_seconds if first else (RESTART_SECONDS, RESTART_SECONDS)
+            low, high = self.start_seconds if first else (RESTART_SECONDS, RESTART_SECONDS)
             container.starts_at = now + self._draw(f"start/{item.uid}/{name}", low, high)
             container.seen = replace(container.seen, starting=True, waiting=None, retry_at=None)
             changed = True

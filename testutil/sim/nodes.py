@@ -91,7 +91,7 @@ class PodCollector:
 
     def __init__(self, server: ApiServer, scenario: Scenario) -> None:
         self._access = Access(server, "pod-garbage-collector")
-        self._keep = scenario.keep_finished
+        self.keep = scenario.keep_finished
 
     def step(self) -> float | None:
         """Collect what is due; no timers."""
@@ -103,11 +103,11 @@ class PodCollector:
                 if pod.obj.get("status", {}).get("phase") not in _TERMINAL:
                     disrupt(self._access, pod, "DeletionByPodGC", "PodGC: node no longer exists", failed=True)
                 delete_pod(self._access, pod, 0)
-        if self._keep is not None:
+        if self.keep is not None:
             over = [pod for pod in pods if pod.obj.get("status", {}).get("phase") in _TERMINAL]
             over = [pod for pod in over if "deletionTimestamp" not in pod.obj["metadata"]]
             over.sort(key=lambda pod: (pod.obj["metadata"]["creationTimestamp"], pod.name))
-            for pod in over[: max(len(over) - self._keep, 0)]:
+            for pod in over[: max(len(over) - self.keep, 0)]:
                 delete_pod(self._access, pod, 0)
         return None
 

@@ -17,6 +17,7 @@ from localcluster.controllers.controllers import Controller
 from localcluster.kubelet.scheduler import DEFAULT_SCHEDULER
 from testutil.sim.kubelet import Draw, Kubelet, drawing
 from testutil.sim.nodes import Nodes, PodCollector, ready_of
+from testutil.sim.saboteur import Saboteur
 from testutil.sim.scenario import Scenario
 from testutil.sim.user import User
 
@@ -167,12 +168,14 @@ def actors(server: ApiServer, scenario: Scenario, random: chance.Random) -> tupl
     The kinds of the frameworks, the scenario's objects and its jobs are created by the user as its first steps.
     """
     draw = drawing(random.getrandbits(64))
+    kubelet, collector = Kubelet(server, scenario, draw), PodCollector(server, scenario)
     return (
         User(server, scenario),
         Nodes(server, scenario),
         Scheduler(server, draw),
         PodGroups(server),
         Queue(server, scenario),
-        Kubelet(server, scenario, draw),
-        PodCollector(server, scenario),
+        kubelet,
+        collector,
+        Saboteur(server, scenario, kubelet, collector),
     )

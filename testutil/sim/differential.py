@@ -1,0 +1,75 @@
+"""A run held against the fault-free one of the same scenario: oracles O1, O2, O4-O7 of reliability.md 4.4.
+
+With faults that are `neutral` (crashes, errors, delays) the end must be the same; with others (a user, a lost node) every job
+must at least have come to an end, or wait for a reason.
+"""
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from jobcommon.framework import Framework
+from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
+from testutil.sim.canonical import difference, jobs_in
+from testutil.sim.faults import KINDS
+from testutil.sim.lifecycles import LIFECYCLES
+from testutil.sim.scenario import Scenario
+from testutil.sim.simulation import Run
+
+LIVENESS_SECONDS = 150.0
+"""From the last fault healed to the reference's end, beside what the lifecycle itself takes: goal of 4.4, O4."""
+SPARE_UPDATES = 4
+"""Updates of one object that each fault may cost beyond the reference's."""
+_RESTING = ("Succeeded", "Failed", "Suspended")
+
+
+def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[str]:
+    """What is not as it should be; empty when all is well. The scenario is looked up by name unless given."""
+    scenario = scenario or LIFECYCLES[run.scenario]
+    neutral = all(KINDS[fault.kind].neutral for fault in run.faults)
+    found = [*run.violations, *(f"error: {error}" for error in run.errors), *(f"leaked: {what}" for what in run.leaked)]
+    if run.writes_at_rest:
+        found.append(f"at-rest: {run.writes_at_rest} writes")
+    found += _liveness(reference, run)
+    if neutral:
+        found += [f"end-state: {line}" for line in difference(reference.end, run.end)]
+        found += _runs(reference.runs, run.runs, scenario)
+        found += _updates(reference.summary, run.summary, len(run.faults))
+    else:
+        found += _unfinished(run.end, scenario.frameworks)
+    return found
+
+
+def _liveness(reference: Run, run: Run) -> Iterator[str]:
+    limit = run.healed_at + reference.settled_at + LIVENESS_SECONDS
+    if run.settled_at > limit:
+        yield f"liveness: settled at {run.settled_at:.0f} s, to be at {limit:.0f} s at the latest"
+
+
+def _runs(expected: Mapping[str, int], actual: Mapping[str, int], scenario: Scenario) -> Iterator[str]:
+    for pod in sorted({*expected, *actual}):
+        loose = any(fnmatchcase(pod, pattern) for pattern in scenario.loose_runs)
+        wanted, found = expected.get(pod, 0), actual.get(pod, 0)
+        if found < wanted or (found > wanted and not loose):
+            yield f"run-count: {pod} ran {found} times, {wanted} in the reference"
+
+
+def _updates(
+    expected: Mapping[tuple[str, str, str], int], actual: Mapping[tuple[str, str, str], int], faults: int
+) -> Iterator[str]:
+    """Sieve's update summary: exactly the reference's creates and deletes, and not many more updates."""
+    for key in sorted({*expected, *actual}):
+        verb, table, name = key
+        wanted, found = expected.get(key, 0), actual.get(key, 0)
+        if verb in (ADDED, DELETED) and found > wanted:
+            yield f"summary: {verb} {table}/{name} {found} times, {wanted} in the reference"
+        elif verb == MODIFIED and found > wanted + SPARE_UPDATES * (faults + 1):
+            yield f"summary: {table}/{name} updated {found} times, {wanted} in the reference"
+
+
+def _unfinished(end: bytes, frameworks: tuple[Framework, ...]) -> Iterator[str]:
+    for job in jobs_in(end, frozenset(f"{f.plural}.{f.group}" for f in frameworks)):
+        conditions: list[Any] = (job.get("status") or {}).get("conditions") or []
+        current = conditions[-1]["type"] if conditions else "nothing"
+        if current not in _RESTING:
+            yield f"stuck: {job['table']}/{job['metadata']['name']} is at rest and {current}"
