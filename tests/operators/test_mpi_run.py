@@ -74,28 +74,33 @@ async def logs_of(cluster: TestCluster, name: str) -> str:
     return await cluster.logs(pod)
 
 
+async def allreduce(version: str, transport: str, companion: tuple[str, str], *options: str, works: bool) -> None:
+    """Two workers of two slots each, and the launcher's two where it works, too; at the end the way in is taken away."""
+    ranks, hosts = (6, "demo-launcher demo-worker-0 demo-worker-1") if works else (4, "demo-worker-0 demo-worker-1")
+    async with cluster_for(MPI) as cluster:
+        env = [*ENV, {"name": "OMPI_MCA_plm_rsh_args", "value": SSH_ARGS}] if transport == "SSH" else ENV
+        launcher = role(command=mpirun(*options, "-np", str(ranks), sys.executable, "-c", ALLREDUCE), env=env)
+        await create(cluster, version, launcher, role(2), slotsPerWorker=2, runLauncherAsWorker=works)
+        job = await cluster.until(MPI, "demo", succeeded, PATIENCE)
+        assert job["spec"]["transport"] == transport
+        assert f"{ranks} ranks on {hosts} sum 561718\n" in await logs_of(cluster, "demo-launcher")
+        await cluster.until_gone(*companion)
+
+
+# Open MPI knows itself by its interface's address or by its short name. A pod's address here is no interface's.
+SHORT_NAMES = ("--mca", "orte_keep_fqdn_hostnames", "0")
+
+
 @needs_sshd
-async def test_allreduce_over_ssh() -> None:
+@pytest.mark.parametrize(("options", "works"), [((), False), (SHORT_NAMES, True)], ids=["workers", "launcher too"])
+async def test_allreduce_over_ssh(options: tuple[str, ...], works: bool) -> None:
     SSHD_STATE.mkdir(exist_ok=True)  # noqa: ASYNC240
-    async with cluster_for(MPI) as cluster:
-        env = [*ENV, {"name": "OMPI_MCA_plm_rsh_args", "value": SSH_ARGS}]
-        launcher = role(command=mpirun("-np", "4", sys.executable, "-c", ALLREDUCE), env=env)
-        worker = role(2)
-        await create(cluster, "v2beta1", launcher, worker, slotsPerWorker=2)
-        job = await cluster.until(MPI, "demo", succeeded, PATIENCE)
-        assert job["spec"]["transport"] == "SSH"
-        assert "4 ranks on demo-worker-0 demo-worker-1 sum 561718\n" in await logs_of(cluster, "demo-launcher")
-        await cluster.until_gone("secrets", "demo-ssh")
+    await allreduce("v2beta1", "SSH", ("secrets", "demo-ssh"), *options, works=works)
 
 
-async def test_allreduce_over_kubectl_exec() -> None:
-    async with cluster_for(MPI) as cluster:
-        launcher = role(command=mpirun("-np", "4", sys.executable, "-c", ALLREDUCE), env=ENV)
-        await create(cluster, "v1", launcher, role(2), slotsPerWorker=2)
-        job = await cluster.until(MPI, "demo", succeeded, PATIENCE)
-        assert job["spec"]["transport"] == "Exec"
-        assert "4 ranks on demo-worker-0 demo-worker-1 sum 561718\n" in await logs_of(cluster, "demo-launcher")
-        await cluster.until_gone("serviceaccounts", "demo-launcher")
+@pytest.mark.parametrize("works", [False, True], ids=["workers", "launcher too"])
+async def test_allreduce_over_kubectl_exec(works: bool) -> None:
+    await allreduce("v1", "Exec", ("serviceaccounts", "demo-launcher"), works=works)
 
 
 async def test_a_launcher_may_reach_its_own_workers_only() -> None:
