@@ -54,12 +54,11 @@ class Controllers:
     def step(self) -> float | None:
         """Run every controller until none of them writes any more; gives the next timer, if there is one."""
         storage = self._server.storage
-        timers: list[float | None] = []
-        while self._seen != storage.rv:
+        while True:
             self._seen = storage.rv
             timers = [controller.step() for controller in self._controllers]
-        if not timers:
-            timers = [controller.step() for controller in self._controllers]
+            if self._seen == storage.rv:
+                break
         due = [timer for timer in timers if timer is not None]
         return min(due) if due else None
 

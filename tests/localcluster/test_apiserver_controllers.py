@@ -231,3 +231,27 @@ def test_quotas_show_what_is_used(api: Cluster) -> None:
     api.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
     api.step()
     assert api.get(f"{quotas}/q").body["status"]["used"]["pods"] == "1"
+
+
+def test_what_a_timer_brings_about_is_seen_by_all_in_the_same_step(api: Cluster) -> None:
+    class Reader:
+        seen = False
+
+        def step(self) -> float | None:
+            Reader.seen = api.get(f"{MAPS}/made").code == 200
+            return None
+
+    class Maker:
+        due = False
+
+        def step(self) -> float | None:
+            if self.due and api.get(f"{MAPS}/made").code == 404:
+                api.post(MAPS, {"metadata": {"name": "made"}})
+            return None
+
+    maker = Maker()
+    controllers = Controllers(api.server, more=(Reader(), maker))
+    controllers.step()
+    maker.due = True  # by time alone: nothing in the store has changed since
+    controllers.step()
+    assert Reader.seen
