@@ -17,6 +17,9 @@ Obj = dict[str, Any]
 #: node-monitor-grace-period, and the toleration of not-ready nodes that every pod gets by default.
 GRACE_SECONDS = 40.0
 TOLERATION_SECONDS = 300.0
+#: How often the pod garbage collector looks, and how far its own cache is behind.
+COLLECT_SECONDS = 20.0
+COLLECTOR_LAG = 2.0
 _TERMINAL = ("Succeeded", "Failed")
 
 
@@ -92,9 +95,11 @@ class PodCollector:
     def __init__(self, server: ApiServer, scenario: Scenario) -> None:
         self._access = Access(server, "pod-garbage-collector")
         self.keep = scenario.keep_finished
+        self._next = server.env.now()
+        self._seen: dict[str, float] = {}
 
     def step(self) -> float | None:
-        """Collect what is due; no timers."""
+        """Collect what is due."""
         pods = list(self._access.items("pods"))
         nodes = {item.name for item in self._access.items("nodes")}
         for pod in pods:
@@ -103,13 +108,23 @@ class PodCollector:
                 if pod.obj.get("status", {}).get("phase") not in _TERMINAL:
                     disrupt(self._access, pod, "DeletionByPodGC", "PodGC: node no longer exists", failed=True)
                 delete_pod(self._access, pod, 0)
-        if self.keep is not None:
-            over = [pod for pod in pods if pod.obj.get("status", {}).get("phase") in _TERMINAL]
-            over = [pod for pod in over if "deletionTimestamp" not in pod.obj["metadata"]]
-            over.sort(key=lambda pod: (pod.obj["metadata"]["creationTimestamp"], pod.name))
-            for pod in over[: max(len(over) - self.keep, 0)]:
+        return self._collect_finished(pods) if self.keep is not None else None
+
+    def _collect_finished(self, pods: list[Item]) -> float | None:
+        now = self._access.now
+        over = [pod for pod in pods if pod.obj.get("status", {}).get("phase") in _TERMINAL]
+        over = [pod for pod in over if "deletionTimestamp" not in pod.obj["metadata"]]
+        over.sort(key=lambda pod: (pod.obj["metadata"]["creationTimestamp"], pod.name))
+        surplus = over[: max(len(over) - (self.keep or 0), 0)]
+        if not surplus:
+            return None
+        if now < self._next:
+            return self._next
+        self._next = (now // COLLECT_SECONDS + 1) * COLLECT_SECONDS
+        for pod in surplus:
+            if now >= self._seen.setdefault(pod.uid, now) + COLLECTOR_LAG:
                 delete_pod(self._access, pod, 0)
-        return None
+        return self._next
 
 
 def ready_of(node: Item) -> bool:

@@ -67,7 +67,7 @@ class Watchdog:
         """Judge one change, made `at` virtual seconds by ``operator-…`` or somebody else."""
         ours = writer.startswith("operator")
         if ours and change.table not in _NOT_JUDGED:
-            self.summary[(change.type, change.table, change.item.name)] += 1
+            self._count(change)
         framework = self._tables.get(change.table)
         if framework is not None:
             self._judge_job(at, framework, change, ours=ours)
@@ -75,6 +75,14 @@ class Watchdog:
             self._judge_pod(at, change, ours=ours)
         elif ours and change.table not in _NOT_JUDGED:
             self._judge_ownership(at, change)
+
+    def _count(self, change: Change) -> None:
+        """A deletion counts when it is asked for; who takes the last finalizer off a terminating object is chance."""
+        marked = change.old is not None and "deletionTimestamp" in change.old.obj["metadata"]
+        if not marked and "deletionTimestamp" in change.item.obj["metadata"]:
+            self.summary[(DELETED, change.table, change.item.name)] += 1
+        elif change.type != DELETED or not marked:
+            self.summary[(change.type, change.table, change.item.name)] += 1
 
     def _say(self, at: float, rule: str, what: str) -> None:
         self.violations.append(f"{rule} at {at:.2f}: {what}")
