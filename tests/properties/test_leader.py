@@ -189,6 +189,17 @@ class Election(AsyncMachine):
     def wait(self, seconds: float) -> None:
         self.pass_time(seconds)
 
+    @precondition(lambda self: any(process.elector.held() for process, _ in self.processes.values()))
+    @rule(seconds=st.sampled_from([2.0, 3.0, 4.2, 6.0]))
+    def the_leader_is_cut_off_after_slow_replies(self, seconds: float) -> None:
+        """What it believes to have renewed at the reply was stored long before."""
+        self.all_lines_work()
+        process, _ = self.processes[self.leader()]
+        process.line.back = 3.9
+        self.pass_time(seconds)
+        process.line.fault = "request lost"
+        self.pass_time(17.0)
+
     def pass_time(self, seconds: float) -> None:
         """A look at all of them twenty times a second."""
         for _ in range(max(round(seconds / 0.05), 1)):
