@@ -47,7 +47,16 @@ def _root(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Run training jobs of kubeflow.org, on a Kubernetes cluster or on this machine alone."""
+    """Run training jobs of kubeflow.org, on a Kubernetes cluster or on this machine alone.
+
+    \b
+    On this machine:
+      jobcommon run -f examples/pytorch/numpy-allreduce.yaml   # one job, to its end
+      jobcommon up                                             # a cluster to try kubectl on
+    On a cluster:
+      jobcommon crds | kubectl apply -f -                      # the kinds; then, or by Helm (docs/install.md):
+      jobcommon operator
+    """
 
 
 @app.command("run")

@@ -19,6 +19,8 @@ from localcluster.cluster import LocalCluster
 from localcluster.training import training_cluster
 
 OURS = "kubeflow.org"
+#: Objects that make pods only where a controller of the cluster's own looks after them, which the embedded one does not have.
+WORKLOADS = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Wanted:
             else:
                 others.append(manifest)
         if not jobs:
-            raise UserError(f"{manifests[0].source}: no job in it; a job's kind is one of {kinds}")
+            raise UserError(_no_job(manifests, kinds))
         for manifest, framework in jobs:
             job = checked(manifest, framework)
             if job.managed_elsewhere:
@@ -55,6 +57,17 @@ class Wanted:
     def frameworks(self) -> list[Framework]:
         """The frameworks of the jobs, each once."""
         return list({framework.kind: framework for _, framework in self.jobs}.values())
+
+
+def _no_job(manifests: Sequence[Manifest], kinds: str) -> str:
+    nothing = f"{manifests[0].source}: no job in it; a job's kind is one of {kinds}"
+    job = next((manifest for manifest in manifests if manifest.kind == "Job"), None)
+    if job is None:
+        return nothing
+    return (
+        f"{job.place}: a Job of batch/v1 runs on a cluster only (jobcommon convert FILE | kubectl apply -f -); "
+        f"a polyaxonfile that names a framework, as in `framework: pytorch`, becomes a job that runs here: one of {kinds}"
+    )
 
 
 async def run(manifests: Sequence[Manifest], console: Console, *, namespace: str, limit: float | None) -> int:
@@ -86,6 +99,10 @@ async def _follow(
         for manifest in manifests:
             await target.apply(manifest, namespace)
             display.say(f"{manifest.kind.lower()}/{manifest.name} applied")
+            if manifest.kind in WORKLOADS:
+                display.warning(
+                    f"{manifest.kind.lower()}/{manifest.name}", f"makes no pods here: no controller for a {manifest.kind}"
+                )
         follower = Follower(running.transport, running.pods, jobs, display)
         try:
             async with asyncio.timeout(limit):

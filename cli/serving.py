@@ -72,7 +72,7 @@ def _introduce(
         "In another terminal:",
         f"  export KUBECONFIG={kubeconfig.absolute()}",
         "  kubectl apply -f examples/pytorch/digits.yaml",
-        f"  kubectl get {frameworks[0].plural} -w",
+        "  kubectl get pods -w",
         "",
         "Ctrl-C stops it and everything that runs in it.",
     ]

@@ -64,6 +64,11 @@ spec:
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", ["job.yaml: no job in it", "PyTorchJob"], id="no job"
         ),
         pytest.param(
+            "version: 1\nkind: experiment\nbuild: {image: any}\nrun: {cmd: ls}",
+            ["job.yaml:1: Job job: a Job of batch/v1 runs on a cluster only", "framework: pytorch"],
+            id="a polyaxonfile without a framework",
+        ),
+        pytest.param(
             VALID.replace("PyTorchJob", "PytorchJob"), ['job.yaml:2: PytorchJob quick: kind: "PytorchJob" is none'], id="kind"
         ),
         pytest.param(
@@ -115,7 +120,7 @@ def test_bad_arguments_are_refused_with_the_fix(arguments: Sequence[str], messag
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["run", "up", "operator", "plan", "crds"])
+@pytest.mark.parametrize("command", ["run", "up", "operator", "plan", "convert", "crds", "release-finalizers"])
 def test_help_teaches_by_example(command: str) -> None:
     done = jobcommon(command, "--help", env={"COLUMNS": "120", "TERM": "dumb"})
     assert done.returncode == 0
@@ -134,6 +139,15 @@ def test_a_job_that_succeeds_ends_with_0() -> None:
     assert re.search(r"Succeeded +True .*PyTorchJobSucceeded", done.stdout)
     assert "\x1b" not in done.stdout, "a pipe gets plain lines"
     assert done.stderr == ""
+
+
+@pytest.mark.cluster
+def test_what_makes_no_pods_here_is_said() -> None:
+    template = "{spec: {restartPolicy: Never, containers: [{name: c, image: any}]}}"
+    board = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: board}}\nspec: {{template: {template}}}"
+    done = jobcommon("run", "-f", "-", stdin=f"{VALID}---\n{board}")
+    assert done.returncode == 0, done.stderr
+    assert "job/board makes no pods here: no controller for a Job\n" in done.stdout
 
 
 @pytest.mark.cluster
