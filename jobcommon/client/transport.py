@@ -6,11 +6,13 @@ what it refused for old credentials. A write that got no answer is never repeate
 """
 
 import asyncio
+import math
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import aiohttp
 from yarl import URL
@@ -29,6 +31,8 @@ RECONNECT_PAUSE = 0.1
 _CHUNK = 1 << 18
 # A watch is not to share the pool with requests: each holds a connection for minutes.
 _UNLIMITED = 0
+# Until when, by the loop's time, the request of the current task may be sent.
+_send_by: ContextVar[float] = ContextVar("send_by", default=math.inf)
 
 
 class Endpoint(Protocol):
@@ -132,11 +136,15 @@ class HttpTransport:
     async def send(self, request: Request) -> Response:
         """See `Transport.send`."""
         budget = self._timeouts.read if request.method in READS else self._timeouts.write
+        deadline = asyncio.get_running_loop().time() + budget
+        bound = _send_by.set(deadline)
         try:
-            async with asyncio.timeout(budget):
-                return await self._send(request, asyncio.get_running_loop().time() + budget)
+            async with asyncio.timeout_at(deadline):
+                return await self._send(request, deadline)
         except TimeoutError:
             raise TransportError(f"{request.method} {request.path}: no answer within {budget:g} s") from None
+        finally:
+            _send_by.reset(bound)
 
     async def stream(self, request: Request) -> AsyncIterator[bytes]:
         """See `Transport.stream`. Lines may be of any length."""
@@ -232,13 +240,28 @@ class HttpTransport:
         if session is None:
             limit = _UNLIMITED if kind == "stream" else self._concurrency
             session = self._sessions[kind] = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=60),
+                connector=_PunctualConnector(limit=limit, keepalive_timeout=60),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect),
                 headers={"User-Agent": self._user_agent},
                 read_bufsize=_CHUNK,
                 trust_env=False,
             )
         return session
+
+
+class _PunctualConnector(aiohttp.TCPConnector):
+    """Gives no connection to a request whose time is over.
+
+    After a pause of the whole process, such as a frozen virtual machine, the loop goes on with what waited for a
+    connection before it comes to the timeouts; a write begun under the lease would be sent long after it (rule R8).
+    """
+
+    async def connect(self, *arguments: Any, **options: Any) -> Any:
+        connection = await super().connect(*arguments, **options)
+        if asyncio.get_running_loop().time() >= _send_by.get():
+            connection.close()
+            raise TimeoutError("its time was over before it could be sent")
+        return connection
 
 
 async def _whole(response: aiohttp.ClientResponse) -> Response:

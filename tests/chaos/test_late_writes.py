@@ -1,0 +1,49 @@
+"""A process that was paused sends nothing whose time is over (rule R8), however it was paused."""
+
+import time
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from jobcommon.client.errors import TransportError
+from jobcommon.client.request import Request
+from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
+
+BUDGET = 0.2
+
+
+@pytest.mark.parametrize("warm", [False, True], ids=["new connection", "kept connection"])
+async def test_a_write_that_got_its_connection_too_late_is_not_sent(warm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        seen.append(request.path)
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handle)
+    server = TestServer(app)
+    await server.start_server()
+    transport = HttpTransport(StaticEndpoint(str(server.make_url("")).rstrip("/")), timeouts=Timeouts(write=BUDGET))
+    try:
+        if warm:
+            await transport.send(Request("GET", "/warm"))
+        connect = aiohttp.TCPConnector.connect
+
+        async def paused(self: aiohttp.TCPConnector, *arguments: Any, **options: Any) -> Any:
+            connection = await connect(self, *arguments, **options)
+            time.sleep(1.5 * BUDGET)  # noqa: ASYNC251  the whole process stands still, as under SIGSTOP
+            return connection
+
+        monkeypatch.setattr(aiohttp.TCPConnector, "connect", paused)
+        with pytest.raises(TransportError, match="/late"):
+            await transport.send(Request("PUT", "/late", body=b"{}"))
+        monkeypatch.setattr(aiohttp.TCPConnector, "connect", connect)
+        await transport.send(Request("PUT", "/next", body=b"{}"))
+    finally:
+        await transport.close()
+        await server.close()
+    assert seen == [*(["/warm"] if warm else []), "/next"]
