@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench environments frameworks sdk golden crds verify clean
+.PHONY: help setup demo test check bench poison chaos environments frameworks sdk golden crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -45,6 +45,12 @@ check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(PYTEST) -q tests/architecture
+
+poison: $(DEV) ## 1,000 healthy jobs alone, then among 1,775 bad ones (a minute)
+	$(BIN)/python -m testutil.poison
+
+chaos: $(DEV) ## kill -9 of operators and cluster while 70 jobs run, and leader election (six minutes)
+	$(BIN)/python -m testutil.chaos
 
 bench: $(DEV) ## measure the operators against a plain client; real API server if KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -6,10 +6,12 @@ import sys
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
 from jobcommon.api.status import read_status
+from testutil.chaos.election import CRASH_LIMIT, GRACEFUL_LIMIT, Takeovers, measure
 from testutil.chaos.jobs import FRAMEWORKS, Script
 from testutil.chaos.trial import Plan, Result, run_trial
 
@@ -20,6 +22,9 @@ PLANS = (
         jobs=20, seed=2, replicas=2, operator_kills=4, operator_every=(15.0, 30.0), cluster_kills=4, cluster_every=(15.0, 25.0)
     ),
 )
+
+
+ARENAS, ROUNDS, PAUSE = 3, 3, 20.0
 
 
 def main() -> int:
@@ -37,7 +42,36 @@ def main() -> int:
         for line in report(result):
             print(line, flush=True)
         good = good and not result.faults
-    return 0 if good else 1
+    elections = asyncio.run(elect())
+    for line in report_elections(elections):
+        print(line, flush=True)
+    return 0 if good and not any(found.faults() for found in elections) else 1
+
+
+async def elect() -> list[Takeovers]:
+    """Leaders are crashed, ended and stopped in several places at once, because most of it is waiting."""
+    with tempfile.TemporaryDirectory(prefix="jobcommon-chaos-") as scratch:
+        places = [Path(scratch) / str(number) for number in range(ARENAS)]
+        for place in places:
+            place.mkdir()
+        return await asyncio.gather(*(measure(place, uuid.uuid4().hex, ROUNDS, PAUSE) for place in places))
+
+
+def report_elections(elections: Sequence[Takeovers]) -> Iterator[str]:
+    """How fast another replica took over, and what stopped leaders did."""
+    yield f"leader election, three replicas, {len(elections)} clusters"
+    for name, limit, times in (
+        ("kill -9", CRASH_LIMIT, [t for found in elections for t in found.crash]),
+        ("SIGTERM", GRACEFUL_LIMIT, [t for found in elections for t in found.graceful]),
+    ):
+        yield (
+            f"  {name}: {len(times)} leaders; another worked after {median(times):.1f} s in the median, "
+            f"{max(times):.1f} s at worst (allowed {limit:.0f} s)"
+        )
+    sleeps, late = sum(found.sleeps for found in elections), sum(len(found.late) for found in elections)
+    yield f"  SIGSTOP for {PAUSE:.0f} s, then SIGCONT: {sleeps} leaders; writes under the old lease = {late}"
+    for found in elections:
+        yield from (f"  FAULT {fault}" for fault in found.faults())
 
 
 def report(result: Result) -> Iterator[str]:

@@ -31,6 +31,7 @@ RENEW_DEADLINE, WRITE_TIMEOUT = 10.0, 4.0
 JOBS = f"/apis/{PYTORCH.api_version}/namespaces/default/{PYTORCH.plural}"
 SUBMIT_EVERY, HEAP = 0.2, 100
 PATIENCE = 60.0
+STAND_BY = 5.0
 WORK_AFTERWARDS = 30
 
 
@@ -106,6 +107,11 @@ class Arena:
                 await asyncio.sleep(0.02)
         return found[0]
 
+    async def until_settled(self) -> str:
+        """The leader, once it works and the others have had time to see its lease and stand by. Raises TimeoutError."""
+        await asyncio.sleep(STAND_BY)
+        return (await self.until_work(since=time.monotonic())).replica
+
     async def sleeps(self, replica: str, seconds: float) -> list[Write]:
         """Stop `replica` for a while; what it wrote under its old lease although that had run out.
 
@@ -170,3 +176,42 @@ async def _submit(server: ApiServer) -> None:
         answer = server.handle(Request("POST", JOBS, body=json.dumps(manifest).encode()), ADMIN)
         assert answer.status == 201, answer.body
         await asyncio.sleep(SUBMIT_EVERY if number >= HEAP else 0)
+
+
+@dataclass
+class Takeovers:
+    """Seconds until another replica worked, after a crash and after SIGTERM; and what slept leaders wrote too late."""
+
+    crash: list[float] = field(default_factory=list)
+    graceful: list[float] = field(default_factory=list)
+    late: list[Write] = field(default_factory=list)
+    sleeps: int = 0
+
+    def faults(self) -> list[str]:
+        """What took too long or was written too late."""
+        return [
+            *(f"took over {s:.1f} s after a crash" for s in self.crash if s > CRASH_LIMIT),
+            *(f"took over {s:.1f} s after SIGTERM" for s in self.graceful if s > GRACEFUL_LIMIT),
+            *(f"{w.replica} slept and then wrote {w.method} {w.path}" for w in self.late),
+        ]
+
+
+async def measure(directory: Path, marker: str, rounds: int, pause: float) -> Takeovers:
+    """Crash, end and stop the leader of three replicas in turn, `rounds` times. Raises TimeoutError when nobody takes over."""
+    found = Takeovers()
+    names = ("a", "b", "c")
+    async with arena(directory, marker, names) as ground:
+        await ground.start(*names)
+        for _ in range(rounds):
+            for number, times in ((signal.SIGKILL, found.crash), (signal.SIGTERM, found.graceful)):
+                leader = await ground.until_settled()
+                began = time.monotonic()
+                ground.replicas[leader].send(number)
+                first = await ground.until_work(not_by=leader, since=began)
+                times.append(first.at - began)
+                await ground.replicas[leader].wait()
+                await ground.start(leader)
+            leader = await ground.until_settled()
+            found.late += await ground.sleeps(leader, pause)
+            found.sleeps += 1
+    return found
