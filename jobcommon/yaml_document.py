@@ -62,7 +62,7 @@ def documents(text: str, limits: Limits = LIMITS) -> Iterator[tuple[int, object]
         raise _at(error.problem_mark or error.context_mark, f"not valid YAML: {error.problem or error.context}") from None
     except DocumentError:
         raise
-    except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
         # PyYAML's constructors let what Python says of a bad value through: int("0x"), a list as a key.
         raise DocumentError(f"not valid YAML: {' '.join(str(error).split())}") from None
 

@@ -43,9 +43,15 @@ def format_indexes(indexes: set[int] | frozenset[int]) -> str | None:
 
 def parse_indexes(text: str | None, limit: int) -> frozenset[int]:
     """The indexes below `limit` that ``0-3,7`` names. Total: what is not a range of that form names nothing."""
-    found: set[int] = set()
-    for part in (text or "").split(","):
+    ranges: list[tuple[int, int]] = []
+    # So many names there are at most; somebody may have written more.
+    for part in (text or "").split(",", limit)[:limit]:
         first, dash, last = part.partition("-")
-        if first.isdecimal() and (last.isdecimal() or not dash) and len(part) <= 20:
-            found.update(range(int(first), min(int(last or first), limit - 1) + 1))
+        if len(part) <= 20 and first.isdecimal() and (last.isdecimal() or not dash):
+            ranges.append((int(first), min(int(last or first), limit - 1) + 1))
+    found: set[int] = set()
+    seen = 0
+    for start, end in sorted(ranges):
+        found.update(range(max(start, seen), end))
+        seen = max(seen, end)
     return frozenset(found)

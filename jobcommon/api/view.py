@@ -14,6 +14,8 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 import msgspec
 
 from jobcommon.api import labels as job_labels
+from jobcommon.api.decoding import decoder as json_decoder
+from jobcommon.api.decoding import unreadable
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -99,6 +101,7 @@ class WireObject(msgspec.Struct, gc=False):
 
 
 _decoder = msgspec.json.Decoder(WireObject)
+_any = json_decoder(object)
 
 
 def object_view(data: bytes) -> ObjectView:
@@ -159,13 +162,9 @@ def decode_leniently(decoder: "msgspec.json.Decoder[S]", data: bytes) -> S:
         return decoder.decode(data)
     except msgspec.ValidationError:
         pass
-    except RecursionError:
-        raise msgspec.DecodeError("the object is nested too deeply") from None
-    try:
-        document = msgspec.json.decode(data)
-    except RecursionError:
-        raise msgspec.DecodeError("the object is nested too deeply") from None
-    return msgspec.convert(_readable(decoder.type, document), decoder.type)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise unreadable(error) from None
+    return msgspec.convert(_readable(decoder.type, _any(data)), decoder.type)
 
 
 def _readable(kind: Any, value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from jobcommon.api.decoding import decoder
 from jobcommon.client.errors import StatusError
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -41,9 +42,9 @@ class Bookmark(msgspec.Struct):
     metadata: BookmarkMetadata
 
 
-page = msgspec.json.Decoder(Page).decode
-watch_event = msgspec.json.Decoder(WatchEvent).decode
-bookmark = msgspec.json.Decoder(Bookmark).decode
+page = decoder(Page)
+watch_event = decoder(WatchEvent)
+bookmark = decoder(Bookmark)
 
 
 def is_expired(error: StatusError) -> bool:

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from jobcommon.api.decoding import decoder
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, Request
 
@@ -30,7 +31,8 @@ class _Written(msgspec.Struct):
     metadata: WrittenMetadata = msgspec.field(default_factory=WrittenMetadata)
 
 
-_written = msgspec.json.Decoder(_Written).decode
+_written = decoder(_Written)
+_document = decoder(dict[str, Any])
 
 
 def written(body: bytes) -> WrittenMetadata:
@@ -45,7 +47,7 @@ def remembered(body: bytes, fields: Iterable[str]) -> ObjectView | None:
     """The object in a response, with its metadata and `fields` only; None if there is none."""
     kept = {"apiVersion", "kind", "metadata", *fields}
     try:
-        document = msgspec.json.decode(body, type=dict[str, Any])
+        document = _document(body)
         return object_view(encode({key: value for key, value in document.items() if key in kept}))
     except msgspec.DecodeError:
         return None

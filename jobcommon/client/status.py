@@ -5,6 +5,7 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
+from jobcommon.api.decoding import decoder
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Response
 
@@ -23,7 +24,7 @@ class _Status(msgspec.Struct):
     details: _Details | None = None
 
 
-_status = msgspec.json.Decoder(_Status).decode
+_status = decoder(_Status)
 
 
 def status_error(body: bytes | msgspec.Raw, *, code: int, retry_after: float | None = None) -> StatusError:

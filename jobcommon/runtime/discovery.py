@@ -2,6 +2,7 @@
 
 import msgspec
 
+from jobcommon.api.decoding import decoder
 from jobcommon.api.gang import COSCHEDULING, POD_GROUPS, VOLCANO, GangScheduler
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
@@ -42,8 +43,7 @@ async def _serves_pod_groups(transport: Transport, api_version: str) -> bool:
         return False
     if response.status >= 400:
         raise response_error(response)
-    listed = msgspec.json.decode(response.body, type=_Resources)
-    return any(resource.name == POD_GROUPS for resource in listed.resources)
+    return any(resource.name == POD_GROUPS for resource in _resources(response.body).resources)
 
 
 class _Resource(msgspec.Struct):
@@ -52,3 +52,6 @@ class _Resource(msgspec.Struct):
 
 class _Resources(msgspec.Struct):
     resources: list[_Resource] = []
+
+
+_resources = decoder(_Resources)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.api import labels
+from jobcommon.api.decoding import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.request import Request, Response, Transport
@@ -27,6 +28,7 @@ from jobcommon.runtime.slow_start import slow_start
 from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
 
 SLOW_START_CAP = 64
+_job = decoder(dict[str, Any])
 
 
 @dataclass
@@ -137,11 +139,10 @@ class Executor:
     ) -> tuple[str | None, ClientError | None]:
         """Whether a status whose write got no answer is there after all (rule R12)."""
         try:
-            found = await self._read(work, self._job_request(work))
-        except ClientError:
+            job = _job((await self._read(work, self._job_request(work))).body)
+        except (ClientError, msgspec.DecodeError):
             return None, error
-        job = msgspec.json.decode(found.body, type=dict[str, Any])
-        metadata = job.get("metadata", {})
+        metadata = job.get("metadata") or {}
         if metadata.get("uid") == work.uid and job.get("status") == status:
             return str(metadata.get("resourceVersion", "")), None
         return None, error
@@ -261,11 +262,11 @@ class Executor:
     # -- requests ----------------------------------------------------------------------------------------------------
 
     async def _read(self, work: Work, request: Request) -> Response:
-        async with self.gate.turn(work.uid):
+        async with self.gate.turn(work.namespace, work.uid):
             return await self._send(request)
 
     async def _write(self, work: Work, request: Request) -> Response:
-        async with self.gate.turn(work.uid):
+        async with self.gate.turn(work.namespace, work.uid):
             # After the wait for a turn: it may have been long.
             if not self.fence.held():
                 raise FencedError("this process does not hold the lease")
