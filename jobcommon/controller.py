@@ -335,8 +335,16 @@ class JobController:
                     required=outcome.action.required,
                 )
                 rejected = rejected or outcome.action.required
+        # Nothing was deleted or released, and no event need come of it: the server may have said so for once only.
+        contested = any(o.effect is Effect.ABSENT and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
         waits = not rejected and memory.refusals.take(work.plan, result.outcomes, moment.monotonic)
-        unfinished = refused or result.status_error is not None or result.stale or work.plan.reason == reasons.INTERNAL_ERROR
+        unfinished = (
+            refused
+            or contested
+            or result.status_error is not None
+            or result.stale
+            or work.plan.reason == reasons.INTERNAL_ERROR
+        )
         if unfinished and not waits:
             self.queue.add_rate_limited(key, moment.monotonic)
         elif not memory.refusals.pending(moment.monotonic):

@@ -455,6 +455,20 @@ def test_a_name_that_becomes_free_is_taken_at_once(bench: Bench, manifest: Manif
     assert pods_of(bench.work()) == CREATES
 
 
+def test_a_deletion_that_met_a_conflict_is_tried_again(bench: Bench, manifest: Manifest) -> None:
+    """A 409 need not mean another incarnation, of which a watch would tell: the job would never expire."""
+    manifest["spec"]["runPolicy"]["ttlSecondsAfterFinished"] = 0
+    manifest["status"] = finished_status("Succeeded")
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    (expiry,) = (a for a in work.plan.actions if isinstance(a, Delete) and a.plural == "testjobs")
+    conflict = Outcome(expiry, Effect.ABSENT, error=StatusError(409, "Conflict", "try again"))
+    bench.controller.finish(work, Result((conflict,)), bench.moment)
+    assert bench.controller.queue.next_wakeup() is not None
+    bench.now += 1
+    assert expiry in bench.work().plan.actions
+
+
 def test_42_a_job_at_rest_costs_nothing(bench: Bench, manifest: Manifest) -> None:
     start(bench, manifest)
     work = bench.work()
