@@ -218,5 +218,5 @@ def test_drain_evicts_and_finished_pods_are_collected() -> None:
     world = Rig(behaviour={"*": [Exit(after=1)]}, keep_finished=1)
     world.create("a")
     world.create("b")
-    world.run(10)
+    world.run(45)
     assert [world.there("a"), world.there("b")].count(True) == 1

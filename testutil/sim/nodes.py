@@ -118,12 +118,12 @@ class PodCollector:
         surplus = over[: max(len(over) - (self.keep or 0), 0)]
         if not surplus:
             return None
+        ripe = [pod for pod in surplus if now >= self._seen.setdefault(pod.uid, now) + COLLECTOR_LAG]
         if now < self._next:
             return self._next
         self._next = (now // COLLECT_SECONDS + 1) * COLLECT_SECONDS
-        for pod in surplus:
-            if now >= self._seen.setdefault(pod.uid, now) + COLLECTOR_LAG:
-                delete_pod(self._access, pod, 0)
+        for pod in ripe:
+            delete_pod(self._access, pod, 0)
         return self._next
 
 
