@@ -95,7 +95,7 @@ class JobController:
     namespace: str | None = None
 
     def __post_init__(self) -> None:
-        self.queue: WorkQueue[JobKey] = WorkQueue(self.random)
+        self.queue: WorkQueue[JobKey] = WorkQueue(self.random, share=_namespace)
         self.expectations = Expectations()
         self.barrier = Barrier()
         self.resources = self._resources()
@@ -386,6 +386,10 @@ class JobController:
         stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
         path = resource.path(self.namespace)
         return Informer(Reflector(path, decode, self.random, query=query), stores[name])
+
+
+def _namespace(key: JobKey) -> str:
+    return key[0]
 
 
 def _owner_name(pod: PodView) -> tuple[tuple[str, str], ...]:

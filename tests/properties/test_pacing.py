@@ -164,7 +164,7 @@ class Gate(AsyncMachine):
         assert (self.gate.inside, self.gate.waiting) == (len(self.model.inside), self.model.waiting)
 
     def when_all_is_over(self) -> None:
-        assert (self.gate.inside, self.gate._waiting) == (0, {}), "a place is lost"
+        assert (self.gate.inside, self.gate.waiting) == (0, 0), "a place is lost"
 
 
 TestBucket = Bucket.TestCase

@@ -1,0 +1,89 @@
+"""S10: one tenant's hundred thousand jobs, and another's few."""
+
+import asyncio
+from random import Random
+
+import msgspec
+
+from jobcommon.controller import JobController, JobKey, Moment
+from jobcommon.result import Result
+from jobcommon.round_robin import RoundRobin
+from jobcommon.runtime.fairness import FairGate
+from jobcommon.workqueue import WorkQueue
+from tests.runtime.fakes import turns
+from testutil.builders import START, job_manifest
+from testutil.frameworks import TEST_JOB
+
+HUGE, SMALL = 100_000, 10
+
+
+def test_s10_the_queue_serves_namespaces_in_turn() -> None:
+    """Whoever comes behind a hundred thousand jobs of somebody else's waits as if there were one."""
+    queue: WorkQueue[JobKey] = WorkQueue(lambda: 0.5, share=lambda key: key[0])
+    for number in range(HUGE):
+        queue.add(("huge", str(number)))
+    for number in range(SMALL):
+        queue.add(("small", str(number)))
+    served = [key[0] for _ in range(2 * SMALL) if (key := queue.get(0.0)) is not None]
+    assert served.count("small") == SMALL
+    assert len(queue) == HUGE - SMALL
+
+
+def test_s10_the_controller_plans_for_namespaces_in_turn() -> None:
+    controller = JobController(TEST_JOB, Random(1).random)
+    for name, informer in controller.informers.items():
+        informer.next(0.0)
+        lines = []
+        if name == TEST_JOB.plural:
+            for number in range(600):
+                job = job_manifest(TEST_JOB, {"Worker": 1}, name=f"job-{number}", uid=f"uid-{number}")
+                job["metadata"]["namespace"] = "huge" if number < 590 else "small"
+                lines.append(("ADDED", job))
+        end = {"metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}}
+        for kind, document in (*lines, ("BOOKMARK", end)):
+            line = msgspec.json.encode({"type": kind, "object": document})
+            controller.take(name, informer.line(line, 0.0))
+    namespaces = []
+    for _ in range(20):
+        work = controller.begin(Moment(0.0, START))
+        assert work is not None
+        namespaces.append(work.namespace)
+        controller.finish(work, Result(stale=True), Moment(0.0, START))
+    assert namespaces == ["huge", "small"] * 10
+
+
+async def test_s10_requests_of_namespaces_take_turns_and_of_jobs_within_one() -> None:
+    gate, order = FairGate(1), []
+
+    async def request(namespace: str, job: str) -> None:
+        async with gate.turn(namespace, job):
+            order.append(f"{namespace}/{job}")
+
+    async with asyncio.TaskGroup() as tasks, gate.turn("huge", "first"):
+        for job in "aaabbb":
+            tasks.create_task(request("huge", job))
+        for _ in range(2):
+            tasks.create_task(request("small", "c"))
+        await turns()
+        assert gate.waiting == 8
+    assert order == [*("huge/a", "small/c", "huge/b", "small/c"), *("huge/a", "huge/b", "huge/a", "huge/b")]
+    assert (gate.inside, gate.waiting) == (0, 0)
+
+
+def test_a_line_loses_nothing_whatever_is_taken_out() -> None:
+    random, line = Random(4), RoundRobin[int]()
+    there: dict[int, tuple[str, str]] = {}
+    for number in range(2000):
+        path = (random.choice("ab"), random.choice("cde"))
+        line.append(path, number)
+        there[number] = path
+        if random.random() < 0.3:
+            gone = random.choice(sorted(there))
+            assert line.remove(there[gone], gone)
+            assert not line.remove(there.pop(gone), gone)
+        if random.random() < 0.3:
+            taken = line.pop()
+            assert all(number >= taken for number, path in there.items() if path == there[taken]), "the first of its line"
+            del there[taken]
+        assert len(line) == len(there)
+    assert sorted(line.pop() for _ in range(len(line))) == sorted(there)
