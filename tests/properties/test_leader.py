@@ -201,9 +201,9 @@ class Election(AsyncMachine):
         self.pass_time(17.0)
 
     def pass_time(self, seconds: float) -> None:
-        """A look at all of them twenty times a second."""
-        for _ in range(max(round(seconds / 0.05), 1)):
-            self.advance(0.05 if seconds else 0.0)
+        """A look at all of them four times a second."""
+        for _ in range(max(round(seconds / 0.25), 1)):
+            self.advance(0.25 if seconds else 0.0)
             self.look()
 
     def look(self) -> None:
@@ -212,7 +212,7 @@ class Election(AsyncMachine):
         if holders:
             now = self.clock.now
             if self.last is not None and self.last[0] not in (holders[0], *self.let_go):
-                assert now - self.last[1] >= GUARD - 0.1, "a write of the one before may still be under way"
+                assert now - self.last[1] >= GUARD - 0.6, "a write of the one before may still be under way"
             self.last = (holders[0], now)
 
     def in_the_end(self) -> None:
@@ -241,7 +241,7 @@ class Election(AsyncMachine):
         end = self.clock.now + within
         while not any(process.elector.held() for process, _ in self.processes.values()):
             assert self.clock.now < end, f"nobody leads after {within} s"
-            self.pass_time(0.05)
+            self.pass_time(0.25)
 
 
 TestElection = Election.TestCase
