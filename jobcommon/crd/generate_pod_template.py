@@ -5,17 +5,16 @@ That package is for build and tests only, so what is derived from it is committe
 """
 
 import gzip
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
+from jobcommon.crd import kubernetes_definitions
 from jobcommon.crd.pod_template import ARTEFACT, QUANTITY
 from jobcommon.crd.text import shortened
 
 Json = dict[str, Any]
 
-KUBERNETES_VERSION = "1.36.0"
 ROOT = "io.k8s.api.core.v1.PodSpec"
 DESCRIPTION_LIMIT = 240
 SCALARS: dict[str, Json] = {
@@ -36,16 +35,6 @@ _BOUNDS: dict[tuple[str, str], Json] = {
 }
 # A container list is bounded so that CEL rules over it have a bounded cost.
 _MAX_CONTAINERS = 100
-
-
-def source_definitions() -> dict[str, Json]:
-    """The definitions as kubernetes-validate ships them, by full name."""
-    found = importlib.util.find_spec("kubernetes_validate")
-    if found is None or found.origin is None:
-        raise ModuleNotFoundError("kubernetes-validate is needed to generate schemas: pip install 'jobcommon[test]'")
-    folder = Path(found.origin).parent / "kubernetes-json-schema" / f"v{KUBERNETES_VERSION}-local"
-    definitions: dict[str, Json] = json.loads((folder / "_definitions.json").read_text())["$defs"]
-    return definitions
 
 
 def _structural(node: Json, owner: str, definitions: dict[str, Json]) -> Json:
@@ -97,8 +86,8 @@ def _with_key_defaults(node: Json) -> Json:
 
 def generate() -> bytes:
     """The artefact's bytes: gzip of canonical JSON, without a time stamp."""
-    definitions = source_definitions()
-    document = {"version": KUBERNETES_VERSION, "spec": _structural(definitions[ROOT], ROOT, definitions)}
+    definitions = kubernetes_definitions.definitions()
+    document = {"version": kubernetes_definitions.VERSION, "spec": _structural(definitions[ROOT], ROOT, definitions)}
     text = json.dumps(document, separators=(",", ":"), sort_keys=True)
     return gzip.compress(text.encode(), compresslevel=9, mtime=0)
 

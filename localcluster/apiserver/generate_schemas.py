@@ -8,16 +8,15 @@ every time.
 """
 
 import gzip
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
+from jobcommon.crd import kubernetes_definitions
 from localcluster.apiserver.builtin_schemas import ARTEFACT, REF_PREFIX
 
 Json = dict[str, Any]
 
-KUBERNETES_VERSION = "1.36.0"
 PACKAGES = (
     "io.k8s.api.apps.v1",
     "io.k8s.api.authentication.v1",
@@ -47,16 +46,6 @@ KEY_DEFAULTS = {
     ("io.k8s.api.core.v1.ContainerPort", "protocol"): "TCP",
     ("io.k8s.api.core.v1.ServicePort", "protocol"): "TCP",
 }
-
-
-def source_definitions() -> dict[str, Json]:
-    """The definitions as kubernetes-validate ships them, by full name."""
-    found = importlib.util.find_spec("kubernetes_validate")
-    if found is None or found.origin is None:
-        raise ModuleNotFoundError("kubernetes-validate is needed to generate schemas: pip install 'jobcommon[test]'")
-    folder = Path(found.origin).parent / "kubernetes-json-schema" / f"v{KUBERNETES_VERSION}-local"
-    definitions: dict[str, Json] = json.loads((folder / "_definitions.json").read_text())["$defs"]
-    return definitions
 
 
 def _published(node: Any) -> Any:
@@ -103,14 +92,14 @@ def _references(node: Any) -> set[str]:
 
 def generate() -> bytes:
     """The artefact's bytes: gzip of canonical JSON, without a time stamp."""
-    source = source_definitions()
+    source = kubernetes_definitions.definitions()
     wanted = {name for name in source if name.rsplit(".", 1)[0] in PACKAGES}
     definitions: dict[str, Json] = {}
     while wanted:
         name = wanted.pop()
         definitions[name] = published_definition(name, source[name])
         wanted |= _references(definitions[name]) - definitions.keys()
-    document = {"version": KUBERNETES_VERSION, "definitions": dict(sorted(definitions.items()))}
+    document = {"version": kubernetes_definitions.VERSION, "definitions": dict(sorted(definitions.items()))}
     text = json.dumps(document, separators=(",", ":"), sort_keys=True)
     return gzip.compress(text.encode(), compresslevel=9, mtime=0)
 
