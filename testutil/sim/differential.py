@@ -11,8 +11,8 @@ from typing import Any
 from jobcommon.framework import Framework
 from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
 from testutil.sim.canonical import difference, jobs_in
+from testutil.sim.crowds import scenario_named
 from testutil.sim.faults import KINDS
-from testutil.sim.lifecycles import LIFECYCLES
 from testutil.sim.scenario import Scenario
 from testutil.sim.simulation import Run
 
@@ -25,7 +25,7 @@ _RESTING = ("Succeeded", "Failed", "Suspended")
 
 def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[str]:
     """What is not as it should be; empty when all is well. The scenario is looked up by name unless given."""
-    scenario = scenario or LIFECYCLES[run.scenario]
+    scenario = scenario or scenario_named(run.scenario)
     neutral = all(KINDS[fault.kind].neutral for fault in run.faults)
     found = [*run.violations, *(f"error: {error}" for error in run.errors), *(f"leaked: {what}" for what in run.leaked)]
     if run.writes_at_rest:

@@ -15,7 +15,7 @@ from testutil.sim.own_lifecycles import own_lifecycles
 from testutil.sim.platform import QUEUE_LABEL
 from testutil.sim.pod_groups import COSCHEDULING_GROUPS, VOLCANO_GROUPS
 from testutil.sim.scenario import SETTINGS, Exit, Scenario, UserStep
-from testutil.sim.shapes import JOB, SHAPES, Shape
+from testutil.sim.shapes import SHAPES, Shape
 
 Obj = dict[str, Any]
 _CRDS = user.DEFINITIONS
@@ -83,33 +83,33 @@ def _user_changes(shape: Shape) -> Iterator[Scenario]:
     framework, pods, leader = shape.framework, shape.pods, shape.leader_pod
     all_run = user.running(*pods)
     done = Exit(10, cue=user.peers(*pods))
-    suspend = user.run_policy(framework, JOB, suspend=True)
-    resume = user.run_policy(framework, JOB, suspend=False)
+    suspend = user.run_policy(framework, shape.job_name, suspend=True)
+    resume = user.run_policy(framework, shape.job_name, suspend=False)
     yield shape.scenario("L8-suspend-resume", shape.job(), {leader: [Exit(), done]}, user=(
         UserStep("suspend", suspend, when=all_run, after=1),
-        UserStep("resume", resume, when=user.no_pods, after=20),
+        UserStep("resume", resume, when=user.gone("pods", *pods), after=20),
     ))  # fmt: skip
     yield shape.scenario("L8-resume-at-once", shape.job(), {leader: [Exit(), done]}, user=(
         UserStep("suspend", suspend, when=all_run, after=1),
-        UserStep("resume", resume, when=user.condition(framework, JOB, "Suspended")),
+        UserStep("resume", resume, when=user.condition(framework, shape.job_name, "Suspended")),
     ))  # fmt: skip
     yield shape.scenario("L8-starts-suspended", shape.job(run={"suspend": True}), {leader: [done]}, user=(
-        UserStep("resume", resume, when=user.condition(framework, JOB, "Suspended"), after=20),
+        UserStep("resume", resume, when=user.condition(framework, shape.job_name, "Suspended"), after=20),
     ))  # fmt: skip
     yield shape.scenario("L8-stays-suspended", shape.job(), user=(UserStep("suspend", suspend, when=all_run, after=1),))
-    yield shape.scenario("L9-scale", shape.job(), {leader: [Exit(5, cue=user.told("scaled"))]}, user=(
-        UserStep("up", user.scale(framework, JOB, shape.worker, 3), when=all_run, after=1),
-        UserStep("down", user.scale(framework, JOB, shape.worker, 1), when=user.running(shape.pod(shape.worker, 2)), after=1),
-        UserStep("tell", user.tell("scaled"), when=user.gone("pods", *shape.workers(3)[1:])),
+    yield shape.scenario("L9-scale", shape.job(), {leader: [Exit(5, cue=user.told(f"{shape.job_name}-scaled"))]}, user=(
+        UserStep("up", user.scale(framework, shape.job_name, shape.worker, 3), when=all_run, after=1),
+        UserStep("down", user.scale(framework, shape.job_name, shape.worker, 1), when=user.running(shape.workers(3)[2]), after=1),
+        UserStep("tell", user.tell(f"{shape.job_name}-scaled"), when=user.gone("pods", *shape.workers(3)[1:])),
     ))  # fmt: skip
     for policy in ("Background", "Foreground"):
         yield shape.scenario(f"L10-deleted-{policy.lower()}", shape.job(), user=(
-            UserStep("delete", user.delete(framework, JOB, policy=policy), when=all_run, after=1),
+            UserStep("delete", user.delete(framework, shape.job_name, policy=policy), when=all_run, after=1),
         ))  # fmt: skip
     yield shape.scenario("L11-recreated", shape.job(), {leader: [done]}, user=(
         UserStep("replace", user.replace_job(framework, shape.job()), when=all_run, after=1),
     ))  # fmt: skip
-    finished = user.condition(framework, JOB, "Succeeded")
+    finished = user.condition(framework, shape.job_name, "Succeeded")
     yield shape.scenario("L11-recreated-when-finished", shape.job(), {leader: [done]}, user=(
         UserStep("replace", user.replace_job(framework, shape.job()), when=finished, after=20),
     ))  # fmt: skip
@@ -149,9 +149,10 @@ def _deletions(shape: Shape) -> Iterator[Scenario]:
         UserStep("strip", user.strip_finalizer(worker), when=all_run, after=1),
         UserStep("delete", user.delete("pods", worker)),
     ))  # fmt: skip
-    yield shape.scenario("L13-service-deleted", shape.job(), {leader: [Exit(5, cue=user.told("restored"))]}, user=(
-        UserStep("delete", user.delete("services", JOB), when=all_run, after=1),
-        UserStep("tell", user.tell("restored"), when=user.there("services", JOB), after=1),
+    word = f"{shape.job_name}-restored"
+    yield shape.scenario("L13-service-deleted", shape.job(), {leader: [Exit(5, cue=user.told(word))]}, user=(
+        UserStep("delete", user.delete("services", shape.job_name), when=all_run, after=1),
+        UserStep("tell", user.tell(word), when=user.there("services", shape.job_name), after=1),
     ))  # fmt: skip
 
 

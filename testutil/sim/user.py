@@ -294,11 +294,6 @@ def phase(pod: str, *phases: str) -> When:
     return when
 
 
-def no_pods(server: ApiServer) -> bool:
-    """Whether there is not a single pod."""
-    return not any(server.storage.table("pods").items())
-
-
 def every(conditions: Iterable[When]) -> When:
     """All of them."""
     wanted = tuple(conditions)

@@ -1,0 +1,43 @@
+"""Crowds: scenarios of many jobs, put together by chance from the lifecycles that leave each other alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from random import Random
+
+from testutil.sim.lifecycles import LIFECYCLES, common_lifecycles
+from testutil.sim.scenario import Exit, Manifest, Scenario, UserStep
+from testutil.sim.shapes import SHAPES
+
+PREFIX = "crowd-"
+#: What these do, they do to all jobs: nodes, quotas, the collector of pods, gang schedulers and the queue.
+_ALONE = ("L12-node", "L12-drained", "L12-pod-gc", "L14", "L15", "L13-pod-and-finalizer", "L4-in-place")
+
+
+def crowd(seed: int) -> Scenario:
+    """One to twenty jobs of one or two operators, few more often than many, beginning together."""
+    random = Random(f"{PREFIX}{seed}")  # noqa: S311 - reproducibility is the point
+    shapes = random.sample(SHAPES, random.choice((1, 2)))
+    parts = []
+    for number in range(int(20 ** random.random())):
+        shape = replace(random.choice(shapes), job_name=f"a{number}")
+        fitting = [s for s in common_lifecycles(shape) if not s.name.partition("/")[2].startswith(_ALONE)]
+        parts.append(random.choice(fitting))
+    return gathered(f"{PREFIX}{seed}", parts)
+
+
+def gathered(name: str, parts: Sequence[Scenario]) -> Scenario:
+    """All of `parts` in one world. Their jobs must have different names, and their settings and objects be the usual ones."""
+    frameworks = {framework.kind: framework for part in parts for framework in part.frameworks}
+    jobs: tuple[Manifest, ...] = tuple(chain.from_iterable(part.jobs for part in parts))
+    behaviour: Mapping[str, Sequence[Exit]] = dict(chain.from_iterable(part.behaviour.items() for part in parts))
+    steps = [replace(step, chain=str(number)) for number, part in enumerate(parts) for step in part.user]
+    user: tuple[UserStep, ...] = tuple(steps)
+    return Scenario(name, tuple(frameworks.values()), jobs, behaviour, user)
+
+
+def scenario_named(name: str) -> Scenario:
+    """A lifecycle or a crowd. Raises KeyError for a name that nothing has."""
+    if name.startswith(PREFIX) and name.removeprefix(PREFIX).isdecimal():
+        return crowd(int(name.removeprefix(PREFIX)))
+    return LIFECYCLES[name]
