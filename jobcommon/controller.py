@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobcommon.api import labels, reasons
-from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
+from jobcommon.api import reasons
+from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASSES
 from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.barrier import Barrier
@@ -27,18 +27,19 @@ from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
 from jobcommon.expectations import Expectations
 from jobcommon.framework import FINALIZER, Framework, Observed, Rejection
+from jobcommon.open_pods import OpenPods
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import plan_for_orphans, read_job
 from jobcommon.reconcile.plan import WARNING, Action, Create, Delete, Event, Plan, Release
 from jobcommon.refusals import Refusals
+from jobcommon.releases import Releases
 from jobcommon.report import Report, report
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.sights import Sights
+from jobcommon.watched import PODS, SERVICES, watched
 from jobcommon.workqueue import WorkQueue
 
 JobKey = tuple[str, str]
-PODS = "pods"
-SERVICES = "services"
 BY_OWNER_NAME = "owner-name"
 
 # These answers do not change until the spec does.
@@ -51,25 +52,6 @@ class Moment:
 
     monotonic: float
     wall: float
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A kind of object the controller caches: group and version, plural, and the labels that select ours.
-
-    `dispensable`: the answers (HTTP codes) after which the controller works on without it.
-    """
-
-    api_version: str
-    plural: str
-    selector: str = ""
-    namespaced: bool = True
-    dispensable: tuple[int, ...] = ()
-
-    def path(self, namespace: str | None) -> str:
-        """The collection's path, over all namespaces without one."""
-        root = "/api/v1" if self.api_version == "v1" else f"/apis/{self.api_version}"
-        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace and self.namespaced else f"{root}/{self.plural}"
 
 
 @dataclass
@@ -98,7 +80,11 @@ class JobController:
         self.queue: WorkQueue[JobKey] = WorkQueue(self.random, share=_namespace)
         self.expectations = Expectations()
         self.barrier = Barrier()
-        self.resources = self._resources()
+        self.releases = Releases()
+        self.open_pods = OpenPods()
+        self.on_settled: Callable[[JobKey], None] = _nobody
+        """Called with the key of a job whose last open pod is over: whoever rests from it may stop."""
+        self.resources = watched(self.framework)
         self._jobs: Store[ObjectView] = Store()
         self._pods: Store[PodView] = Store(owned_indexes() | {BY_OWNER_NAME: _owner_name})
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
@@ -166,6 +152,10 @@ class JobController:
         for child in (old, new):
             if child is not None and child.owner is not None and child.owner.kind == self.framework.kind:
                 self.queue.add((child.namespace, child.owner.name))
+        if resource == PODS:
+            self.releases.observe(change)
+            if self.open_pods.take(change) and child is not None and child.owner is not None:
+                self.on_settled((child.namespace, child.owner.name))
 
     # -- a plan for the next key ------------------------------------------------------------------------------------------
 
@@ -255,7 +245,8 @@ class JobController:
                 self.expectations.expect_creation(cached.uid, action.plural, action.name, moment.monotonic)
             elif isinstance(action, Delete) and action.plural in self.informers and action.plural != self.jobs:
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
-        return Work(cached.namespace, cached.name, cached.uid, plan, job, raw)
+        plan, releases = self.releases.part(plan, moment.monotonic)
+        return Work(cached.namespace, cached.name, cached.uid, plan, job, raw, releases=releases)
 
     def _observe(self, cached: ObjectView, memory: _Memory) -> Observed:
         uid = cached.uid
@@ -268,8 +259,10 @@ class JobController:
         }
         for unwatched in self._unwatched:
             companions.update(((unwatched.kind, view.name), view) for view in memory.sights.found(unwatched.plural))
+        pods = self._pod_lister.owned_by(uid)
+        self.open_pods.count(uid, pods)
         return Observed(
-            pods=tuple(self._pod_lister.owned_by(uid)),
+            pods=tuple(pods),
             services=tuple(self._others[SERVICES].indexed("owner", uid)),
             companions=companions,
             sights={kind.plural: memory.sights.of(kind.plural) for kind in self._unwatched},
@@ -296,6 +289,11 @@ class JobController:
             self._forget(work.uid)
         said = self._memory[work.uid].said if work.uid in self._memory else set()
         return report(self.framework, work, result, said)
+
+    def released(self, work: Work, result: Result, moment: Moment) -> None:
+        """Take note of what became of releases that were carried out beside the rest."""
+        if True in [self.releases.take(outcome) for outcome in result.outcomes]:
+            self.queue.add_rate_limited((work.namespace, work.name), moment.monotonic)
 
     def _settle(self, work: Work, result: Result, moment: Moment) -> None:
         tried = {id(outcome.action) for outcome in result.outcomes}
@@ -358,26 +356,10 @@ class JobController:
     def _forget(self, uid: str) -> None:
         self.expectations.forget(uid)
         self.barrier.forget(uid)
+        self.open_pods.forget(uid)
         self._memory.pop(uid, None)
 
     # -- construction ------------------------------------------------------------------------------------------------------
-
-    def _resources(self) -> Mapping[str, Resource]:
-        ours = f"{labels.OPERATOR_NAME}={self.framework.operator_name}"
-        found = {
-            self.jobs: Resource(self.framework.api_version, self.jobs),
-            PODS: Resource("v1", PODS, ours),
-            SERVICES: Resource("v1", SERVICES, ours),
-        }
-        for kind in self.framework.companion_kinds:
-            if kind.watched:
-                without = () if kind.required else (403, 404)
-                found[kind.plural] = Resource(kind.api_version, kind.plural, ours, dispensable=without)
-        if (gang := self.framework.options.gang) is not None:
-            found[POD_GROUPS] = Resource(gang.api_version, POD_GROUPS, ours, dispensable=(404,))
-            # A Role cannot allow what belongs to no namespace; without priorities all pods are equal.
-            found[PRIORITY_CLASSES] = Resource(PRIORITY_CLASS_API, PRIORITY_CLASSES, namespaced=False, dispensable=(403, 404))
-        return found
 
     def _informer(self, name: str) -> Informer[Any]:
         resource = self.resources[name]
@@ -392,8 +374,12 @@ def _namespace(key: JobKey) -> str:
     return key[0]
 
 
+def _nobody(_: JobKey) -> None:
+    return
+
+
 def _owner_name(pod: PodView) -> tuple[tuple[str, str], ...]:
     return ((pod.namespace, pod.owner.name),) if pod.owner else ()
 
 
-__all__ = ["JobController", "Moment", "Resource"]
+__all__ = ["JobController", "Moment"]

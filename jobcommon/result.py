@@ -8,7 +8,7 @@ from typing import Any
 from jobcommon.api.view import ObjectView
 from jobcommon.client.errors import ClientError
 from jobcommon.framework import Job
-from jobcommon.reconcile.plan import Action, Plan
+from jobcommon.reconcile.plan import Action, Plan, Release
 
 
 class Effect(StrEnum):
@@ -46,7 +46,8 @@ class Work:
     """One key's plan on its way to the shell, with the object it was decided on.
 
     `raw` is the whole job as cached, for the status write. `orphans_of` is the UID of a job that seems to be gone: the
-    shell carries the plan out only if a live read shows that no job of that UID exists.
+    shell carries the plan out only if a live read shows that no job of that UID exists. `releases` belong to the plan as
+    well, but nobody waits for them: they are carried out beside everything else.
     """
 
     namespace: str
@@ -56,6 +57,7 @@ class Work:
     job: Job | None = None
     raw: Mapping[str, Any] | None = None
     orphans_of: str | None = None
+    releases: tuple[Release, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

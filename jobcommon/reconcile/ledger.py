@@ -17,7 +17,8 @@ from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.ending import Ending, Verdict, deletion_asked_at, ending_of, failures_in_place, restarts_in_place
 from jobcommon.reconcile.slots import Slots
 
-# More would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
+# More UIDs would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
+# Successes are ranges of indexes, and all of them are entered at once.
 MAX_ENTRIES = 500
 
 
@@ -64,25 +65,26 @@ class Ledger:
 def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
     """Enter what has ended since the status was written."""
     status = job.status
-    succeeded = _succeeded(job)
+    succeeded = {kind: set(indexes) for kind, indexes in _succeeded(job).items()}
     counted = set(status.counted_pods)
     restarts = _recorded_restarts(job)
     disruptions = max(status.disruptions or 0, 0)
     entries: list[Entry] = []
-    in_place = 0
+    in_place = remembered = 0
     for replica, pod in slots.pods.items():
         if replica.index in succeeded[replica.type] or pod.uid in counted:
             continue
         ending = ending_in_slot(framework, job, replica, pod)
-        if ending is None or len(entries) >= MAX_ENTRIES:
+        if ending is None or (ending.verdict != Verdict.SUCCEEDED and remembered >= MAX_ENTRIES):
             in_place += failures_in_place(pod, restart_policy(job, replica))
             continue
         if ending.exit_code is None and _stopped(job, pod):
             ending = replace(ending, verdict=Verdict.STOPPED)
         entries.append(Entry(replica, pod, ending))
         restarts[replica.type] += restarts_in_place(pod)
+        remembered += ending.verdict != Verdict.SUCCEEDED
         if ending.verdict == Verdict.SUCCEEDED:
-            succeeded[replica.type] |= {replica.index}
+            succeeded[replica.type].add(replica.index)
         elif ending.verdict == Verdict.DISRUPTED:
             disruptions += 1
         elif ending.verdict == Verdict.RETRYABLE:

@@ -6,6 +6,8 @@ costs its own key a back-off and nobody else anything (rule R14).
 """
 
 import asyncio
+from collections import deque
+from dataclasses import replace
 from typing import Any, Protocol
 
 from jobcommon.api import reasons
@@ -16,8 +18,9 @@ from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Transport
 from jobcommon.controller import JobController, JobKey
+from jobcommon.reconcile.plan import Plan
 from jobcommon.report import Report
-from jobcommon.result import Result, Work
+from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log, bound
 
@@ -30,6 +33,8 @@ SLOW_PLAN = 0.1
 REST_FACTOR = 10.0
 MAX_REST = 1.0
 MIN_COST = 0.002
+# What nobody waits for takes up no more of the API server than this.
+RELEASES_AT_ONCE = 16
 # After an error that is ours (not the server's) in the care of a cache.
 MISHAP_DELAY = 1.0
 # How often a slow state such as a missing CRD is said again.
@@ -91,7 +96,11 @@ class Driver:
         self._resting = 0
         self._stopped = asyncio.Event()
         self._ready_since: dict[JobKey, float] = {}
+        self._hurry: dict[JobKey, asyncio.Event] = {}
+        self._tidying: deque[Work] = deque()
+        self._untidy = asyncio.Event()
         controller.queue.on_ready = self._ready
+        controller.on_settled = self._settled
 
     @property
     def crd_missing(self) -> bool:
@@ -113,6 +122,7 @@ class Driver:
         """Run until `stop`; then return once the plans under way are carried out. Cancel to break them off."""
         async with asyncio.TaskGroup() as tasks:
             followers = [tasks.create_task(self._follow(name), name=f"informer {name}") for name in self._pokes]
+            followers.append(tasks.create_task(self._tidy(), name="releases"))
             try:
                 await self._dispatch()
                 while self._running:
@@ -126,6 +136,8 @@ class Driver:
     def stop(self) -> None:
         """Begin nothing new."""
         self._stopped.set()
+        for hurry in self._hurry.values():
+            hurry.set()
         self.controller.queue.shutdown()
         self._wake.set()
 
@@ -143,6 +155,7 @@ class Driver:
                         break
                     self._reconciles += 1
                     name = f"reconcile {work.namespace}/{work.name}"
+                    self._hurry[work.namespace, work.name] = asyncio.Event()
                     task = asyncio.create_task(self._reconcile(work, self._reconciles, cost), name=name)
                     self._running.add(task)
                     task.add_done_callback(self._done)
@@ -194,26 +207,57 @@ class Driver:
                     self._observer.failed()
                     result = Result(stale=True)
                 seconds = self._clock.monotonic() - started
-                await self._rest(cost)
+                if work.releases:
+                    self._tidying.append(work)
+                    self._untidy.set()
+                await self._rest(key, cost)
                 report = self.controller.finish(work, result, self._clock.moment())
                 self._tell(work, result)
                 self._observer.finished(work, report, seconds)
             except Exception:
                 self._log.exception("reconcile broke off")
+                self._hurry.pop(key, None)
                 self._observer.failed()
                 self.controller.queue.done(key)
                 self.controller.queue.add_rate_limited(key, self._clock.monotonic())
 
-    async def _rest(self, cost: float) -> None:
-        """Keep the key to ourselves a little longer, without keeping a worker from others."""
-        if cost < MIN_COST:
+    async def _rest(self, key: JobKey, cost: float) -> None:
+        """Keep the key to ourselves a little longer, without keeping a worker from others; not when its job is at its end."""
+        hurry = self._hurry.pop(key)
+        if cost < MIN_COST or hurry.is_set():
             return
         self._resting += 1
+        self._hurry[key] = hurry
         self._wake.set()
         try:
-            await self._clock.wait(self._stopped, self._clock.monotonic() + min(cost * REST_FACTOR, MAX_REST))
+            await self._clock.wait(hurry, self._clock.monotonic() + min(cost * REST_FACTOR, MAX_REST))
         finally:
             self._resting -= 1
+            del self._hurry[key]
+
+    def _settled(self, key: JobKey) -> None:
+        if (hurry := self._hurry.get(key)) is not None:
+            hurry.set()
+
+    async def _tidy(self) -> None:
+        """Carry out releases, a few at a time, so that they never stand in the way of anything."""
+        while True:
+            self._untidy.clear()
+            while self._tidying:
+                work = self._tidying.popleft()
+                for start in range(0, len(work.releases), RELEASES_AT_ONCE):
+                    part = work.releases[start : start + RELEASES_AT_ONCE]
+                    await self._release(replace(work, plan=Plan(part, reason="releases"), releases=()))
+            await self._untidy.wait()
+
+    async def _release(self, work: Work) -> None:
+        try:
+            result = await self._executor.execute(work)
+        except Exception:
+            self._log.exception("could not release pods", job=f"{work.namespace}/{work.name}")
+            self._observer.failed()
+            result = Result(tuple(Outcome(action, Effect.SKIPPED) for action in work.plan.actions))
+        self.controller.released(work, result, self._clock.moment())
 
     def _tell(self, work: Work, result: Result) -> None:
         if work.plan.reason == reasons.INTERNAL_ERROR:

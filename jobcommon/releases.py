@@ -1,0 +1,56 @@
+"""Releases under way: finalizers that are taken off beside everything else.
+
+A release follows from what is on record, so nothing waits for it: the shell carries releases out when it has nothing better
+to do, and the job goes on meanwhile. Here is noted which pods are being let go, so that no later plan does it again.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jobcommon.api.pod import PodView
+from jobcommon.cache.store import Change
+from jobcommon.framework import FINALIZER
+from jobcommon.reconcile.plan import Action, Plan, Release
+from jobcommon.result import Effect, Outcome
+
+# As long as an expectation: a release that was carried out and yet is not seen is tried anew.
+LAPSE = 300.0
+
+
+@dataclass(slots=True)
+class Releases:
+    """The pods, by UID, that are being let go, and until when we believe it."""
+
+    _until: dict[str, float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._until)
+
+    def part(self, plan: Plan, now: float) -> tuple[Plan, tuple[Release, ...]]:
+        """The plan without the releases that may be carried out beside it, and those of them that are not yet under way.
+
+        A pod that is deleted by the same plan is let go by it, too: first the one, then the other.
+        """
+        deleted = {action.name for action in plan.actions if not isinstance(action, Release) and action.plural == "pods"}
+        rest: list[Action] = []
+        new: list[Release] = []
+        for action in plan.actions:
+            if not isinstance(action, Release) or action.name in deleted:
+                rest.append(action)
+            elif self._until.get(action.uid, float("-inf")) <= now:
+                self._until[action.uid] = now + LAPSE
+                new.append(action)
+        return (plan if len(rest) == len(plan.actions) else replace(plan, actions=tuple(rest))), tuple(new)
+
+    def observe(self, change: Change[Any]) -> None:
+        """Take note of what became of a pod."""
+        old, new = change.old, change.new
+        if isinstance(old, PodView) and (new is None or FINALIZER not in new.finalizers):
+            self._until.pop(old.uid, None)
+
+    def take(self, outcome: Outcome) -> bool:
+        """Take note of what became of a release. Returns whether it must be looked at anew."""
+        if outcome.effect is not Effect.APPLIED and isinstance(outcome.action, Release):
+            self._until.pop(outcome.action.uid, None)
+        return outcome.effect in (Effect.REFUSED, Effect.SKIPPED)

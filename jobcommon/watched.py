@@ -1,0 +1,49 @@
+"""What the controller of a framework keeps in its caches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jobcommon.api import labels
+from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
+from jobcommon.framework import Framework
+
+PODS = "pods"
+SERVICES = "services"
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind of object the controller caches: group and version, plural, and the labels that select ours.
+
+    `dispensable`: the answers (HTTP codes) after which the controller works on without it.
+    """
+
+    api_version: str
+    plural: str
+    selector: str = ""
+    namespaced: bool = True
+    dispensable: tuple[int, ...] = ()
+
+    def path(self, namespace: str | None) -> str:
+        """The collection's path, over all namespaces without one."""
+        root = "/api/v1" if self.api_version == "v1" else f"/apis/{self.api_version}"
+        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace and self.namespaced else f"{root}/{self.plural}"
+
+
+def watched(framework: Framework) -> Mapping[str, Resource]:
+    """By plural: the jobs, and what is made for them."""
+    ours = f"{labels.OPERATOR_NAME}={framework.operator_name}"
+    found = {
+        framework.plural: Resource(framework.api_version, framework.plural),
+        PODS: Resource("v1", PODS, ours),
+        SERVICES: Resource("v1", SERVICES, ours),
+    }
+    for kind in framework.companion_kinds:
+        if kind.watched:
+            without = () if kind.required else (403, 404)
+            found[kind.plural] = Resource(kind.api_version, kind.plural, ours, dispensable=without)
+    if (gang := framework.options.gang) is not None:
+        found[POD_GROUPS] = Resource(gang.api_version, POD_GROUPS, ours, dispensable=(404,))
+        # A Role cannot allow what belongs to no namespace; without priorities all pods are equal.
+        found[PRIORITY_CLASSES] = Resource(PRIORITY_CLASS_API, PRIORITY_CLASSES, namespaced=False, dispensable=(403, 404))
+    return found
