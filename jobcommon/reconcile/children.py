@@ -103,12 +103,19 @@ def _pod_spec(framework: Framework, job: Job, replica: Replica, spec: ReplicaSpe
         **template,
         "hostname": job.pod_name(replica),
         "subdomain": job.name,
-        "restartPolicy": _IN_PLACE.get(policy, "Never"),
+        "restartPolicy": _restart_policy(job, policy),
         "containers": [_container(framework, c, c.get("name") == main, variables) for c in template.get("containers") or ()],
     }
     if template.get("hostNetwork") and not template.get("dnsPolicy"):
         pod_spec["dnsPolicy"] = "ClusterFirstWithHostNet"
     return pod_spec
+
+
+def _restart_policy(job: Job, policy: RestartPolicy) -> str:
+    # The kubelet's first restart comes at once, before anybody has seen the failure: where none is left there must be none.
+    if policy == RestartPolicy.ON_FAILURE and job.run_policy.backoff_limit == 0:
+        return "Never"
+    return _IN_PLACE.get(policy, "Never")
 
 
 def _container(framework: Framework, container: dict[str, Any], is_main: bool, variables: Sequence[EnvVar]) -> dict[str, Any]:

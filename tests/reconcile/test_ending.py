@@ -47,6 +47,16 @@ def test_restart_policy_of_the_pod(policy: str | None, in_pod: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("policy", "limit", "in_pod"),
+    [("OnFailure", 0, "Never"), ("OnFailure", 1, "OnFailure"), ("Always", 0, "Always"), ("ExitCode", 0, "Never")],
+)
+def test_54_no_restart_in_place_where_none_is_left(policy: str, limit: int, in_pod: str) -> None:
+    """The kubelet would start the container again before the failure is seen. Under Always an end without failure is none."""
+    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, policy=policy, run_policy={"backoffLimit": limit}))
+    assert Pod.of(TEST_JOB, job, "Worker", 0).raw["spec"]["restartPolicy"] == in_pod
+
+
+@pytest.mark.parametrize(
     ("policy", "code", "outcome"),
     [
         ("Always", 0, "in place"),
