@@ -25,7 +25,7 @@ KINDS = (
 
 def companions(job: Job, pods: Sequence[PodView]) -> Sequence[Companion]:
     """Files and rights while the job runs; what lets somebody into its pods goes with them: a resumed job has new keys."""
-    access = [_keys(job)] if transport(job) == Transport.SSH else _rights(job) if job.options.mpi_exec else []
+    access = [_keys(job)] if transport(job) == Transport.SSH else _rights(job, pods) if job.options.mpi_exec else []
     if job.status.finished or job.suspended:
         return [replace(companion, manifest=None) for companion in access]
     return [_config(job, pods), *access]
@@ -42,14 +42,16 @@ def _keys(job: Job) -> Companion:
     return Companion("v1", "Secret", "secrets", ssh_secret(job), manifest, owned_fields=(), generate=new_key_pair)
 
 
-def _rights(job: Job) -> list[Companion]:
+def _rights(job: Job, pods: Sequence[PodView]) -> list[Companion]:
     """The launcher may look at its own workers and run commands in them, and nothing else.
 
+    Only workers that are there are named: under the name of another one there may be somebody else's pod (attack case S20).
     A ServiceAccount that the user names is theirs: it gets the rights, but is neither made nor deleted.
     """
     own = own_service_account(job)
     account = service_account(job, template_for(job.replica_specs[LAUNCHER], 0).get("spec") or {})
-    names = [job.pod_name(worker) for worker in workers(job)]
+    there = {pod.name for pod in pods}
+    names = [name for worker in workers(job) if (name := job.pod_name(worker)) in there]
     # kubectl opens the stream by a GET since 1.31 (WebSocket), and by a POST before.
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": names},

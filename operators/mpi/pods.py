@@ -23,6 +23,7 @@ Manifest = dict[str, Any]
 DEFAULT_DOMAIN = "cluster.local"
 SSH_VOLUME, CONFIG_VOLUME, KUBECTL_VOLUME = "ssh-auth", "mpi-job-config", "mpi-job-kubectl"
 _KUBECTL_DIR = KUBECTL.rpartition("/")[0]
+NOBODY = 65534
 _READ, _RUN, _OWNER_ONLY, _ALL_READ = 0o444, 0o555, 0o600, 0o644
 _WORKER_COMMANDS = {Transport.SSH: ["/usr/sbin/sshd", "-De"], Transport.EXEC: ["sleep", "365d"]}
 
@@ -39,7 +40,7 @@ def shape_pod(job: Job, replica: Replica, pod: Manifest) -> Manifest:
     elif is_launcher:
         _mount(spec, {"name": KUBECTL_VOLUME, "emptyDir": {}}, _KUBECTL_DIR)
         _mount(spec, _config_volume(job, {KUBEXEC: _RUN, HOSTFILE: _READ, DISCOVER_HOSTS: _RUN}), CONFIG_PATH)
-        spec["initContainers"] = [*(spec.get("initContainers") or ()), _kubectl_delivery(job)]
+        spec["initContainers"] = [*(spec.get("initContainers") or ()), _kubectl_delivery(job, spec)]
         spec["serviceAccountName"] = service_account(job, spec)
     else:
         # Open MPI looks for its remote shell on every node, though the launcher alone runs it.
@@ -107,8 +108,8 @@ def _config_volume(job: Job, modes: Mapping[str, int]) -> Manifest:
     return {"name": CONFIG_VOLUME, "configMap": {"name": config_name(job), "items": items}}
 
 
-def _kubectl_delivery(job: Job) -> Manifest:
-    """Brings kubectl to the launcher, whose image need not have it."""
+def _kubectl_delivery(job: Job, pod_spec: Mapping[str, Any]) -> Manifest:
+    """Brings kubectl to the launcher, whose image need not have it. Pod Security "restricted" has nothing against it."""
     copy = f'cp "$(command -v kubectl)" {KUBECTL}'
     amounts = {"cpu": "100m", "memory": "512Mi"}
     return {
@@ -117,7 +118,20 @@ def _kubectl_delivery(job: Job) -> Manifest:
         "command": ["/bin/sh", "-c", copy],
         "resources": {"limits": amounts, "requests": amounts},
         "volumeMounts": [{"name": KUBECTL_VOLUME, "mountPath": _KUBECTL_DIR}],
+        "securityContext": _unprivileged(pod_spec),
     }
+
+
+def _unprivileged(pod_spec: Mapping[str, Any]) -> Manifest:
+    """The pod's own user if it names one that is not root; the image's may be."""
+    context = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    return context if _mapping(pod_spec.get("securityContext")).get("runAsUser") else {**context, "runAsUser": NOBODY}
 
 
 def _mount(pod_spec: Manifest, volume: Manifest, path: str) -> None:

@@ -16,7 +16,7 @@ from jobcommon.reconcile import read_job
 from operators.mpi import MPI
 from operators.mpi.companions import companions
 from tests.charts.charts import OPERATORS, Json, as_json, render, the
-from testutil.builders import job_manifest
+from testutil.builders import Pod, job_manifest
 from testutil.conformance import real
 
 pytestmark = [
@@ -73,7 +73,8 @@ def launcher_role() -> Json:
     """The Role that the operator writes for the launcher of an MPIJob over kubectl exec."""
     manifest = job_manifest(MPI, {"Launcher": 1, "Worker": 2})
     job = read_job(MPI, {**manifest, "apiVersion": "kubeflow.org/v1", "spec": {**manifest["spec"], "transport": "Exec"}})
-    (role,) = (c for c in companions(job, ()) if c.kind == "Role")
+    pods = [Pod.of(MPI, job, "Worker", index).running().view for index in range(2)]
+    (role,) = (c for c in companions(job, pods) if c.kind == "Role")
     assert role.manifest is not None
     return {**role.manifest, "metadata": {"name": role.name}}
 

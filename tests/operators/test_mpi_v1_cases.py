@@ -87,7 +87,7 @@ def test_the_operator_reads_a_v1_job_in_the_stored_version() -> None:
 
 
 def test_the_launchers_rights() -> None:
-    decision = decide(v1_job(2), {})
+    decision = decide(v1_job(2), {"Worker-0": "running", "Worker-1": "running"})
     names = ["demo-worker-0", "demo-worker-1"]
     assert companion(decision, "roles")["rules"] == [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": names},
