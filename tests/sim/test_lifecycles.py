@@ -1,0 +1,41 @@
+"""Every lifecycle without a fault comes to the end that its golden text tells, and every oracle is content with it."""
+
+import os
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from testutil.sim.differential import compare
+from testutil.sim.lifecycles import LIFECYCLES
+from testutil.sim.scenario import Scenario
+from testutil.sim.simulation import simulate
+from testutil.sim.story import story
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def _shape(scenario: Scenario) -> str:
+    return scenario.name.partition("/")[0]
+
+
+BY_SHAPE = {shape: list(group) for shape, group in groupby(sorted(LIFECYCLES.values(), key=_shape), key=_shape)}
+
+
+@pytest.mark.parametrize("shape", BY_SHAPE)
+def test_lifecycles_end_as_they_should(shape: str) -> None:
+    runs = [(scenario, simulate(scenario, 0)) for scenario in BY_SHAPE[shape]]
+    text = "\n".join(story(scenario, run) for scenario, run in runs)
+    path = GOLDEN / f"{shape}.txt"
+    if os.environ.get("GOLDEN") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+    assert [complaint for scenario, run in runs for complaint in compare(run, run, scenario)] == []
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(LIFECYCLES) >= 200
+    for shape, scenarios in BY_SHAPE.items():
+        numbers = {scenario.name.partition("/L")[2].partition("-")[0].rstrip("abc") for scenario in scenarios}
+        assert {str(number) for number in range(1, 15)} <= numbers, shape
