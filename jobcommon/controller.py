@@ -62,6 +62,7 @@ class _Memory:
     rejections: dict[tuple[str, str], Rejection] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=Refusals)
     said: set[tuple[str, str]] = field(default_factory=set)
+    asked_until: float = 0.0
     sights: Sights = field(default_factory=Sights)
 
 
@@ -214,7 +215,13 @@ class JobController:
         return [pod for pod in pods if pod.owner and pod.owner.kind == self.framework.kind and pod.owner.uid != uid]
 
     def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
-        """Whether our own writes are not in the caches yet. Asked before anything is read from them (rule R5)."""
+        """Whether our own writes are not in the caches yet, or the server has asked for a pause (rule R18).
+
+        Asked before anything is read from the caches (rule R5).
+        """
+        if (memory := self._memory.get(uid)) is not None and moment.monotonic < memory.asked_until:
+            self.queue.add_at(key, memory.asked_until)
+            return True
         self.expectations.lapsed(uid, moment.monotonic)
         expiry = self.expectations.next_expiry(uid)
         if expiry is not None:
@@ -343,6 +350,9 @@ class JobController:
             or result.stale
             or work.plan.reason == reasons.INTERNAL_ERROR
         )
+        errors = (result.status_error, *(outcome.error for outcome in result.outcomes))
+        # The transport has waited for as long as it can; what the server asked for beyond that is ours to keep.
+        memory.asked_until = moment.monotonic + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
         if unfinished and not waits:
             self.queue.add_rate_limited(key, moment.monotonic)
         elif not memory.refusals.pending(moment.monotonic):

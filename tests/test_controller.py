@@ -432,6 +432,25 @@ def test_73_events_meanwhile_do_not_ask_again(bench: Bench, manifest: Manifest) 
     assert "create pods/demo-worker-1" in pods_of(bench.work()), "a new spec is another request"
 
 
+@pytest.mark.parametrize("status", [False, True])
+def test_71_a_server_that_asks_for_a_pause_is_left_alone(bench: Bench, manifest: Manifest, status: bool) -> None:
+    """Whatever brings the job back meanwhile."""
+    bench.say("testjobs", "ADDED", manifest)
+    busy = StatusError(429, "TooManyRequests", "later", retry_after=32.0)
+    if status:
+        bench.finish(bench.work(), status_error=busy, refuse=lambda _: busy)
+    else:
+        bench.finish(bench.work(), refuse=lambda _: busy)
+        bench.bookmark("testjobs")
+    began = bench.now
+    while bench.now < began + 31:
+        bench.now += 1
+        bench.say("testjobs", "MODIFIED", manifest)
+        assert bench.begin() is None
+    bench.now = began + 32
+    assert bench.work().plan.actions
+
+
 def test_73_what_waits_for_a_refused_object_waits_with_it(bench: Bench, manifest: Manifest) -> None:
     """The pods were not even tried; without the Service they are not tried by the next event either."""
     bench.say("testjobs", "ADDED", manifest)
