@@ -39,7 +39,9 @@ class Fault:
 @dataclass(frozen=True, slots=True)
 class Kind:
     """`number` in the reference's list. `neutral`: the cluster must come to the same end as without the fault.
-    `surplus`: containers may run more often than without it. `world`: an actor does it, not the network or the processes.
+    `surplus`: containers may run, and objects be written, more often than without it: two operators that both act meet in
+    creates, for which the API has no precondition, so that one surplus start cannot be excluded by any client. `world`: an
+    actor does it, not the network or the processes. `takes`: of this table it takes something away that comes back.
     """
 
     number: str
@@ -47,6 +49,7 @@ class Kind:
     neutral: bool = True
     surplus: bool = False
     world: bool = False
+    takes: str = ""
 
 
 KINDS: Mapping[str, Kind] = {
@@ -89,7 +92,7 @@ KINDS: Mapping[str, Kind] = {
     "job-deleted": Kind("F34", "a job is deleted", neutral=False, world=True),
     "job-recreated": Kind("F34", "a job is deleted and created anew", neutral=False, world=True),
     "pod-deleted": Kind("F35", "somebody deletes a pod", surplus=True, neutral=False, world=True),
-    "service-deleted": Kind("F35", "somebody deletes a Service", world=True),
+    "service-deleted": Kind("F35", "somebody deletes a Service", world=True, takes="services"),
     "label-edited": Kind("F35", "somebody edits a pod's labels", neutral=False, world=True),
     "finalizer-removed": Kind("F35", "somebody takes our finalizer off a pod", neutral=False, surplus=True, world=True),
     "status-forged": Kind("F35", "somebody writes a job's status", neutral=False, world=True),

@@ -54,7 +54,7 @@ def _ends(shape: Shape) -> Iterator[Scenario]:
     yield shape.scenario(
         "L4-in-place",
         shape.job("OnFailure", run={"backoffLimit": 2}),
-        {leader: [Exit(5, 1)]},
+        {leader: [Exit(5, 1, cue=together)]},
         loose_runs=frozenset({leader}),
         loose_paths=frozenset({"*.status.restarts*", "*.restarts*", "*.restartCount*", "*.message*"}),
     )

@@ -130,7 +130,7 @@ class SimTransport(HttpTransport):
             raise TransportError(f"{request.method} {request.path}: the stream did not open in time") from None
         self._watches[stream] = None
         try:
-            async for line in stream.lines():
+            while (line := await stream.line()) is not _END:
                 yield line
         finally:
             self._watches.pop(stream, None)
@@ -146,7 +146,11 @@ class SimTransport(HttpTransport):
             except ApiError as refused:
                 error = response_error(refused.response())
             else:
-                answered.set_result(opened)
+                # What it has to show may have been the end of the process.
+                if answered.done():
+                    opened.close()
+                else:
+                    answered.set_result(opened)
                 return
         answered.set_exception(error or TransportError("connection reset"))
 
@@ -236,16 +240,12 @@ class SimStream:
             if handle is not None:
                 handle.cancel()
 
-    async def lines(self) -> AsyncIterator[bytes]:
-        """The lines, until the server ends the stream."""
-        while True:
-            while self._here:
-                line = self._here.popleft()
-                if line is _END:
-                    return
-                yield line
+    async def line(self) -> bytes | None:
+        """The next line; None when the server has ended the stream."""
+        while not self._here:
             self._waiter = self._wires.loop.create_future()
             await self._waiter
+        return self._here.popleft()
 
     def replace_pending(self, change: Callable[[list[bytes]], list[bytes]]) -> None:
         """Rewrite the lines that are on their way."""

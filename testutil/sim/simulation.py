@@ -30,8 +30,8 @@ from testutil.sim.trouble import Trouble
 from testutil.sim.user import User
 from testutil.sim.weather import FaultyWeather
 
-QUIET_SECONDS = 30.0
-"""Without a change for so long, and nothing due, a run is at rest."""
+QUIET_SECONDS = 65.0
+"""Without a change for so long, and nothing due, a run is at rest: a cache that cannot be had asks again within a minute."""
 RECOVERY_SECONDS = 155.0
 """After the last fault: the liveness bound of 4.4, O4, and a little."""
 HOLD_SECONDS = 60.0
@@ -131,6 +131,10 @@ class Simulation:
                 if writer != "world":
                     self.run.writes_at_rest += 1
             self.watchdog.see(at, change, writer)
+            self.noticed(at, change, writer)
+
+    def noticed(self, at: float, change: Change, writer: str) -> None:
+        """For whoever wants to know more of a run."""
 
     def wake(self) -> None:
         """Have the world look around soon."""
@@ -184,18 +188,22 @@ class Simulation:
 
     async def main(self) -> None:
         """From the start to the end."""
-        self.start()
+        await self.begin()
         while not self._at_rest():
             if self.loop.time() >= self.scenario.horizon + self.run.healed_at:
                 break
-            await self._sleep(_POLL)
+            await self.sleep(_POLL)
         self.run.writes_at_rest = 0
-        await self._sleep(HOLD_SECONDS)
+        await self.sleep(HOLD_SECONDS)
         self.run.end = end_state(self.server)
         self._look_for_leaks()
         await self._stop()
 
-    async def _sleep(self, seconds: float) -> None:
+    async def begin(self) -> None:
+        """Start the operators."""
+        self.start()
+
+    async def sleep(self, seconds: float) -> None:
         future = self.loop.create_future()
         self.loop.call_later(seconds, future.set_result, None)
         await future
@@ -239,11 +247,11 @@ class Simulation:
             process.stop()
         until = self.loop.time() + STOP_SECONDS
         while self.alive and self.loop.time() < until:
-            await self._sleep(0.5)
+            await self.sleep(0.5)
         for process in self.alive:
             self.run.leaked.append(f"{process.name} did not end within {STOP_SECONDS:.0f} s")
             process.crash()
-        await self._sleep(0.01)
+        await self.sleep(0.01)
         for process in self.processes:
             left = [task.get_name() + repr(task.get_coro()) for task in self.loop.tasks_of(process.name)]
             self.run.leaked += [f"{process.name}: task {name}" for name in left]

@@ -60,6 +60,10 @@ class FaultyWeather:
         self.active: dict[str, Fault] = {}
         """The faults that last, by kind, as long as they do."""
         self.until: dict[str, float] = {}
+        self.fresh: set[str] = set()
+        """Which of them have not met anything yet."""
+        self.isolated: set[str] = set()
+        """The processes that are cut off."""
         self.replaying: set[str] = set()
         """The paths whose next watch replays."""
         self.wires: Wires
@@ -83,7 +87,7 @@ class FaultyWeather:
                 self._count_read(sender, fate)
             else:
                 self._count_write(sender, fate, resource)
-        self._cut(fate)
+        self._cut(sender, fate)
         return fate
 
     def _count_write(self, sender: str, fate: Fate, resource: str) -> None:
@@ -120,18 +124,20 @@ class FaultyWeather:
         else:
             self.host.strike(fault, sender)
 
-    def _cut(self, fate: Fate) -> None:
+    def _cut(self, sender: str, fate: Fate) -> None:
         """Connections that do not come about, or whose answers do not come back."""
+        if sender in self.isolated:
+            fate.lost, fate.dropped = "silence", True
         partition = self.active.get("partition")
         if partition is not None:
-            self.fired["partition"] += 1
+            self._hit("partition")
             fate.lost = "silence"
             fate.dropped = partition.value != "replies"
         if "apiserver-restart" in self.active:
-            self.fired["apiserver-restart"] += 1
+            self._hit("apiserver-restart")
             fate.dropped, fate.lost = True, "reset"
         if "missed-deletes" in self.active and _query(fate.request, "watch"):
-            self.fired["missed-deletes"] += 1
+            self._hit("missed-deletes")
             fate.dropped, fate.lost = True, "reset"
 
     def arrive(self, sender: str, request: Request) -> Response | None:
@@ -155,7 +161,7 @@ class FaultyWeather:
             return ApiError(500, "InternalError", message)
         version = _query(request, "resourceVersion")
         if request.method == "GET" and version.isdigit() and "version-too-large" in self.active:
-            self.fired["version-too-large"] += 1
+            self._hit("version-too-large")
             return too_large_version(int(version) + 1000, self.wires.server.storage.rv)
         if _query(request, "continue") and self._on("page-expired"):
             return expired("The provided continue parameter is too old to display a consistent list result.")
@@ -165,8 +171,14 @@ class FaultyWeather:
         """Whether a fault of that kind lasts now and so strikes."""
         if kind not in self.active:
             return False
-        self.fired[kind] += 1
+        self._hit(kind)
         return True
+
+    def _hit(self, kind: str) -> None:
+        """A fault that lasts has met something: it counts once."""
+        if kind in self.fresh:
+            self.fresh.discard(kind)
+            self.fired[kind] += 1
 
     def _rewritten(self, request: Request) -> Request:
         """The request as another server would understand it: an older replica, smaller pages, a shorter memory."""
@@ -181,11 +193,11 @@ class FaultyWeather:
                 table = self.wires.server.storage.table(request.path.rsplit("/", 1)[-1])
                 query["resourceVersion"] = str(max(int(version) - REPLAYED, table.history.compacted))
             elif version.isdigit() and "gone-storm" in self.active:
-                self.fired["gone-storm"] += 1
+                self._hit("gone-storm")
                 self.wires.server.storage.compact(self.wires.server.storage.rv)
                 query["resourceVersion"] = "1"
         elif version.isdigit() and "old-list" in self.active:
-            self.fired["old-list"] += 1
+            self._hit("old-list")
             query |= {"resourceVersionMatch": "Exact"}
         elif "limit" in query and "page-expired" in self.active:
             query["limit"] = "2"
@@ -207,12 +219,12 @@ class FaultyWeather:
                 if stream.extra < 0:
                     stream.extra = self.wires.random.uniform(0.0, float(fault.value or 10.0))
                 if not bookmark and kind == "watch-lag":
-                    self.fired[kind] += 1
+                    self._hit(kind)
                 delay = max(delay, stream.extra)
         if "coalesced" in self.active and not bookmark:
             line = self._coalesce(stream, line)
         if bookmark and _END_MARK in line and (broken := self.active.get("streamed-list-broken")) is not None:
-            self.fired["streamed-list-broken"] += 1
+            self._hit("streamed-list-broken")
             if broken.value == "hangs":
                 return []
             why = ApiError(500, "InternalError", "storage feature RequestWatchProgress is required")
