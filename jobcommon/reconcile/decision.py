@@ -18,7 +18,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job, Observed, Tallies
 from jobcommon.reconcile import cleanup, limits
 from jobcommon.reconcile.children import CORE, pod_manifest, replica_labels
-from jobcommon.reconcile.companions import LOOK_AGAIN, taken_away, tend_companions, tend_services
+from jobcommon.reconcile.companions import LOOK_AGAIN, as_addressed, taken_away, tend_companions, tend_services
 from jobcommon.reconcile.conditions import set_condition, tidy
 from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
 from jobcommon.reconcile.gang import Gang, remove_pod_group
@@ -44,7 +44,7 @@ def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan
         return Plan(tuple(cleanup.release_all(observed.pods)), reason="job is being deleted")
     if job.status.finished:
         return _finished(framework, job, observed, now)
-    return _Pass.start(framework, job, observed, now).decide()
+    return _Pass.start(framework, as_addressed(job, observed), observed, now).decide()
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
@@ -236,9 +236,10 @@ class _Pass:
             events=(*self._exits(), *events, *self._troubles()),
             wake_at=min(wakes, default=None),
             reason="job is active",
-            # The first pods of a job need no second look: nothing can be done twice before anything was done.
+            # The first objects of a job need no second look: nothing can be done twice before anything was done. What is
+            # missing later may be missing because the job has been deleted and the garbage collector was quicker than we.
             confirm=(job.status.start_time is not None or self.gang.found is not None)
-            and any(_creates_pod(a) for a in creates),
+            and any(isinstance(a, Create) for a in creates),
         )
 
     @property
@@ -386,10 +387,6 @@ class _Pass:
 
 
 _Step = tuple[ConditionType, bool, str, str]
-
-
-def _creates_pod(action: Action) -> bool:
-    return isinstance(action, Create) and action.plural == "pods"
 
 
 __all__ = ["NOTHING", "Release", "plan", "plan_for_orphans"]
