@@ -127,8 +127,9 @@ class WatchStream:
             self.close()
             return
         if self._options.bookmarks and now >= self._next_bookmark:
-            # A bookmark promises that everything up to its version has been sent.
-            self._ready += [self._pending(), self._bookmark({})]
+            # A bookmark promises that everything up to its version has been sent. A watch from the future gets none.
+            if self._version() >= self._after:
+                self._ready += [self._pending(), self._bookmark({})]
             self._next_bookmark = now + BOOKMARK_INTERVAL
 
     def drain(self) -> bytes:
