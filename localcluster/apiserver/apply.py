@@ -1,4 +1,4 @@
-"""Server-side apply, and the ownership of fields that ordinary writes take.
+"""Server-side apply.
 
 The algorithm is that of Kubernetes' "Server-Side Apply" documentation and sigs.k8s.io/structured-merge-diff: the
 applied object is merged onto the live one; fields the manager applied before and leaves out now go, unless someone else
@@ -6,14 +6,16 @@ owns them; changing a field that another manager owns is a conflict, unless forc
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from localcluster.apiserver import managed_fields
-from localcluster.apiserver.builtin_schemas import Json, resolve
-from localcluster.apiserver.field_sets import Changes, Path, compare, is_atomic, owned_by, parts, path_text, without
+from localcluster.apiserver import managed_fields, ownership
+from localcluster.apiserver.builtin_schemas import Json
+from localcluster.apiserver.field_sets import Path, from_fields_v1, path_text
 from localcluster.apiserver.list_order import interleave
 from localcluster.apiserver.managed_fields import APPLY, UPDATE, Entry, Manager, Managers, ownable
+from localcluster.apiserver.shapes import Changes, Shape, compare, owned_by, without
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 _IDENTITY = ("apiVersion", "kind")
@@ -44,7 +46,7 @@ def manager_name(field_manager: str | None, user_agent: str) -> str:
 
 
 def apply(
-    node: Json,
+    shape: Shape,
     live: Json | None,
     config: Json,
     *,
@@ -54,49 +56,53 @@ def apply(
     subresource: str = "",
     status_subresource: bool = True,
     custom: bool = True,
+    reset: Sequence[Path] = (),
 ) -> Json:
     """The object after `manager` applied `config` to `live` (None: create), with its managedFields.
 
     Equal to `live` when nothing changes. `now` is RFC 3339. With a status subresource the main resource ignores
     ``status``, and ``status`` ignores all else (but the metadata of a kind that is not `custom`).
-    Neither argument is changed. Raises `ApplyConflictError` and `ApplyError`.
+    What an ordinary write would `reset` belongs to nobody in an object that was not tracked before. Neither argument is
+    changed. Raises `ApplyConflictError` and `ApplyError`.
     """
     if "managedFields" in (config.get("metadata") or {}):
         raise ApplyError("metadata.managedFields must be nil")
-    me = Manager(manager, APPLY, config.get("apiVersion", ""), subresource)
+    me = Manager(manager, APPLY, subresource=subresource)
     try:
         wanted = _without_nulls(_scoped(config, subresource, status_subresource, custom))
-        return _apply(node, live, wanted, me, now, force)
+        managers = managed_fields.read((live or {}).get("metadata", {}).get("managedFields"))
+        if live is not None and not managers:
+            # Whoever wrote the object before it was tracked still owns it, so that overwriting it is a conflict.
+            before = Manager(BEFORE_FIRST_APPLY, UPDATE, live.get("apiVersion", ""), subresource)
+            start = ownership.before(live.get("kind", ""), custom=custom)
+            managers = ownership.of_untracked(shape, live, start, before, now, reset)
+        return _apply(shape, live, wanted, managers, me, now, force)
     except RecursionError as error:
         raise ApplyError("the object is nested too deeply") from error
 
 
-def _apply(node: Json, live: Json | None, wanted: Json, me: Manager, now: str, force: bool) -> Json:
+def _apply(
+    shape: Shape, live: Json | None, wanted: Json, managers: Managers, me: Manager, now: str, force: bool
+) -> Json:  # fmt: skip
     current = live or {key: wanted[key] for key in _IDENTITY if key in wanted}
-    root = resolve(node)
-    managers = managed_fields.read(current.get("metadata") or {})
+    version = wanted.get("apiVersion", "")
     try:
-        if live is not None and not managers:
-            # Whoever wrote the object before ownership was kept still owns it, so that overwriting it is a conflict.
-            before = Manager(BEFORE_FIRST_APPLY, UPDATE, live.get("apiVersion", ""))
-            managers[before] = Entry(frozenset(owned_by(node, ownable(live))), now)
-        claimed = frozenset(owned_by(node, ownable(wanted)))
-        merged = _merge(root, current, wanted)
+        claimed = frozenset(owned_by(shape, ownable(wanted)) - {("f:metadata",)})
+        merged = _merge(shape, current, wanted)
     except ValueError as error:
         raise UntypableError(str(error)) from error
     last = managers.get(me)
-    managers[me] = Entry(claimed, last.time if last else now)
+    managers[me] = Entry.of(version, claimed, last.time if last else "")
     if last is not None:
-        merged = _prune(node, merged, last.fields, managers)
-    changes = compare(node, ownable(current), ownable(merged))
+        merged = _prune(shape, merged, last.fields, managers)
+    changes = compare(shape, ownable(current), ownable(merged))
     if live is not None and not claimed and last is None and not changes:
         # Who owns nothing is not listed: applying nothing writes nothing.
         return live
     managers = _settle(managers, me, changes, force=force)
-    if not claimed:
-        managers.pop(me, None)
-    elif changes or last is None or last.fields != claimed:
-        managers[me] = Entry(claimed, now)
+    if merged != current:
+        # The time is that of the last change: who applies what is there already is listed without one.
+        managers[me] = Entry.of(version, claimed, now)
     return _with_managers(merged, managers)
 
 
@@ -117,10 +123,10 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _merge(node: Json, live: Any, wanted: Any) -> Any:
-    if type(live) is not type(wanted) or is_atomic(node, wanted) or is_atomic(node, live):
+def _merge(shape: Shape, live: Any, wanted: Any) -> Any:
+    if type(live) is not type(wanted) or shape.is_atomic(wanted) or shape.is_atomic(live):
         return wanted
-    before, after = parts(node, live), parts(node, wanted)
+    before, after = shape.parts(live), shape.parts(wanted)
     merged = {name: _merge(below, before[name][1], item) if name in before else item for name, (below, item) in after.items()}
     if isinstance(wanted, dict):
         return {**live, **{name[2:]: item for name, item in merged.items()}}
@@ -130,7 +136,7 @@ def _merge(node: Json, live: Any, wanted: Any) -> Any:
     return [merged[name] if name in merged else before[name][1] for name in order]
 
 
-def _prune(node: Json, merged: Json, last: frozenset[Path], managers: Managers) -> Json:
+def _prune(shape: Shape, merged: Json, last: frozenset[Path], managers: Managers) -> Json:
     """Removes what the manager gave up and nobody owns, with the parents that thereby are nobody's.
 
     A parent goes as a whole, with defaults inside that never had an owner: a probe without its handler is no probe.
@@ -142,17 +148,18 @@ def _prune(node: Json, merged: Json, last: frozenset[Path], managers: Managers) 
         top = next((path[:length] for length in range(1, len(path) + 1) if path[:length] not in held), None)
         if top is not None:
             gone.add(top)
-    pruned: Json = without(node, merged, gone) if gone else merged
+    pruned: Json = without(shape, merged, gone) if gone else merged
     return pruned
 
 
 def _settle(managers: Managers, me: Manager, changes: Changes, *, force: bool) -> Managers:
-    written = changes.written
+    written = from_fields_v1(changes.written)
     conflicts = [(other, path) for other, entry in managers.items() if other != me for path in sorted(entry.fields & written)]
     if conflicts and not force:
         raise _conflict(conflicts, managers)
-    lost = written | changes.removed
-    return {other: entry if other == me else entry.less(lost) for other, entry in managers.items()}
+    return {
+        other: entry if other == me else entry.less(changes.written).less(changes.removed) for other, entry in managers.items()
+    }
 
 
 def _conflict(conflicts: list[tuple[Manager, Path]], managers: Managers) -> ApplyConflictError:
@@ -175,7 +182,7 @@ def _described(manager: Manager, entry: Entry) -> str:
     if manager.subresource:
         text += f' with subresource "{manager.subresource}"'
     if manager.operation == UPDATE:
-        text += f" using {manager.version}" + (f" at {entry.time}" if entry.time else "")
+        text += f" using {entry.version}" + (f" at {entry.time}" if entry.time else "")
     return text
 
 
@@ -185,38 +192,3 @@ def _with_managers(item: Json, managers: Managers) -> Json:
     if written:
         meta["managedFields"] = written
     return {**item, "metadata": meta}
-
-
-def track_update(node: Json, live: Json | None, new: Json, *, manager: str, now: str, subresource: str = "") -> None:
-    """Keeps ``new["metadata"]["managedFields"]`` right for a create, update or patch; changes `new` in place.
-
-    The real server tracks every write. Here an object is tracked from its first apply or its first write by kubectl on:
-    what operators create by the thousand and nobody applies costs nothing. A client that sends an empty list clears it.
-    """
-    meta = new.setdefault("metadata", {})
-    before = (live or {}).get("metadata", {})
-    if live is not None and meta.get("managedFields") in ([], [{}]):
-        del meta["managedFields"]
-        return
-    managers = managed_fields.read(meta if meta.get("managedFields") else before)
-    if not managers and not manager.startswith("kubectl"):
-        meta.pop("managedFields", None)
-        return
-    try:
-        changes = compare(node, ownable(live or {}), ownable(new))
-    except RecursionError:
-        changes = Changes()  # too deep to say who owns what; the write itself is none of our business
-    if not changes:
-        _restore(meta, before)
-        return
-    me = Manager(manager, UPDATE, new.get("apiVersion", ""), subresource)
-    mine = managers.pop(me, Entry(frozenset(), now))
-    lost = changes.written | changes.removed
-    managers = {other: entry.less(lost) for other, entry in managers.items()}
-    managers[me] = Entry(frozenset((mine.fields - changes.removed) | changes.written), now)
-    meta["managedFields"] = managed_fields.write(managers)
-
-
-def _restore(meta: Json, before: Json) -> None:
-    if not meta.get("managedFields") and before.get("managedFields"):
-        meta["managedFields"] = before["managedFields"]

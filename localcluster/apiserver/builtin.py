@@ -43,7 +43,12 @@ _CORE = (
         status=True,
         subresources={"finalize": ("update",)},
         verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
-        strategy=Strategy(on_create=namespaces.on_create, on_update=namespaces.on_update, validate_name=names.dns1123_label),
+        strategy=Strategy(
+            default=namespaces.default,
+            on_create=namespaces.on_create,
+            on_update=namespaces.on_update,
+            validate_name=names.dns1123_label,
+        ),
         fields=field_table("status.phase"),
         returns_deleted=True,
     ),
@@ -103,6 +108,7 @@ _CORE = (
             on_update=pods.on_update,
             validate=pods.validate,
             validate_update=pods.validate_update,
+            assigned=pods.ASSIGNED,
         ),
         fields=field_table(
             "spec.nodeName",
@@ -174,6 +180,7 @@ _CORE = (
             validate=services.validate,
             validate_update=services.validate_update,
             validate_name=names.dns1035_label,
+            assigned=services.ASSIGNED,
         ),
     ),
 )

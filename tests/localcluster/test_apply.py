@@ -7,24 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localcluster.apiserver import builtin_schemas
-from localcluster.apiserver.apply import ApplyConflictError, ApplyError, apply, manager_name, track_update
-from localcluster.apiserver.field_sets import compare, from_fields_v1, owned_by, path_text, to_fields_v1
+from localcluster.apiserver import managed_fields, ownership
+from localcluster.apiserver.apply import ApplyConflictError, ApplyError, apply, manager_name
+from localcluster.apiserver.field_sets import Path, difference, from_fields_v1, holds, path_text, to_fields_v1, union
 from localcluster.apiserver.schema import compile_schema
+from localcluster.apiserver.shapes import Shape, builtin, compare, owned_by
 
 Json = dict[str, Any]
 T1, T2, T3 = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z"
 
 
-def root(*kind: str) -> Json:
-    node = builtin_schemas.root(*kind)
-    assert node is not None
-    return node
-
-
-CONFIG_MAP = root("", "v1", "ConfigMap")
-DEPLOYMENT = root("apps", "v1", "Deployment")
-SERVICE = root("", "v1", "Service")
+CONFIG_MAP = builtin("", "v1", "ConfigMap")
+DEPLOYMENT = builtin("apps", "v1", "Deployment")
+SERVICE = builtin("", "v1", "Service")
 CRD = compile_schema(
     {
         "name": "v1",
@@ -64,7 +59,7 @@ CRD = compile_schema(
             }
         },
     }
-).node
+).shape
 
 
 def config_map(**data: str) -> Json:
@@ -86,6 +81,19 @@ def managers(item: Json) -> dict[str, list[str]]:
         f"{entry['manager']}/{entry['operation']}": sorted(path_text(path) for path in from_fields_v1(entry["fieldsV1"]))
         for entry in item["metadata"].get("managedFields", ())
     }
+
+
+def written(shape: Shape, live: Json | None, new: Json, manager: str, now: str, subresource: str = "") -> Json:
+    """`new` as an ordinary write of it leaves it."""
+    me = ownership.me(manager, new["apiVersion"], subresource)
+    given = new["metadata"].get("managedFields")
+    if live is None:
+        start = ownership.before(new["kind"], custom=shape is CRD)
+        entries = ownership.of_created(shape, new, start, me, now)
+    else:
+        entries = ownership.of_updated(shape, live, new, given, me, now)
+    meta = plain(new)["metadata"]
+    return {**new, "metadata": {**meta, "managedFields": entries} if entries else meta}
 
 
 def plain(item: Json) -> Json:
@@ -123,7 +131,7 @@ def test_inputs_do_not_change() -> None:
 
 
 # (schema, first apply by "me", then this by "me", result)
-REMOVALS: dict[str, tuple[Json, Json, Json, Json]] = {
+REMOVALS: dict[str, tuple[Shape, Json, Json, Json]] = {
     "a map entry": (CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), config_map(a="1")),
     "the whole map": (
         CONFIG_MAP,
@@ -218,7 +226,7 @@ def test_several_conflicts_are_grouped_by_manager() -> None:
     live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
     new = copy.deepcopy(live)
     new["data"]["c"] = "3"
-    track_update(CONFIG_MAP, live, new, manager="kubectl-edit", now=T2)
+    new = written(CONFIG_MAP, live, new, "kubectl-edit", T2)
     with pytest.raises(ApplyConflictError) as caught:
         apply(CONFIG_MAP, new, config_map(a="9", b="9", c="9"), manager="you", now=T3)
     assert str(caught.value).splitlines() == [
@@ -247,17 +255,17 @@ def test_an_object_nobody_tracked_conflicts_with_before_first_apply() -> None:
     with pytest.raises(ApplyConflictError, match=r'conflict with "before-first-apply" using v1 at .*: \.data\.a'):
         apply(CONFIG_MAP, config_map(a="1"), config_map(a="2"), manager="me", now=T1)
     live = apply(CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), manager="me", now=T1)
-    assert managers(live) == {"before-first-apply/Update": [".data.a", ".data.b"], "me/Apply": [".data.a"]}
+    assert managers(live) == {"before-first-apply/Update": [".data", ".data.a", ".data.b"], "me/Apply": [".data.a"]}
 
 
 def test_client_side_apply_then_server_side_apply_as_kubectl_migrates() -> None:
     created = config_map(a="1")
-    track_update(CONFIG_MAP, None, created, manager="kubectl-client-side-apply", now=T1)
+    created = written(CONFIG_MAP, None, created, "kubectl-client-side-apply", T1)
     live = apply(CONFIG_MAP, created, config_map(a="1"), manager="kubectl", now=T2)
     assert managers(live) == {"kubectl/Apply": [".data.a"], "kubectl-client-side-apply/Update": [".data", ".data.a"]}
     migrated = copy.deepcopy(live)
     migrated["metadata"]["managedFields"] = [one for one in live["metadata"]["managedFields"] if one["operation"] == "Apply"]
-    track_update(CONFIG_MAP, live, migrated, manager="kubectl", now=T3)
+    migrated = written(CONFIG_MAP, live, migrated, "kubectl", T3)
     after = apply(CONFIG_MAP, migrated, config_map(b="2"), manager="kubectl", now=T3)
     assert plain(after) == config_map(b="2")
 
@@ -297,8 +305,7 @@ def nested(depth: int) -> Json:
 def test_an_object_too_deep_to_walk_is_an_error_and_no_crash() -> None:
     with pytest.raises(ApplyError, match="nested too deeply"):
         apply(CRD, None, custom(free=nested(5000)), manager="me", now=T1)
-    new = custom(free=nested(5000))
-    track_update(CRD, None, new, manager="kubectl-create", now=T1)
+    new = written(CRD, None, custom(free=nested(5000)), "kubectl-create", T1)
     assert "managedFields" not in new["metadata"]
 
 
@@ -320,7 +327,7 @@ OBJECTS = st.fixed_dictionaries(
         "whole": st.just({"k": "v"}),
         "free": JSON_VALUES,
     },
-).map(lambda spec: custom(**spec))
+).map(lambda spec: custom(None, **spec))
 
 
 @settings(derandomize=True, max_examples=150, deadline=None)
@@ -342,17 +349,18 @@ def test_who_gives_everything_up_leaves_nothing(config: Json) -> None:
     assert plain(apply(CRD, live, empty, manager="me", now=T2)).get("spec", {}) == {}
 
 
-def test_operators_cost_nothing() -> None:
-    new = config_map(a="1")
-    track_update(CONFIG_MAP, None, new, manager="jobcommon", now=T1)
-    assert new == config_map(a="1")
+def test_every_write_is_tracked() -> None:
+    new = written(CONFIG_MAP, None, config_map(a="1"), "jobcommon", T1)
+    assert managers(new) == {"jobcommon/Update": [".data", ".data.a"]}
+    with pytest.raises(ApplyConflictError, match=rf'conflict with "jobcommon" using v1 at {T1}: \.data\.a'):
+        apply(CONFIG_MAP, new, config_map(a="2"), manager="me", now=T2)
 
 
 def test_an_update_of_an_applied_object_moves_ownership() -> None:
     live = apply(CONFIG_MAP, None, config_map(a="1", b="2"), manager="me", now=T1)
     new = copy.deepcopy(live)
     new["data"] = {"a": "9", "c": "3"}
-    track_update(CONFIG_MAP, live, new, manager="jobcommon", now=T2)
+    new = written(CONFIG_MAP, live, new, "jobcommon", T2)
     assert managers(new) == {"jobcommon/Update": [".data.a", ".data.c"]}
     assert new["metadata"]["managedFields"][0]["time"] == T2
 
@@ -360,20 +368,19 @@ def test_an_update_of_an_applied_object_moves_ownership() -> None:
 def test_an_update_that_changes_nothing_keeps_the_entries() -> None:
     live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
     new = plain(copy.deepcopy(live))
-    track_update(CONFIG_MAP, live, new, manager="kubectl-edit", now=T2)
+    new = written(CONFIG_MAP, live, new, "kubectl-edit", T2)
     assert new == live
 
 
-def test_create_by_kubectl_owns_maps_and_leaves_but_not_structs() -> None:
+def test_a_creator_owns_what_it_wrote_but_not_what_every_object_has() -> None:
     new = deployment({"name": "a", "image": "i"}, replicas=2)
     new["metadata"]["labels"] = {"l": "1"}
-    track_update(DEPLOYMENT, None, new, manager="kubectl-create", now=T1)
+    new = written(DEPLOYMENT, None, new, "kubectl-create", T1)
     assert managers(new) == {
         "kubectl-create/Update": [
             ".metadata.labels",
             ".metadata.labels.l",
             ".spec.replicas",
-            ".spec.template.spec.containers",
             '.spec.template.spec.containers[name="a"]',
             '.spec.template.spec.containers[name="a"].image',
             '.spec.template.spec.containers[name="a"].name',
@@ -384,7 +391,7 @@ def test_create_by_kubectl_owns_maps_and_leaves_but_not_structs() -> None:
 def test_subresource_updates_have_their_own_entry() -> None:
     live = apply(CRD, None, custom(a=1), manager="me", now=T1)
     new = {**copy.deepcopy(live), "status": {"phase": "x"}}
-    track_update(CRD, live, new, manager="op", now=T2, subresource="status")
+    new = written(CRD, live, new, "op", T2, "status")
     assert new["metadata"]["managedFields"][1]["subresource"] == "status"
 
 
@@ -393,13 +400,38 @@ def test_a_client_may_clear_the_entries(cleared: list[Any]) -> None:
     live = apply(CONFIG_MAP, None, config_map(a="1"), manager="me", now=T1)
     new = copy.deepcopy(live)
     new["metadata"]["managedFields"] = cleared
-    track_update(CONFIG_MAP, live, new, manager="kubectl", now=T2)
+    new = written(CONFIG_MAP, live, new, "kubectl", T2)
     assert "managedFields" not in new["metadata"]
 
 
 def test_order_of_a_granular_list_is_no_change_and_of_an_atomic_one_is() -> None:
     assert not compare(CRD, custom(set=["a", "b"]), custom(set=["b", "a"]))
-    assert compare(CRD, custom(atomic=["a", "b"]), custom(atomic=["b", "a"])).modified == {("f:spec", "f:atomic")}
+    assert compare(CRD, custom(atomic=["a", "b"]), custom(atomic=["b", "a"])).written == {"f:spec": {"f:atomic": {}}}
+
+
+def test_items_with_one_key_are_one_thing() -> None:
+    twice, once = custom(ports=[{"port": 1}, {"port": 1, "name": "x"}]), custom(ports=[{"port": 1, "name": "x"}])
+    item = 'k:{"port":1,"protocol":"TCP"}'
+    assert written(CRD, None, twice, "me", T1)["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:ports"][item] == {}
+    parts: Json = {".": {}, "f:port": {}, "f:name": {}}
+    changes = compare(CRD, twice, once)
+    assert (changes.written, changes.removed) == ({"f:spec": {"f:ports": {item: parts}}}, {"f:spec": {"f:ports": {item: {}}}})
+    assert compare(CRD, once, twice).written == {"f:spec": {"f:ports": {item: {}}}}
+
+
+PATHS = st.frozensets(st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(tuple), max_size=8)
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(one=PATHS, two=PATHS)
+def test_sets_of_fields_are_sets(one: frozenset[Path], two: frozenset[Path]) -> None:
+    left, right = to_fields_v1(one), to_fields_v1(two)
+    assert from_fields_v1(left) == one
+    assert from_fields_v1(union(left, right)) == one | two
+    assert from_fields_v1(difference(left, right)) == one - two
+    assert (difference(left, right) is left) == (not one & two)
+    assert all(holds(left, path) == (path in one) for path in one | two)
+    assert (left, right) == (to_fields_v1(one), to_fields_v1(two)), "trees are shared and must not change"
 
 
 @pytest.mark.parametrize("value", [{"f:a": {}}, {"f:a": {".": {}, "f:b": {}}, "k:{}": {"v:1": {}}}])
@@ -410,6 +442,11 @@ def test_fields_v1_round_trip(value: Json) -> None:
 @pytest.mark.parametrize("value", [None, 3, {"f:a": 3}, {"f:a": {"f:b": None}}])
 def test_malformed_entries_are_survived(value: Any) -> None:
     assert isinstance(from_fields_v1(value), set)
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": value}
+    assert managed_fields.read([entry], trusted=False) == {}
+    live = written(CONFIG_MAP, None, config_map(a="1"), "me", T1)
+    sent = {**live, "metadata": {**live["metadata"], "managedFields": [entry]}}
+    assert written(CONFIG_MAP, live, sent, "me", T2) == live
 
 
 def test_service_ports_count_with_the_default_protocol() -> None:

@@ -111,7 +111,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Named steps. `managed` compares managedFields too.
+    """Named steps.
 
     `comparable` is False where two right servers may differ in more than the record leaves out: then only what is expected
     counts.
@@ -119,5 +119,4 @@ class Case:
 
     name: str
     steps: tuple[Step, ...]
-    managed: bool = False
     comparable: bool = True

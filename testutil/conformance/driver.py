@@ -76,7 +76,7 @@ class Driver:
             # Where a controller makes this account, it may have been faster.
             await self._must("POST", f"{ACCOUNTS.prefix}/namespaces/{name}/{ACCOUNTS.plural}", account(), (201, 409))
         memory = Memory(spaces)
-        record = Record(spaces, managed=case.managed)
+        record = Record(spaces)
         problems = []
         for step in case.steps:
             # What is expected may speak of the versions before this step.

@@ -35,7 +35,6 @@ class Record:
 
     spaces: Mapping[str, str]
     answers: list[Answer] = field(default_factory=list)
-    managed: bool = False
 
     def normalised(self) -> list[Json]:
         """One plain value per step; equal for servers that agree."""
@@ -89,8 +88,10 @@ class _Normaliser:
     def _value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, Mapping):
             # In the order of their names: uids are numbered as they appear, and the order of fields is nobody's promise.
-            kept = [name for name in sorted(value) if name != "managedFields" or self._record.managed]
-            return {name: self._value(value[name], name) for name in kept}
+            return {name: self._value(value[name], name) for name in sorted(value)}
+        if isinstance(value, list) and key == "managedFields":
+            # Entries come by time, and whether two writes fall into one second is luck.
+            return sorted((self._value(item) for item in value), key=str)
         if isinstance(value, list):
             return [self._value(item, key) for item in value]
         if key == "resourceVersion" and value in self._ranks:

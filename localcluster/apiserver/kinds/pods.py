@@ -10,6 +10,8 @@ from localcluster.apiserver.quantity import parse_quantity
 
 Obj = dict[str, Any]
 
+#: What the real server's admission fills in.
+ASSIGNED = (("serviceAccountName", "serviceAccount"), ("preemptionPolicy",), ("priority",))
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 #: Fields of a pod's spec that an update may change; everything else needs a new pod.

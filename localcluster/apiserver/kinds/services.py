@@ -8,6 +8,8 @@ from localcluster.apiserver.names import check, check_labels, dns1123_label, por
 
 Obj = dict[str, Any]
 
+#: What the real server's allocators fill in.
+ASSIGNED = (("clusterIP",), ("clusterIPs",), ("ipFamilies",), ("ipFamilyPolicy",))
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
 _AFFINITIES = ("ClientIP", "None")

@@ -10,7 +10,7 @@ from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, required
 from localcluster.apiserver.rest.accept import accept, decode
 from localcluster.apiserver.rest.create import create_object
-from localcluster.apiserver.rest.managers import manager_of, schema_node
+from localcluster.apiserver.rest.managers import manager_of, reset, shape_of
 from localcluster.apiserver.rest.update import replace
 from localcluster.apiserver.storage import Item
 from localcluster.apiserver.typed import UndecodableError
@@ -76,7 +76,7 @@ def _merge(call: Call, live: Item | None, config: Obj) -> Obj:
     resource = call.resource
     try:
         return merge(
-            schema_node(resource),
+            shape_of(resource),
             None if live is None else resource.typed(live.obj),
             config,
             manager=manager_of(call),
@@ -85,6 +85,7 @@ def _merge(call: Call, live: Item | None, config: Obj) -> Obj:
             subresource=call.info.subresource,
             status_subresource=resource.status,
             custom=resource.custom,
+            reset=reset(call),
         )
     except ApplyConflictError as error:
         raise ApiError(409, "Conflict", error.message, {"causes": error.causes}) from None

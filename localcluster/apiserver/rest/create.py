@@ -11,7 +11,7 @@ from localcluster.apiserver.call import OBJECT_LIMIT, Call
 from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.rest.accept import accept, check_metadata
-from localcluster.apiserver.rest.managers import track
+from localcluster.apiserver.rest.managers import spec_asked, track_created
 
 Obj = dict[str, Any]
 
@@ -42,7 +42,9 @@ def create_object(call: Call, obj: Obj) -> Obj:
         new.pop("status", None)
     admission.check_namespace(call, meta.get("name", ""))
     escalation.check(call, new, None)
+    asked = spec_asked(resource, new)
     prepare(call, new)
+    track_created(call, new, asked)
     resource.strategy.on_create(new)
     admission.admit_new(call, new)
     validate(call, new, None)
@@ -51,7 +53,6 @@ def create_object(call: Call, obj: Obj) -> Obj:
     if given_version and not call.dry_run:
         raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
     _refuse_existing(call, meta.get("name", ""))
-    new = track(call, None, new)
     return resource.typed(_store(call, new))
 
 

@@ -1,17 +1,33 @@
-"""metadata.managedFields of ordinary writes."""
+"""metadata.managedFields of ordinary writes, for the requests that make them."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver import builtin_schemas
-from localcluster.apiserver.apply import manager_name, track_update
+from localcluster.apiserver import builtin_schemas, ownership
+from localcluster.apiserver.apply import manager_name
 from localcluster.apiserver.call import Call
+from localcluster.apiserver.field_sets import Path
+from localcluster.apiserver.managed_fields import Manager
 from localcluster.apiserver.resource import Resource
+from localcluster.apiserver.shapes import Shape, builtin
 
 Obj = dict[str, Any]
 
+_SPEC: Sequence[Path] = (("f:spec",),)
+_STATUS: Sequence[Path] = (("f:status",),)
+_NOT_OF_A_STATUS: Sequence[Path] = (("f:metadata",), ("f:spec",))
+_NOT_OF_A_POD_STATUS: Sequence[Path] = (
+    ("f:spec",), ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences"),
+)  # fmt: skip
+
+
+def shape_of(resource: Resource) -> Shape:
+    """How its objects divide into fields that are owned one by one."""
+    return builtin(*resource.gvk) if resource.schema is None else resource.schema.shape
+
 
 def schema_node(resource: Resource) -> Obj:
-    """The schema by which lists merge and fields are owned; an empty one for a kind without."""
+    """The schema by which lists merge; an empty one for a kind without."""
     if resource.schema is not None:
         return resource.schema.node
     return builtin_schemas.root(*resource.gvk) or {}
@@ -22,17 +38,70 @@ def manager_of(call: Call) -> str:
     return manager_name(call.query.get("fieldManager"), call.request.headers.get("user-agent", ""))
 
 
-def track(call: Call, old: Obj | None, new: Obj) -> Obj:
-    """`new` with managedFields brought up to date; an apply has already done so."""
-    if call.applying:
-        return new
-    manager = manager_of(call)
-    tracked = "managedFields" in new["metadata"] or (old is not None and "managedFields" in old["metadata"])
-    if not tracked and not manager.startswith("kubectl"):
-        return new
+def reset(call: Call) -> Sequence[Path]:
+    """The fields that a write does not take from the request, and that nobody owns by it therefore."""
     resource = call.resource
-    shown = resource.typed({**new, "metadata": dict(new["metadata"])})
-    before = None if old is None else resource.typed(old)
+    if call.info.subresource != "status":
+        return _STATUS if resource.status else ()
+    if resource.custom:
+        return _NOT_OF_A_STATUS
+    return _NOT_OF_A_POD_STATUS if resource.plural == "pods" else _SPEC
+
+
+def track_created(call: Call, new: Obj, asked: Obj) -> None:
+    """Set the managedFields of a new object; an apply has already done so.
+
+    `new` has its defaults and nothing yet of what admission adds; `asked` is the spec of the request.
+    """
+    if call.applying:
+        return
+    resource = call.resource
+    start = ownership.before(resource.kind, custom=resource.custom)
+    shown = resource.typed(_as_asked(resource, new, asked))
     now = call.server.env.timestamp()
-    track_update(schema_node(resource), before, shown, manager=manager, now=now, subresource=call.info.subresource)
-    return resource.bare(shown)
+    entries = ownership.of_created(shape_of(resource), shown, start, _me(call), now, reset(call))
+    if entries:
+        new["metadata"]["managedFields"] = entries
+
+
+def track_updated(call: Call, old: Obj, new: Obj, asked: Obj, given: Any) -> None:
+    """Bring the managedFields of `new` up to date; `asked` is the spec of the request, `given` its managedFields."""
+    resource, meta = call.resource, new["metadata"]
+    live = old["metadata"].get("managedFields") or []
+    if call.applying or call.info.subresource == "scale":
+        # They have already been worked out.
+        entries = given or []
+    else:
+        shown = resource.typed(new if call.info.subresource else _as_asked(resource, new, asked))
+        entries = ownership.of_updated(
+            shape_of(resource), resource.typed(old), shown, None if call.info.subresource else given, _me(call),
+            call.server.env.timestamp(), reset(call),
+        )  # fmt: skip
+    meta.pop("managedFields", None)
+    if entries:
+        meta["managedFields"] = entries
+    if live and entries is not live and ownership.same_but_for_times(entries, live):
+        meta["managedFields"] = live
+        if new != old:
+            # A change of times alone would be none.
+            meta["managedFields"] = entries
+
+
+def spec_asked(resource: Resource, obj: Obj) -> Obj:
+    """The spec of a request, to be kept before defaults change it; empty for a kind that is assigned nothing."""
+    if not resource.strategy.assigned:
+        return {}
+    return {key: value for key, value in (obj.get("spec") or {}).items() if value not in ("", None, [])}
+
+
+def _as_asked(resource: Resource, obj: Obj, asked: Obj) -> Obj:
+    """The object with the spec as the request and its defaults had it, before the server assigned and dropped fields."""
+    groups = resource.strategy.assigned
+    if not groups or not isinstance(obj.get("spec"), dict):
+        return obj
+    unasked = {name for names in groups if not any(one in asked for one in names) for name in names}
+    return {**obj, "spec": {**asked, **{key: value for key, value in obj["spec"].items() if key not in unasked}}}
+
+
+def _me(call: Call) -> Manager:
+    return ownership.me(manager_of(call), call.resource.api_version, call.info.subresource)

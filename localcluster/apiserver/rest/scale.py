@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobcommon.client.request import Response
+from localcluster.apiserver import ownership
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, invalid, invalid_object, not_found_cause
 from localcluster.apiserver.resource import Scale
+from localcluster.apiserver.rest.managers import manager_of
 from localcluster.apiserver.rest.patch import apply_patch, media_of
 from localcluster.apiserver.rest.update import replace
 
@@ -89,6 +91,11 @@ def _write(call: Call, wanted: Obj) -> Response:
     if version and version != str(live.rv):
         raise conflict(call.resource.plural, call.resource.group, call.info.name, STALE)
     obj = copy.deepcopy(call.resource.typed(live.obj))
+    obj["metadata"]["managedFields"] = ownership.of_scaled(
+        obj["metadata"].get("managedFields"), tuple(f"f:{part}" for part in paths.replicas.split(".")),
+        call.resource.api_version, ownership.me(manager_of(call), ownership.SCALE_VERSION, "scale"),
+        call.server.env.timestamp(), changed=replicas != (_at(live.obj, paths.replicas) or 0),
+    )  # fmt: skip
     target = obj
     *parents, last = paths.replicas.split(".")
     for part in parents:

@@ -9,7 +9,7 @@ from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.create import create_object, prepare, validate
-from localcluster.apiserver.rest.managers import track
+from localcluster.apiserver.rest.managers import spec_asked, track_updated
 from localcluster.apiserver.storage import Item
 
 Obj = dict[str, Any]
@@ -59,6 +59,7 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
         raise conflict(resource.plural, resource.group, call.info.name, STALE)
     new = resource.bare(obj)
     old = live.obj
+    given, asked = new["metadata"].pop("managedFields", None), spec_asked(resource, new)
     if call.info.subresource == "status":
         new = _with_status_of(call, old, new)
     elif resource.status:
@@ -72,12 +73,12 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
         # A built-in kind has no defaults in its status, and the rest of it is the stored object's, which is not to be changed.
         prepare(call, new)
     _count_generation(call, new, old)
-    if new == old and not causes:
+    if new == old and not causes and given in (None, old["metadata"].get("managedFields")):
         return resource.typed(old)
     admission.admit_update(call, new, old)
     validate(call, new, old, causes)
     pod_security.check(call, new, old)
-    new = track(call, old, new)
+    track_updated(call, old, new, asked, given)
     if new == old:
         return resource.typed(old)
     return resource.typed(commit(call, live, new))
@@ -108,7 +109,7 @@ def _with_status_of(call: Call, old: Obj, new: Obj) -> Obj:
     meta = new["metadata"]
     if call.resource.custom:
         # Only status is taken; metadata is the live one entirely, so a wrong uid in a patch goes unnoticed (2.9).
-        meta = {**old["metadata"], "managedFields": meta["managedFields"]} if "managedFields" in meta else dict(old["metadata"])
+        meta = dict(old["metadata"])
     else:
         meta = {key: value for key, value in meta.items() if key != "ownerReferences"}
         if "ownerReferences" in old["metadata"]:
@@ -136,7 +137,7 @@ def _settle_metadata(meta: Obj, old: Obj, custom: bool) -> list[Cause]:
             meta[name] = old[name]
     meta["resourceVersion"] = old["resourceVersion"]
     if "managedFields" in old:
-        meta.setdefault("managedFields", old["managedFields"])
+        meta["managedFields"] = old["managedFields"]
     added = set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ())
     if "deletionTimestamp" in old and added:
         listed = ", ".join(f'"{name}"' for name in sorted(added))

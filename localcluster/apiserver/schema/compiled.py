@@ -6,6 +6,7 @@ from localcluster.apiserver.builtin_schemas import Json, crd_root
 from localcluster.apiserver.errors import Cause
 from localcluster.apiserver.schema import defaults, rules, values
 from localcluster.apiserver.schema.trim import trim
+from localcluster.apiserver.shapes import Shape
 
 #: A rule may rely on what these would have made sure of, so it does not run.
 _BLOCKING = ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
@@ -18,10 +19,11 @@ _UNCHECKED = Cause(
 
 
 class CompiledSchema:
-    """Prunes, defaults and validates objects of one CRD version. `node` is the schema for apply and unknown fields."""
+    """Prunes, defaults and validates objects of one CRD version. `node` is the schema, `shape` what of it apply needs."""
 
     def __init__(self, version: Json) -> None:
         self.node: Json = crd_root(version)
+        self.shape = Shape(self.node)
         self._defaults = trim(self.node, lambda one: "default" in one)
         self._lists = trim(self.node, values.has_unique_items)
         self._rules = trim(self.node, rules.has_rules)

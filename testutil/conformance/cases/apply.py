@@ -11,18 +11,18 @@ CASES = (
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201),
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, fields={VERSION: ref(CONFIG_MAPS, "n", VERSION)}),
         apply(CONFIG_MAPS, "n", {"data": {"k": "w"}}, fields={"data.k": "w"}),
-    ), managed=True),
+    )),
     Case("apply against another manager", (
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201),
         apply(CONFIG_MAPS, "n", {"data": {"k": "w"}}, 409, "two", reason="Conflict", causes=("FieldManagerConflict .data.k",)),
         apply(CONFIG_MAPS, "n", {"data": {"k": "v", "l": "w"}}, manager="two", fields={"data": {"k": "v", "l": "w"}}),
         apply(CONFIG_MAPS, "n", {"data": {"k": "w", "l": "w"}}, manager="two", force=True, fields={"data.k": "w"}),
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 409, reason="Conflict"),
-    ), managed=True),
+    )),
     Case("what is no longer applied goes", (
         apply(CONFIG_MAPS, "n", {"data": {"k": "v", "l": "w"}, "metadata": {"labels": {"a": "b"}}}, 201),
         apply(CONFIG_MAPS, "n", {"data": {"l": "w"}}, fields={"data": {"l": "w"}, "metadata.labels": None}),
-    ), managed=True),
+    )),
     Case("what another manager wants too stays", (
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201), apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, manager="two"),
         apply(CONFIG_MAPS, "n", {}, fields={"data.k": "v"}), apply(CONFIG_MAPS, "n", {}, manager="two", fields={"data": None}),
@@ -31,7 +31,7 @@ CASES = (
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201), patch(CONFIG_MAPS, "n", {"data": {"k": "patched"}}),
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 409, reason="Conflict", causes=("FieldManagerConflict .data.k",)),
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, force=True, fields={"data.k": "v"}),
-    ), managed=True),
+    )),
     Case("apply over an object nobody has applied", (
         create(CONFIG_MAPS, config_map("n")),
         apply(CONFIG_MAPS, "n", {"data": {"k": "w"}}, 409, reason="Conflict", causes=("FieldManagerConflict .data.k",)),

@@ -12,6 +12,7 @@ _WRITE_ROLES: Json = {
 }  # fmt: skip
 _PODS: Json = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
 _EXEC: Json = {"apiGroups": [""], "resources": ["pods/exec"], "resourceNames": ["w-0"], "verbs": ["create"]}
+_NO_ROLE = f'rolebindings.{RBAC_GROUP} "missing" not found'
 _GRANTING = "is attempting to grant RBAC permissions not currently held:\n"
 
 
@@ -87,8 +88,8 @@ CASES = (
         _try(_binding("b", "weak")),
         _try(_binding("c", "strong"), 403,
              '{APIGroups:[""], Resources:["pods/exec"], ResourceNames:["w-0"], Verbs:["create"]}'),
-        _try(_binding("c", "missing"), 404, reason="NotFound", message='rolebindings.rbac.authorization.k8s.io "missing" not found'),
-        _try(_binding("c", "missing", "ClusterRole"), 404, reason="NotFound", message='rolebindings.rbac.authorization.k8s.io "missing" not found'),
+        _try(_binding("c", "missing"), 404, reason="NotFound", message=_NO_ROLE),
+        _try(_binding("c", "missing", "ClusterRole"), 404, reason="NotFound", message=_NO_ROLE),
         _try(_binding("c", "cluster-admin", "ClusterRole"), 403,
              '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}\n{NonResourceURLs:["*"], Verbs:["*"]}'),
         _try(_binding("b", "strong"), 403,

@@ -1,0 +1,110 @@
+"""Who owns which fields after an ordinary write: a create, an update or a patch that is no apply.
+
+Every write is tracked, as by the real server: a manager owns what it wrote last, until somebody else writes or removes it.
+Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/, "Field management".
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from localcluster.apiserver import managed_fields
+from localcluster.apiserver.builtin_schemas import Json
+from localcluster.apiserver.field_sets import Path, holds, to_fields_v1, union
+from localcluster.apiserver.managed_fields import UPDATE, Entry, Manager, Managers, ownable
+from localcluster.apiserver.shapes import UNCHANGED, Shape, added, compare
+
+#: What an object of any kind has before anything is written to it.
+_BARE: Json = {"metadata": {}, "spec": {}, "status": {}}
+_TEMPLATE: Json = {"metadata": {}, "spec": {"containers": None}}
+_WORKLOAD: Json = {"metadata": {}, "spec": {"template": _TEMPLATE, "strategy": {}, "updateStrategy": {}}, "status": {}}
+_BEFORE: Mapping[str, Json] = {
+    "Pod": {"metadata": {}, "spec": {"containers": None}, "status": {}}, "Deployment": _WORKLOAD, "ReplicaSet": _WORKLOAD,
+    "StatefulSet": _WORKLOAD, "DaemonSet": _WORKLOAD, "Job": _WORKLOAD,
+}  # fmt: skip
+SCALE_VERSION = "autoscaling/v1"
+_CLEARED: Sequence[Any] = ([], [{}])
+
+
+def before(kind: str, *, custom: bool) -> Json:
+    """The fields that an object of a kind has from the start, and that nobody owns therefore."""
+    return {"metadata": {}} if custom else _BEFORE.get(kind, _BARE)
+
+
+def of_created(shape: Shape, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = ()) -> list[Json]:
+    """The managedFields of a new object: its creator owns all but `start` and what the write `reset`s."""
+    return managed_fields.write({me: Entry(me.version, _owned(shape, obj, start, reset), now)})
+
+
+def of_untracked(shape: Shape, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = ()) -> Managers:
+    """The managers of an object that nobody has tracked so far: `me` owns it all."""
+    return {me: Entry(me.version, _owned(shape, obj, start, reset), now)}
+
+
+def _owned(shape: Shape, obj: Json, start: Json, reset: Sequence[Path]) -> Json:
+    try:
+        return added(shape, start, ownable(obj, reset))
+    except RecursionError:
+        # Too deep to say who owns what; the write itself is none of our business.
+        return {}
+
+
+def of_updated(shape: Shape, old: Json, new: Json, given: Any, me: Manager, now: str, reset: Sequence[Path] = ()) -> list[Json]:
+    """The managedFields of `new`, an update of `old`.
+
+    `given` is what the update itself says of them (None: nothing). An update that takes nothing from anybody leaves them be;
+    one that gives an empty list ends the tracking.
+    """
+    live: list[Json] = old["metadata"].get("managedFields") or []
+    if given in _CLEARED:
+        return []
+    managers = managed_fields.read(live)
+    try:
+        if given and given != live:
+            managers = managed_fields.read(given, trusted=False) or managers
+        changes = compare(shape, ownable(old, reset), ownable(new, reset))
+    except RecursionError:
+        changes = UNCHANGED
+    if not managers:
+        return []
+    if not changes and (not given or given == live):
+        return live
+    managers = {manager: entry.less(changes.written).less(changes.removed) for manager, entry in managers.items()}
+    if changes.written:
+        mine = managers.get(me)
+        managers[me] = Entry(me.version, union(mine.tree if mine else {}, changes.written), now)
+    return managed_fields.write(managers)
+
+
+def same_but_for_times(one: Sequence[Json], other: Sequence[Json]) -> bool:
+    """Whether two managedFields differ in their times at most."""
+    return [{**entry, "time": ""} for entry in one] == [{**entry, "time": ""} for entry in other]
+
+
+def me(name: str, version: str, subresource: str) -> Manager:
+    """The manager of an ordinary write."""
+    return Manager(name, UPDATE, version, subresource)
+
+
+def of_scaled(live: Any, replicas: Path, version: str, me: Manager, now: str, *, changed: bool) -> list[Json]:
+    """The managedFields of an object after a write of its scale; `replicas` is where the count is, `version` the object's.
+
+    The real server goes by way of the managedFields of a Scale, and loses times and the identity of updaters on the way.
+    """
+    parents = managed_fields.read(live)
+    owners = {_of_scale(manager): entry.time for manager, entry in parents.items() if holds(entry.tree, replicas)}
+    if owners and changed:
+        owners = {me: now}
+    rows = []
+    for manager, entry in parents.items():
+        if manager in owners or not holds(entry.tree, replicas):
+            owners.pop(manager, None)
+            rows.append((manager, entry))
+        else:
+            rows.append((manager, entry.less(to_fields_v1([replicas]))))
+    rows += [(owner, Entry.of(version, [replicas], "")) for owner in owners]
+    return managed_fields.write(rows)
+
+
+def _of_scale(manager: Manager) -> Manager:
+    return replace(manager, version=SCALE_VERSION) if manager.operation == UPDATE else manager

@@ -1,0 +1,276 @@
+"""How a schema divides an object into the fields that are owned one by one, and what changed between two objects in those.
+
+Lists that the schema does not call a map or a set are atomic: they are owned as a whole, and so are atomic maps.
+Source: sigs.k8s.io/structured-merge-diff, whose behaviour the real server has.
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import msgspec
+
+from localcluster.apiserver import builtin_schemas
+from localcluster.apiserver.builtin_schemas import Json
+from localcluster.apiserver.field_sets import LEAF, SELF, Path
+
+_MISSING: Any = object()
+
+
+class Shape:
+    """A node of a schema, as far as ownership goes; what is below it is looked at when it is first asked for.
+
+    `whole` is set for maps that are owned as a whole. `keys` are those of a list map, empty for a set, None for an atomic list.
+    """
+
+    __slots__ = ("_children", "_item", "_node", "_rest", "declared", "keys", "whole")
+
+    def __init__(self, node: Json) -> None:
+        self._node = node = builtin_schemas.resolve(node)
+        self.whole = node.get("x-kubernetes-map-type") == "atomic"
+        self.keys = _list_keys(node)
+        self.declared: Set[str] = node.get("properties", {}).keys()
+        self._children: dict[str, Shape] = {}
+        self._rest: Shape | None = None
+        self._item: Shape | None = None
+
+    def child(self, key: str) -> "Shape":
+        """The shape of a field or map entry."""
+        found = self._children.get(key)
+        if found is not None:
+            return found
+        if key in self.declared:
+            found = self._children[key] = Shape(builtin_schemas.child(self._node, key))
+            return found
+        # Keys that the schema does not name are as many as users think of: they share one shape.
+        if self._rest is None:
+            self._rest = Shape(builtin_schemas.child(self._node, key))
+        return self._rest
+
+    @property
+    def item(self) -> "Shape":
+        """The shape of a list's items."""
+        if self._item is None:
+            self._item = Shape(builtin_schemas.items(self._node))
+        return self._item
+
+    def default(self, key: str) -> Any:
+        """The default of a field; None when it has none."""
+        return builtin_schemas.child(self._node, key).get("default")
+
+    def is_atomic(self, value: Any) -> bool:
+        """Whether the value is owned as a whole."""
+        if isinstance(value, dict):
+            return self.whole
+        return not isinstance(value, list) or self.keys is None
+
+    def element(self, item: Any) -> str:
+        """The path element of one item of a granular list; a list-map key that is left out counts with its default.
+
+        Raises ValueError for an item without a key.
+        """
+        if not self.keys:
+            return f"v:{_encoded(item)}"
+        if not isinstance(item, dict):
+            raise ValueError(f"list items need the keys {', '.join(self.keys)}; this one is no object: {_encoded(item)}")
+        found = {}
+        for key in self.keys:
+            value = item.get(key)
+            if value is None:
+                value = self.item.default(key)
+            if value is None:
+                raise ValueError(f"list item without its key {key!r}: {_encoded(item)}")
+            found[key] = value
+        return f"k:{_encoded(found)}"
+
+    def parts(self, value: Any) -> dict[str, tuple["Shape", Any]]:
+        """The children of a granular map or list: path element -> (shape, value). The first of equal items counts."""
+        if isinstance(value, dict):
+            return {f"f:{key}": (self.child(key), item) for key, item in value.items()}
+        found: dict[str, tuple[Shape, Any]] = {}
+        for item in value:
+            found.setdefault(self.element(item), (self.item, item))
+        return found
+
+    def items(self, value: list[Any]) -> dict[str, Any]:
+        """The items of a granular list by path element; those with one element make a tuple. Raises ValueError."""
+        found: dict[str, Any] = {}
+        for item in value:
+            name = self.element(item)
+            if name in found:
+                known = found[name]
+                found[name] = (*known, item) if isinstance(known, tuple) else (known, item)
+            else:
+                found[name] = item
+        return found
+
+
+def _list_keys(node: Json) -> list[str] | None:
+    kind = node.get("x-kubernetes-list-type")
+    if kind is None and "merge" in str(node.get("x-kubernetes-patch-strategy", "")):
+        key = node.get("x-kubernetes-patch-merge-key")
+        return [key] if key else []
+    if kind == "map":
+        return sorted(node.get("x-kubernetes-list-map-keys", ()))
+    return [] if kind == "set" else None
+
+
+@cache
+def builtin(group: str, version: str, kind: str) -> Shape:
+    """The shape of a built-in kind; of one without a published schema, that of anything."""
+    return Shape(builtin_schemas.root(group, version, kind) or {})
+
+
+def _encoded(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def owned_by(shape: Shape, value: Any) -> set[Path]:
+    """The paths that applying this object claims. Raises ValueError for a list item without its key."""
+    found: set[Path] = set()
+    _claim(shape, value, (), found)
+    return found
+
+
+def _claim(shape: Shape, value: Any, path: Path, found: set[Path]) -> None:
+    if not value or shape.is_atomic(value):
+        if path:
+            found.add(path)
+        return
+    declared = shape.declared if isinstance(value, dict) else ()
+    for name, (below, item) in shape.parts(value).items():
+        where = (*path, name)
+        if name[2:] not in declared and path:
+            found.add(where)
+        _claim(below, item, where, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The sets of fields that a new object has with another value than the old one, and that it has no more."""
+
+    written: Json
+    removed: Json
+
+    def __bool__(self) -> bool:
+        return bool(self.written or self.removed)
+
+
+UNCHANGED = Changes({}, {})
+
+
+def compare(shape: Shape, old: Json, new: Json) -> Changes:
+    """What `new` writes and removes; the order of a granular list is not a change."""
+    written, removed = _compare(shape, old, new)
+    # The object itself is nobody's.
+    return Changes(_below(written), _below(removed))
+
+
+def _below(tree: Json | None) -> Json:
+    return {name: below for name, below in (tree or {}).items() if name != SELF}
+
+
+def _compare(shape: Shape, old: Any, new: Any) -> tuple[Json | None, Json | None]:
+    """The sets written and removed of a value that differs; None for none at all."""
+    if isinstance(old, tuple) or isinstance(new, tuple):
+        # What occurs more than once is one thing without parts.
+        return grown(shape, new), None if isinstance(new, tuple) and isinstance(old, tuple) else grown(shape, old)
+    # An explicit null is there, but holds nothing.
+    old, new = (_empty(new) if old is None else old), (_empty(old) if new is None else new)
+    if type(old) is not type(new) or shape.is_atomic(new):
+        return LEAF, None
+    if isinstance(new, dict):
+        before = {f"f:{key}": item for key, item in old.items() if key not in new or not _same(item, new[key])}
+        after = {f"f:{key}": item for key, item in new.items() if key not in old or f"f:{key}" in before}
+        shapes = {name: shape.child(name[2:]) for name in {**before, **after}}
+    else:
+        try:
+            left, right = shape.items(old), shape.items(new)
+        except ValueError:
+            # An old object may hold items without keys; then nobody owns less than the list.
+            return LEAF, None
+        shapes = dict.fromkeys([*left, *right], shape.item)
+        before, after = left, right
+    written: Json = {}
+    removed: Json = {}
+    for name, item in before.items():
+        if name not in after:
+            removed[name] = grown(shapes[name], item)
+    for name, item in after.items():
+        if name not in before:
+            written[name] = grown(shapes[name], item)
+        elif not _same(before[name], item):
+            one, two = _compare(shapes[name], before[name], item)
+            if one is not None:
+                written[name] = one
+            if two is not None:
+                removed[name] = two
+    return written or None, removed or None
+
+
+def _same(old: Any, new: Any) -> bool:
+    return old is new or (old == new and type(old) is type(new))
+
+
+def _empty(value: Any) -> Any:
+    return type(value)() if isinstance(value, dict | list) else None
+
+
+def grown(shape: Shape, value: Any) -> Json:
+    """The set of every field in a value that was not there before, the value itself included."""
+    if isinstance(value, dict):
+        if not value or shape.whole:
+            return LEAF
+        below = {}
+        flat = True
+        for key, item in value.items():
+            if isinstance(item, dict | list):
+                below[f"f:{key}"] = inner = grown(shape.child(key), item)
+                flat = flat and not inner
+            else:
+                below[f"f:{key}"] = LEAF
+        # Most of what is written has few shapes: one set for all of them keeps thousands of pods small.
+        return _flat(tuple(below)) if flat else {SELF: LEAF, **below}
+    if not isinstance(value, list) or shape.keys is None or not value:
+        return LEAF
+    try:
+        return {SELF: LEAF, **{name: grown(shape.item, item) for name, item in shape.items(value).items()}}
+    except ValueError:
+        return LEAF
+
+
+@lru_cache(maxsize=4096)
+def _flat(names: tuple[str, ...]) -> Json:
+    return {SELF: LEAF, **dict.fromkeys(names, LEAF)}
+
+
+def added(shape: Shape, before: Json, obj: Json) -> Json:
+    """The set of what `obj` has beyond `before`, which is a part of it."""
+    tree = {}
+    for key, item in obj.items():
+        inner = shape.child(key)
+        if key not in before:
+            tree[f"f:{key}"] = grown(inner, item)
+            continue
+        below = added(inner, before[key] or {}, item) if isinstance(item, dict) else _below(grown(inner, item))
+        if below:
+            tree[f"f:{key}"] = below
+    return tree
+
+
+def without(shape: Shape, value: Any, paths: Set[Path]) -> Any:
+    """The value without what the paths name; shares what is untouched."""
+    above = {path[:length] for path in paths for length in range(len(path))}
+    return _without(shape, value, paths, above, ())
+
+
+def _without(shape: Shape, value: Any, paths: Set[Path], above: Set[Path], path: Path) -> Any:
+    if path not in above or not isinstance(value, dict | list) or shape.is_atomic(value):
+        return value
+    kept = {
+        name: _without(below, item, paths, above, (*path, name))
+        for name, (below, item) in shape.parts(value).items()
+        if (*path, name) not in paths
+    }
+    return {name[2:]: item for name, item in kept.items()} if isinstance(value, dict) else list(kept.values())
