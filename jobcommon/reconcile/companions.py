@@ -1,17 +1,29 @@
 """The objects of a job beside its pods: its Services, and what else the framework wants (ConfigMaps, autoscalers, …)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 from jobcommon.api import labels
 from jobcommon.api.view import ObjectView
-from jobcommon.framework import Companion, Framework, Job, Observed
+from jobcommon.framework import SERVICE_PER_REPLICA, Companion, Framework, Job, Observed
 from jobcommon.reconcile.children import CORE, job_selector, owner_reference, service_manifests
 from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Update
 
 # A companion that nobody watches is looked at again when it was last seen so many seconds ago and pods are about to need it.
 LOOK_AGAIN = 30.0
+
+
+def as_addressed(job: Job, observed: Observed) -> Job:
+    """The job, asking for one Service per replica if it has such Services: its pods know each other by these names.
+
+    So it is with the reference's jobs. Theirs have no hostname and subdomain, so that no other name reaches them.
+    """
+    inherited = any(labels.REPLICA_INDEX in s.labels and s.deletion_time is None for s in observed.services)
+    if not inherited or job.service_per_replica:
+        return job
+    return replace(job, annotations={**job.annotations, SERVICE_PER_REPLICA: "true"})
 
 
 def tend_services(framework: Framework, job: Job, observed: Observed) -> list[Action]:
