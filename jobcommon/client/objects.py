@@ -20,6 +20,7 @@ class WrittenMetadata(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     deletion_timestamp: str | None = None
     owner_references: list[dict[str, Any]] | None = None
+    labels: dict[str, Any] | None = None
 
     @property
     def controller_uid(self) -> str:

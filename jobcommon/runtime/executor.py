@@ -205,9 +205,14 @@ class Executor:
         if found.deletion_timestamp is not None:
             conflict = StatusError(409, "AlreadyExists", f"{action.plural} {action.name} is being deleted")
             return Outcome(action, Effect.REFUSED, error=conflict)
-        if found.controller_uid == work.uid:
+        if found.controller_uid == work.uid and self._is_watched_for(found, action):
             return self._seen(action, Effect.EXISTED, body)
         return Outcome(action, Effect.TAKEN, error=error)
+
+    def _is_watched_for(self, found: objects.WrittenMetadata, action: Create) -> bool:
+        """Whether the caches show it. One without our label they never would: somebody has taken it off (attack case S6)."""
+        wanted = (action.manifest.get("metadata", {}).get("labels") or {}).get(labels.OPERATOR_NAME)
+        return action.plural in self._unwatched or wanted is None or (found.labels or {}).get(labels.OPERATOR_NAME) == wanted
 
     async def _change(self, work: Work, action: Action, gone: tuple[int, ...]) -> Outcome:
         """A write on an object that exists. With `gone` the object the decision was about is no more, or has changed;
