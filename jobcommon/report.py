@@ -59,7 +59,8 @@ def _write_events(framework: Framework, outcomes: Iterable[Outcome]) -> list[Eve
         events += _listed(f"SuccessfulDelete{word}", f"Deleted {word.lower()}: ", deleted)
     for outcome in outcomes:
         if outcome.effect is Effect.TAKEN and isinstance(outcome.action, Create):
-            text = f"{outcome.action} failed: an object of that name exists that is not this job's or has lost its labels; delete or rename it"
+            there = "an object of that name exists that is not this job's or has lost its labels"
+            text = f"{outcome.action} failed: {there}; delete or rename it"
             events.append(Event(WARNING, reasons.NAME_CONFLICT, text, lasting=True))
         elif outcome.effect is Effect.ABSENT and isinstance(outcome.action, LookUp) and outcome.action.known:
             text = f"{outcome.action.plural}/{outcome.action.name} is gone; it is made anew. Pods that run keep what they have"

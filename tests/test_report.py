@@ -65,8 +65,8 @@ def test_5_6_a_name_that_is_taken() -> None:
     said: set[tuple[str, str]] = set()
     events, _ = told(work(1), Effect.TAKEN, StatusError(409, "AlreadyExists", ""), said)
     assert events[1] == (
-        "Warning NameConflict: create pods/demo-worker-0 failed: an object of that name exists and does not belong to this "
-        "job; delete or rename it"
+        "Warning NameConflict: create pods/demo-worker-0 failed: an object of that name exists that is not this job's or has "
+        "lost its labels; delete or rename it"
     )
     assert told(work(1), Effect.TAKEN, None, said)[0] == []
 
