@@ -65,7 +65,7 @@ KINDS: Mapping[str, Kind] = {
     "unauthorized": Kind("F8", "401 to everything for `seconds`"),
     "invalid": Kind("F9", "422 from a validator that is new", neutral=False),
     "watch-closed": Kind("F10", "the server ends the open watches"),
-    "watch-lag": Kind("F11", "each watch lags by its own time up to `value` seconds, for `seconds`"),
+    "watch-lag": Kind("F11", "watches lag by up to `value` seconds each, for `seconds`; frozen: until they are over"),
     "duplicate-events": Kind("F12", "watches break and replay old events when they are opened again"),
     "coalesced": Kind("F13", "watches lag, and a deletion and a creation become one update, for `seconds`"),
     "missed-deletes": Kind("F14", "no watch for `seconds`, and then only a list tells what is gone"),

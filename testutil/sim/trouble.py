@@ -12,6 +12,7 @@ from localcluster.apiserver.users import ADMIN
 from testutil.sim.faults import Fault
 from testutil.sim.network import SimStream
 from testutil.sim.processes import Process
+from testutil.sim.weather import FROZEN
 
 if TYPE_CHECKING:
     from testutil.sim.simulation import Simulation
@@ -84,7 +85,7 @@ class Trouble:
             sim.weather.active[fault.kind] = fault
             sim.weather.until[fault.kind] = now + fault.seconds
             sim.weather.fresh.add(fault.kind)
-            if fault.kind in ("watch-lag", "coalesced"):
+            if fault.kind in ("watch-lag", "coalesced") and not fault.value.startswith(FROZEN):
                 self.healed(now + fault.seconds + float(fault.value or 10.0))
         elif begin is not None:
             sim.weather.fired[fault.kind] += begin(fault, victim)

@@ -13,6 +13,8 @@ from testutil.recording import access
 from testutil.sim.faults import Fault
 from testutil.sim.network import Fate, SimStream, Wires, Write
 
+#: The value of a lag in which nothing comes until it is over: ``frozen``, with a plural or an operator after a colon.
+FROZEN = "frozen"
 BOOKMARK = b'{"type":"BOOKMARK"'
 _END_MARK = b"k8s.io/initial-events-end"
 #: How far back a re-opened watch replays (fault F12).
@@ -216,6 +218,11 @@ class FaultyWeather:
             delay = max(self.until["partition"] - now, 0.0)
         for kind in ("watch-lag", "coalesced"):
             if (fault := self.active.get(kind)) is not None:
+                if fault.value.startswith(FROZEN):
+                    if _concerns(fault, stream):
+                        self.fired[kind] += not bookmark
+                        delay = max(delay, self.until[kind] - now)
+                    continue
                 if stream.extra < 0:
                     stream.extra = self.wires.random.uniform(0.0, float(fault.value or 10.0))
                 if not bookmark and kind == "watch-lag":
@@ -269,6 +276,12 @@ class FaultyWeather:
             return line
         self.fired["coalesced"] += 1
         return line.replace(b'"ADDED"', b'"MODIFIED"', 1)
+
+
+def _concerns(fault: Fault, stream: SimStream) -> bool:
+    """Whether a frozen view is that of this stream's resource, or of its owner."""
+    whose = fault.value.partition(":")[2]
+    return whose in ("", stream.owner, stream.request.path.rsplit("/", 1)[-1])
 
 
 def _query(request: Request, name: str) -> str:
