@@ -77,10 +77,9 @@ def test_s08_a_container_name_in_the_remote_shells_script_stays_one_word(name: s
     script = files(job, ())["kubexec.sh"]
     assert script.count(KUBECTL) == 1
     shown = script.replace(f"exec {KUBECTL}", "printf '%s\\0'")
-    done = subprocess.run(
-        ["/bin/sh", "-s", "-x", "demo-worker-0", "true"], input=shown, capture_output=True, text=True, timeout=10
-    )
-    words = done.stdout.split("\0")[:-1]
+    argv = ["/bin/sh", "-s", "-x", "demo-worker-0", "true"]
+    done = subprocess.run(argv, input=shown.encode(), capture_output=True, timeout=10)
+    words = done.stdout.decode().split("\0")[:-1]
     assert words == [*("exec", "--namespace", "default", "demo-worker-0", "--container", name, "--", "/bin/sh", "-c", "true")]
 
 
