@@ -108,7 +108,8 @@ class Saboteur:
 
     def _edit_label(self, fault: Fault) -> bool:
         pod = self._owned("pods", fault)
-        patch = {"metadata": {"labels": {labels.REPLICA_INDEX: "-1", labels.JOB_NAME: "another"}}}
+        # Kubernetes takes no label value that begins with a dash, but any number of digits.
+        patch = {"metadata": {"labels": {labels.REPLICA_INDEX: "999999999999", labels.JOB_NAME: "another"}}}
         return pod is not None and self._ask("PATCH", user.path_of("pods", pod.name, pod.namespace), patch)
 
     def _strip(self, fault: Fault) -> bool:

@@ -1,0 +1,287 @@
+"""The reference operators' defects D1-D14, in our terms (reliability reference, end of section 3)."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from jobcommon.api import labels
+from jobcommon.api.job import MAX_REPLICAS
+from jobcommon.api.pod import PodView
+from jobcommon.cache.reflector import Reflector
+from jobcommon.cache.store import Change, ChangeKind
+from jobcommon.client.errors import ClientError, StatusError
+from jobcommon.controller import JobController
+from jobcommon.expectations import Expectations, Expected
+from jobcommon.framework import Job, Observed
+from jobcommon.reconcile import cleanup, decision, ending, limits, slots
+from jobcommon.reconcile.ending import Ending, Verdict
+from jobcommon.reconcile.plan import Plan
+from jobcommon.result import Outcome, Work
+from jobcommon.runtime.executor import Executor
+from jobcommon.workqueue import WorkQueue
+from testutil.sim.faults import Fault
+from testutil.sim.mutation import Mutant
+
+_NO_EXIT_CODE = 0xBEEF
+
+
+def _any_one_will_do(self: Expectations, uid: str, expected: Expected) -> None:
+    if expected in self._lapse_times.get(uid, {}):
+        self._lapse_times.pop(uid)
+
+
+_BY_JOB = ("_raise", "_lower", "next_expiry", "lapsed")
+
+
+def _names_only(method: Any) -> Any:
+    """The expectations of all incarnations of a job are one."""
+    return lambda self, _uid, *more: method(self, "", *more)
+
+
+_child_changed = JobController._child_changed
+
+
+def _reads_a_tombstone(self: JobController, resource: str, change: Change[Any]) -> None:
+    if change.kind is ChangeKind.DELETED:
+        assert change.new.owner is not None  # type: ignore[union-attr]
+    _child_changed(self, resource, change)
+
+
+def _no_services(self: JobController, resource: str, change: Change[Any]) -> None:
+    if resource != "services" or change.kind is ChangeKind.ADDED:
+        _child_changed(self, resource, change)
+
+
+async def _raises(self: Executor, work: Work, action: Any, gone: tuple[int, ...]) -> Outcome:
+    outcome = await _change(self, work, action, gone)
+    if isinstance(outcome.error, StatusError) and outcome.error.code != 404:
+        raise AttributeError("'NoneType' object has no attribute 'resource_version'")
+    return outcome
+
+
+_change = Executor._change
+_clean_up_finished = cleanup.clean_up_finished
+
+
+def _nothing_without_pods(job: Job, observed: Observed, pods: Any) -> Any:
+    pods = list(pods)
+    return _clean_up_finished(job, observed, pods) if pods else []
+
+
+def _magic_number(pod: PodView, policy: Any, run: Any = None) -> Ending:
+    return replace(ending_without_fault(pod, policy, run), verdict=Verdict.RETRYABLE, exit_code=_NO_EXIT_CODE)
+
+
+ending_without_fault = ending._without_fault
+
+
+def _not_at(*_: object) -> None:
+    return
+
+
+def _running_only(job: Job, books: Any) -> bool:
+    limit = job.run_policy.backoff_limit
+    return limit is not None and books.in_place > limit
+
+
+_end = decision._Pass._end
+
+
+def _no_completion_time(self: Any, *what: Any) -> Plan:
+    plan = _end(self, *what)
+    return replace(plan, status=plan.status.model_copy(update={"completion_time": None}) if plan.status else None)
+
+
+def _by_index(job: Job, pods: tuple[PodView, ...]) -> slots.Slots:
+    for pod in pods:
+        if int(pod.labels.get(labels.REPLICA_INDEX, "0")) > MAX_REPLICAS:
+            raise MemoryError("a slice of that length")
+    return _arrange(job, pods)
+
+
+_arrange = slots.arrange
+_plan = JobController._plan
+
+
+def _created_in_the_cache_only(self: JobController, cached: Any, moment: Any) -> Work:
+    """Created is said once, in the cached object, which everybody believes to be written."""
+    work = _plan(self, cached, moment)
+    status = work.plan.status
+    if status is not None and {c.type for c in status.conditions} <= {"Created"}:
+        return replace(work, plan=replace(work.plan, status=None))
+    return work
+
+
+def _last_worker_too_many(job: Job, pods: tuple[PodView, ...]) -> slots.Slots:
+    found = _arrange(job, pods)
+    last = max((r for r in found.pods if r.type == "Worker"), key=lambda r: r.index, default=None)
+    if last is None or not getattr(job.spec, "run_launcher_as_worker", False):
+        return found
+    kept = {replica: pod for replica, pod in found.pods.items() if replica != last}
+    return slots.Slots(kept, (*found.surplus, found.pods[last]), found.strangers)
+
+
+_observe = JobController._observe
+
+
+def _by_labels(self: JobController, cached: Any, memory: Any) -> Observed:
+    """Pods are ours by their labels."""
+    named = {labels.JOB_NAME: cached.name}
+    pods = [p for p in self._pods.all(cached.namespace) if named.items() <= dict(p.labels).items()]
+    return replace(_observe(self, cached, memory), pods=tuple(pods))
+
+
+_failed = Reflector.failed
+
+
+def _fatal(self: Reflector[Any], error: ClientError, now: float) -> None:
+    if isinstance(error, StatusError) and error.code in (401, 403):
+        raise SystemError("Fatal: failed to watch")
+    _failed(self, error, now)
+
+
+def _give_up(self: Any, error: StatusError, now: float) -> None:
+    if error.code in (401, 403):
+        raise SystemError("Fatal: failed to watch")
+    _list_refused(self, error, now)
+
+
+_list_refused = Reflector._list_refused
+
+
+async def _repeated_on_a_conflict(self: Executor, work: Work) -> tuple[str | None, ClientError | None]:
+    version, error = await _write_status(self, work)
+    if not isinstance(error, StatusError) or error.code != 409:
+        return version, error
+    live = msgspec.json.decode((await self._read(work, self._job_request(work))).body)
+    return await _write_status(self, replace(work, raw=live))
+
+
+_write_status = Executor._write_status
+
+
+def _keep_when_refused(*_: object) -> None:
+    return
+
+
+DEFECTS = (
+    Mutant(
+        "D1-expectations-or",
+        "One expectation met counts as all of them, so a job is reconciled on a cache that lacks others of its writes.",
+        ((Expectations, "_lower", _any_one_will_do),),
+        where=("*/L8-*", "*/L9-*", "*/L5-*", "*/L7a-*"),
+    ),
+    Mutant(
+        "D2-expectations-by-name",
+        "A job inherits the expectations of a deleted one of its name, and waits for what will never be seen.",
+        (
+            *(
+                (Expectations, name, _names_only(getattr(Expectations, name)))
+                for name in ("_raise", "_lower", "next_expiry", "lapsed")
+            ),
+            (Expectations, "forget", _keep_when_refused),
+            (Expectations, "deletion_failed", _keep_when_refused),
+        ),
+        where=("*/X-again-after-a-conflict",),
+        faults=(),
+        pair="Every expectation of ours is lowered by what the watch or the answer shows; so one must get lost, too (D4).",
+    ),
+    Mutant(
+        "D3-tombstone",
+        "The handler of deletions reads the object's new state, which a deleted one has not; every deletion costs the cache.",
+        ((JobController, "_child_changed", _reads_a_tombstone),),
+        where=("pytorch/L8-*", "pytorch/L12-*"),
+    ),
+    Mutant(
+        "D4-expectation-after-nothing",
+        "A deletion that found nothing leaves its expectation behind, and the job stands still for five minutes.",
+        ((Expectations, "deletion_failed", _keep_when_refused),),
+        where=("*/L8-*", "*/L9-*", "*/L13-*", "*/L12-*"),
+        faults=("timeout-after", "reply-lost", "crash-after", "watch-lag", "server-error", "forbidden"),
+    ),
+    Mutant(
+        "D5-raises-on-error-paths",
+        "What answers an error is read as if it were an object; the plan breaks off half done.",
+        ((Executor, "_change", _raises),),
+        where=("pytorch/L8-*", "pytorch/L2-*"),
+        faults=("server-error", "conflict", "throttled", "forbidden"),
+    ),
+    Mutant(
+        "D6-no-pods-no-clean-up",
+        "A finished job whose pods are gone is not cleaned up, and its Services stay for ever.",
+        ((cleanup, "clean_up_finished", _nothing_without_pods),),
+        where=("*/L12-pod-gc-after-success", "*/X-pods-gone-first", "*/L7a-*"),
+        faults=("crash-before", "crash-after", "server-error"),
+    ),
+    Mutant(
+        "D7-magic-exit-code",
+        "No exit code is taken for 0xbeef, so an eviction is a retryable failure and is charged to backoffLimit.",
+        ((ending, "_without_fault", _magic_number),),
+        where=("*/L12-*",),
+    ),
+    Mutant(
+        "D8-timers-do-nothing",
+        "A key that is to come back at a time does not, so deadlines and times to live never wake anybody.",
+        ((WorkQueue, "add_at", _not_at),),
+        where=("*/L5-*", "*/L6-*", "*/L2-*"),
+    ),
+    Mutant(
+        "D8-backoff-counts-running-pods",
+        "backoffLimit counts restarts of containers in running pods only, so an ever failing pod is replaced for ever.",
+        ((limits, "backoff_exceeded", _running_only),),
+        where=("*/L4-*",),
+    ),
+    Mutant(
+        "D9-no-completion-time",
+        "A job ends without completionTime, so nothing that counts from it ever comes.",
+        ((decision._Pass, "_end", _no_completion_time),),
+        where=("*/L3-*", "*/L6-*"),
+    ),
+    Mutant(
+        "D10-index-label-trusted",
+        "An index in a label sizes a list, and the job of a pod with a huge one cannot be looked at any more.",
+        ((decision, "arrange", _by_index),),
+        faults=(),
+        always=(Fault("label-edited", at=6.0, value="1"),),
+    ),
+    Mutant(
+        "D11-service-events-ignored",
+        "Nobody is told of changes of Services, so one that a user has deleted stays away.",
+        ((JobController, "_child_changed", _no_services),),
+        where=("*/L13-service-deleted",),
+    ),
+    Mutant(
+        "D12-created-in-the-cache-only",
+        "Created is set in the cached object and never written, so a job that waits shows no state.",
+        ((JobController, "_plan", _created_in_the_cache_only),),
+        where=("*/X-name-taken", "*/X-never-allowed", "*/L1-*"),
+    ),
+    Mutant(
+        "D13-no-uid-in-status-writes",
+        "A refused status write is repeated on whatever has the name now, so a job gets the status of its predecessor.",
+        ((Executor, "_write_status", _repeated_on_a_conflict),),
+        where=("*/X-recreated-at-its-end",),
+        faults=("watch-lag",),
+        pair="With the decision's resourceVersion a wrong uid is refused anyway (409); so the live one is sent.",
+    ),
+    Mutant(
+        "D14-owned-by-labels",
+        "Pods are ours by their labels, so a scale-down deletes other people's.",
+        ((JobController, "_observe", _by_labels),),
+        where=("*/X-stranger-with-labels",),
+    ),
+    Mutant(
+        "D14-launcher-as-worker-off-by-one",
+        "With the launcher as a worker one worker is counted too many, and a valid one deleted.",
+        ((decision, "arrange", _last_worker_too_many),),
+        where=("mpi/launcher-as-worker",),
+    ),
+    Mutant(
+        "D14-watch-refused-is-fatal",
+        "A watch or list that is answered 401 or 403 ends the process, for all jobs.",
+        ((Reflector, "_list_refused", _give_up), (Reflector, "failed", _fatal)),
+        faults=("unauthorized",),
+        always=(Fault("forbidden", at=4.0, seconds=30.0), Fault("watch-closed", at=5.0)),
+    ),
+)

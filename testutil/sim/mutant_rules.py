@@ -1,0 +1,305 @@
+"""Each of the rules R1-R19 taken out (reliability reference, section 3). R20 is held by the linter and by every replay."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from jobcommon import controller, workqueue
+from jobcommon.api.status import JobStatus
+from jobcommon.api.timestamp import format_time
+from jobcommon.api.view import ObjectView
+from jobcommon.barrier import Barrier
+from jobcommon.cache.delta import Key
+from jobcommon.cache.store import Change, ChangeKind, Store
+from jobcommon.client import objects
+from jobcommon.client.errors import TransportError
+from jobcommon.client.request import JSON_PATCH, Request, Response
+from jobcommon.client.transport import HttpTransport
+from jobcommon.controller import JobController
+from jobcommon.expectations import Expectations
+from jobcommon.framework import Job
+from jobcommon.reconcile import cleanup, decision, ledger
+from jobcommon.result import Effect, Outcome, Work
+from jobcommon.runtime import executor
+from jobcommon.runtime.executor import Executor
+from jobcommon.runtime.fence import FencedTransport
+from jobcommon.runtime.writes import status_write
+from testutil.sim.faults import Fault
+from testutil.sim.mutation import USUAL, Mutant
+
+
+def _nothing(*_: Any, **__: Any) -> tuple[()]:
+    return ()
+
+
+def _no_expiry(*_: Any) -> None:
+    return
+
+
+async def _yes(*_: Any) -> bool:
+    return True
+
+
+NO_BARRIER = ((Barrier, "behind", _nothing),)
+NO_EXPECTATIONS = ((Expectations, "next_expiry", _no_expiry),)
+NO_SECOND_LOOK = ((Executor, "_unchanged", _yes),)
+ASKED_TWICE = (*NO_BARRIER, *NO_EXPECTATIONS)
+
+
+def _by_name(path: str, *_: object) -> Request:
+    return Request("DELETE", path, body=msgspec.json.encode({"propagationPolicy": "Background"}))
+
+
+def blind_status_write(raw: Mapping[str, Any], plural: str, status: Mapping[str, Any]) -> Request:
+    """A patch without preconditions, of whatever has the name now."""
+    patch = [{"op": "add", "path": "/status", "value": status}]
+    return Request("PATCH", status_write(raw, plural, status).path, body=msgspec.json.encode(patch), content_type=JSON_PATCH)
+
+
+_left_behind = JobController._left_behind
+_observe = JobController._observe
+
+
+def _owned_by_name(self: JobController, cached: Any, memory: Any) -> Any:
+    """Pods are ours when their owner has our name."""
+    seen = _observe(self, cached, memory)
+    old = _left_behind(self, (cached.namespace, cached.name), cached.uid)
+    return replace(seen, pods=(*seen.pods, *old), predecessors=frozenset())
+
+
+class _NeverError(Exception):
+    """Nothing raises it."""
+
+
+async def _unfenced(self: FencedTransport, request: Request) -> Response:
+    return await self._transport.send(request)
+
+
+async def _unfenced_write(self: Executor, work: Work, request: Request) -> Response:
+    async with self.gate.turn(work.uid):
+        return await self._send(request)
+
+
+_retire = decision._Pass._retire_recorded
+
+
+def _not_recorded_first(self: Any) -> tuple[list[Any], list[float]]:
+    """What has ended is taken away in the pass that sees it, at the same time as it is written down."""
+    gone = [entry.pod for entry in self.ledger.entries]
+    actions, delays = _retire(self)
+    return [*cleanup.stop_pods(gone, "to be replaced"), *actions], delays
+
+
+def _none_succeeded(job: Job) -> dict[str, frozenset[int]]:
+    return dict.fromkeys(job.replica_specs, frozenset())
+
+
+async def _no_answer_is_a_success(self: Executor, work: Work, action: Any, error: Any) -> Outcome:
+    if isinstance(error, TransportError):
+        return Outcome(action, Effect.APPLIED)
+    return await _look_up(self, work, action, error)
+
+
+async def _status_is_written(*_: object) -> tuple[str | None, None]:
+    return "0", None
+
+
+async def _no_answer_to_a_change(self: Executor, work: Work, action: Any, gone: tuple[int, ...]) -> Outcome:
+    outcome = await _change(self, work, action, gone)
+    return Outcome(action, Effect.APPLIED) if isinstance(outcome.error, TransportError) else outcome
+
+
+_look_up = Executor._look_up
+_change = Executor._change
+_put = Store._put
+
+
+def _same_name_same_object(self: Store[Any], new: Any) -> list[Change[Any]]:
+    key: Key = (new.namespace, new.name)
+    old = self._objects.get(key)
+    if old is None or old.uid == new.uid:
+        return _put(self, new)
+    self._unindex(key, old)
+    self._objects.pop(key)
+    _put(self, new)
+    return [Change(ChangeKind.UPDATED, old, new)]
+
+
+_execute = Executor.execute
+
+
+async def _no_status_after_a_failure(self: Executor, work: Work) -> Any:
+    """The first failing create ends everything, the other replica types and the status write."""
+    first, *others = _types(work)
+    del others
+    found = await _execute(self, replace(work, plan=replace(work.plan, actions=first, status=None)))
+    if found.stale or any(o.effect in (Effect.REFUSED, Effect.TAKEN, Effect.SKIPPED) for o in found.outcomes):
+        return found
+    left = tuple(action for action in work.plan.actions if action not in first)
+    rest = await _execute(self, replace(work, plan=replace(work.plan, actions=left, confirm=False)))
+    return replace(rest, outcomes=(*found.outcomes, *rest.outcomes))
+
+
+def _types(work: Work) -> tuple[tuple[Any, ...], ...]:
+    actions = work.plan.actions
+    return actions[:2], actions[2:]
+
+
+_plan = JobController._plan
+
+
+def _cache_is_changed(self: JobController, cached: ObjectView, moment: Any) -> Work:
+    """What was decided is put into the cached object before it is written, and is not seen to be missing afterwards."""
+    work = _plan(self, cached, moment)
+    if work.plan.status is not None and work.raw is not None:
+        changed = msgspec.json.encode({**work.raw, "status": work.plan.status.to_json()})
+        view = msgspec.structs.replace(cached, data=changed)
+        self._jobs._objects[(cached.namespace, cached.name)] = view
+    return work
+
+
+def _at_once(_self: HttpTransport, _request: Request, response: Any) -> float | None:
+    return 0.0 if response.status == 429 else None
+
+
+_if_changed = decision._if_changed
+
+
+def _time_moves(job: Job, status: JobStatus) -> JobStatus | None:
+    count = int((job.resource_version or "0")[-6:])
+    return status.model_copy(update={"last_reconcile_time": format_time(1_700_000_000 + count)})
+
+
+_LAGS = ("watch-lag", "coalesced", "missed-deletes", "pause", "reply-lost", "old-list")
+
+RULES = (
+    Mutant(
+        "R1-delete-by-name",
+        "A deletion hits whatever has the name now: a successor's pod, or one that has just succeeded.",
+        ((objects, "delete", _by_name),),
+        where=("*/X-ends-while-it-is-deleted",),
+        faults=(),
+    ),
+    Mutant(
+        "R2-status-without-precondition",
+        "A status is merged into whatever the job is now: one that is decided on an old view takes back what was recorded.",
+        ((executor, "status_write", blind_status_write),),
+        where=("*/X-recreated-at-its-end",),
+        faults=("watch-lag",),
+    ),
+    Mutant(
+        "R3-no-barrier",
+        "A job is decided on before the cache has our own last writes, and they are made again.",
+        NO_BARRIER,
+    ),
+    Mutant(
+        "R4-no-expectations",
+        "A pod that we have deleted, and that the cache still shows, is deleted again.",
+        NO_EXPECTATIONS,
+        where=("*/L8-*", "*/L9-*", "*/L12-*", "*/L2-*"),
+    ),
+    Mutant(
+        "R5-listed-first",
+        "The cache is read before it is known whether it has our own writes, so both guards guard nothing.",
+        ASKED_TWICE,
+        pair="Asking and reading are one call without a turn of the loop between; so the mutant asks not at all.",
+    ),
+    Mutant(
+        "R6-owned-by-name",
+        "The pods of a deleted job of the same name count for its successor, which may end by what they did.",
+        ((JobController, "_observe", _owned_by_name),),
+        where=("*/L11-*",),
+    ),
+    Mutant(
+        "R7-no-second-look",
+        "Pods are created on an old view of a job that is further on, and run what is done.",
+        (*NO_SECOND_LOOK, *ASKED_TWICE),
+        where=("*/L12-pod-gc-after-success", "*/L7a-*", "*/L8-*", "*/L10-*"),
+        faults=("watch-lag", "two-operators", "reply-lost", "pause", "coalesced"),
+        by=("rerun-after-success", "pod-for-finished-job", "run-count", "two-live-pods", "summary"),
+        pair="One operator's own writes are held back by the barrier as well (R3, R4).",
+    ),
+    Mutant(
+        "R8-no-fence",
+        "A leader that stood still or was cut off goes on to write when another leads.",
+        ((executor, "FencedError", _NeverError), (FencedTransport, "send", _unfenced), (Executor, "_write", _unfenced_write)),
+        elects=True,
+    ),
+    Mutant(
+        "R9-act-then-record",
+        "A failed pod is deleted before its failure is on record; when the record fails, the run was for free.",
+        ((decision._Pass, "_retire_recorded", _not_recorded_first),),
+        where=("*/L2-*", "*/L4-*", "*/L12-*"),
+    ),
+    Mutant(
+        "R10-success-forgotten",
+        "That a slot has succeeded is known by its pod alone, so it runs again when the pod is gone.",
+        ((ledger, "_succeeded", _none_succeeded),),
+        where=("*/L7c-*", "*/all-workers", "*/workers-only", "*/L12-pod-gc*", "*/L7a-*", "*/worker-1-first"),
+        faults=(*USUAL, "pod-gc"),
+    ),
+    Mutant(
+        "R11-the-end-is-not-final",
+        "A finished job is decided on like any other, so it may begin again.",
+        ((JobStatus, "finished", property(lambda _: False)),),
+        where=("*/L7*", "*/L3-*", "*/L1-*", "*/L5-*"),
+    ),
+    Mutant(
+        "R12-no-answer-is-a-success",
+        "A write without an answer is taken for done; if it never arrived, nobody makes it again.",
+        (
+            (Executor, "_look_up", _no_answer_is_a_success),
+            (Executor, "_find_status", _status_is_written),
+            (Executor, "_change", _no_answer_to_a_change),
+        ),
+        faults=("partition",),
+    ),
+    Mutant(
+        "R13-one-update-for-two-objects",
+        "A job or pod that was deleted and made anew between two looks is taken for one and the same.",
+        ((Store, "_put", _same_name_same_object),),
+        where=("*/L11-*", "*/L10-*"),
+        faults=("coalesced", "missed-deletes"),
+    ),
+    Mutant(
+        "R14-back-off-without-a-cap",
+        "The back-off grows to a thousand seconds, so after an outage a job waits for a quarter of an hour.",
+        ((controller, "WorkQueue", lambda random: workqueue.WorkQueue(random, max_delay=1000.0)),),
+        where=("*/L8-*", "*/L2-*", "*/L9-*"),
+        faults=(),
+        always=(Fault("forbidden", write=6, seconds=900.0),),
+    ),
+    Mutant(
+        "R15-first-error-ends-all",
+        "One refused create keeps the other replica types and the status from being written.",
+        ((Executor, "execute", _no_status_after_a_failure),),
+        where=("*/X-name-taken",),
+    ),
+    Mutant(
+        "R16-a-full-quota-fails-the-job",
+        "403 is taken for the spec's fault, so a job fails because the platform has no room at the moment.",
+        ((controller, "_FINAL_CODES", (400, 403, 413, 422)),),
+        where=("*/L15-*",),
+    ),
+    Mutant(
+        "R17-cache-changed-in-place",
+        "What was decided is put into the cached object; when its write fails, nobody notices that it is missing.",
+        ((JobController, "_plan", _cache_is_changed),),
+        where=("*/L2-*", "*/L1-*", "*/L3-*"),
+        faults=("conflict", "server-error", "reply-lost", "throttled", "crash-before"),
+    ),
+    Mutant(
+        "R18-retry-after-ignored",
+        "A server that asks for a pause is asked again at once, by everybody, which is what it could not bear.",
+        ((HttpTransport, "_pause", _at_once),),
+        faults=("throttled",),
+    ),
+    Mutant(
+        "R19-written-when-nothing-changed",
+        "Every look at a job moves a time in its status, which brings the next look: it never rests.",
+        ((decision, "_if_changed", _time_moves),),
+        where=("pytorch/L1-*", "mpi/L1-*"),
+    ),
+)

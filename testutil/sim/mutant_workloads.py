@@ -1,0 +1,84 @@
+"""Scenarios and an oracle that only mutants need: strangers under our names, platforms that never say yes, wasted requests."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from jobcommon.api import labels
+from testutil.sim import user
+from testutil.sim.scenario import Exit, Scenario, UserStep
+from testutil.sim.shapes import JOB, MPI_V2, MX, TENSORFLOW, TORCH, Shape
+from testutil.sim.simulation import Run
+
+_NO_PODS = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+_CONTAINERS = [{"name": "main", "image": "image", "command": ["run"]}]
+_HOUR = 600.0
+
+
+def _stranger(name: str, **marks: str) -> tuple[str, user.Obj]:
+    metadata = {"name": name, "labels": marks}
+    return user.path_of("pods"), {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": _CONTAINERS}}
+
+
+def _labelled(shape: Shape, index: int) -> tuple[str, user.Obj]:
+    """A pod of nobody's with the labels of a worker, as from another tool's hands."""
+    marks = {
+        labels.OPERATOR_NAME: shape.framework.operator_name, labels.JOB_NAME: JOB, labels.REPLICA_TYPE: "worker",
+        labels.REPLICA_INDEX: str(index),
+    }  # fmt: skip
+    return _stranger(f"{JOB}-worker-{index}", **marks)
+
+
+def _workloads() -> Iterator[Scenario]:
+    for shape in (TORCH, TENSORFLOW, MX):
+        leads = {shape.leader_pod: [Exit(30)]}
+        taken = (_stranger(shape.leader_pod),)
+        yield shape.scenario("X-name-taken", shape.job(), leads, objects=taken, horizon=_HOUR)
+    done = {MPI_V2.leader_pod: [Exit(10, cue=user.peers(*MPI_V2.pods))]}
+    yield MPI_V2.scenario("X-stranger-with-labels", MPI_V2.job(), done, objects=(_labelled(MPI_V2, 5),))
+    quota = ((user.path_of("resourcequotas"), _NO_PODS),)
+    yield TORCH.scenario("X-never-allowed", TORCH.job(), objects=quota, horizon=_HOUR)
+    # The workers end while they are being deleted because the leader has; then the same job comes again.
+    there, ended = user.peers(*TORCH.pods), user.condition(TORCH.framework, JOB, "Succeeded")
+    close = {TORCH.leader_pod: [Exit(10, cue=there)], "*-worker-*": [Exit(10.4, cue=there)]}
+    again = UserStep("replace", user.replace_job(TORCH.framework, TORCH.job()), when=ended, after=10)
+    yield TORCH.scenario("X-ends-while-it-is-deleted", TORCH.job(), close)
+    yield TORCH.scenario("X-again-after-a-conflict", TORCH.job(), close, user=(again,))
+    keep = {TORCH.leader_pod: [Exit(10, cue=there)]}
+    hasty = UserStep("replace", user.replace_job(TORCH.framework, TORCH.job()), when=user.phase(TORCH.leader_pod, "Succeeded"))
+    yield TORCH.scenario("X-recreated-at-its-end", TORCH.job(), keep, user=(hasty,))
+    yield TORCH.scenario("X-pods-gone-first", TORCH.job(run={"cleanPodPolicy": "All"}), keep, keep_finished=0, user=(
+        UserStep("delete", user.delete("pods", TORCH.workers()[0]), when=ended),
+    ))  # fmt: skip
+
+
+WORKLOADS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in _workloads()}
+
+
+def request_faults(reference: Run, run: Run) -> list[str]:
+    """Requests that should not have been made: refused ones where nothing was wrong, and ones sooner than the server asked."""
+    found = _impatient(run)
+    if not run.faults:
+        before, after = _refused(reference), _refused(run)
+        found += [f"wasted-request: {request} {count} times more" for request, count in (after - before).items()]
+        writes = len(run.trace) - len(reference.trace)
+        if writes > len(reference.trace) // 2 + 5:
+            found.append(f"wasted-request: {writes} writes more than the {len(reference.trace)} of the reference")
+    return found
+
+
+def _refused(run: Run) -> Counter[str]:
+    return Counter(f"{write.method} {write.path} {write.status}" for write in run.trace if write.status >= 400)
+
+
+def _impatient(run: Run) -> list[str]:
+    asked = [float(fault.value) for fault in run.faults if fault.kind == "throttled" and fault.value.isdigit()]
+    shortest, found = min(asked, default=0.0) - 0.01, []
+    for index, write in enumerate(run.trace):
+        # Creates of one kind share their path.
+        if write.status != 429 or write.method == "POST":
+            continue
+        what = (write.writer, write.method, write.path)
+        following = next((w.at for w in run.trace[index + 1 :] if (w.writer, w.method, w.path) == what), write.at + 1e9)
+        if following - write.at < shortest:
+            found.append(f"impatient: {write.method} {write.path} again after {following - write.at:.2f} s")
+    return found

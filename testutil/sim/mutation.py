@@ -1,0 +1,109 @@
+"""Mutants: defects put back on purpose, to see whether the simulator's oracles catch them (reliability reference, 5.9)."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from random import Random
+from typing import Any, TypeVar
+from unittest import mock
+
+from testutil.sim import campaign, election, swarm
+from testutil.sim.differential import compare
+from testutil.sim.faults import Fault
+from testutil.sim.lifecycles import LIFECYCLES
+from testutil.sim.mutant_workloads import WORKLOADS, request_faults
+from testutil.sim.scenario import Scenario
+from testutil.sim.simulation import Run, simulate
+
+LIMIT = 1500
+SCENARIOS: Mapping[str, Scenario] = {**LIFECYCLES, **WORKLOADS}
+#: Faults after which every run must come to the reference's end.
+USUAL = (
+    "crash-before", "crash-after", "crash-in-status", "reply-lost", "conflict", "throttled", "server-error", "timeout-after",
+    "watch-closed", "watch-lag", "coalesced", "missed-deletes", "partition", "pause",
+)  # fmt: skip
+_REFERENCES_KEPT = 100
+T = TypeVar("T")
+
+Swap = tuple[Any, str, Any]
+"""Whose attribute of which name is replaced by what."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One defect: `what` is broken and why that matters; `swaps` are made while it is planted.
+
+    `where` are patterns of scenarios and `faults` the kinds to draw from; those in `always` strike in every run. With `elects`
+    it is tried by leader elections instead. Where other rules cover it so that alone it changes nothing that anybody could see,
+    `pair` says why, and `swaps` take those out, too; `by` are the problems that those alone do not make.
+    """
+
+    name: str
+    what: str
+    swaps: tuple[Swap, ...]
+    where: tuple[str, ...] = ("pytorch/L*",)
+    faults: tuple[str, ...] = USUAL
+    always: tuple[Fault, ...] = ()
+    elects: bool = False
+    by: tuple[str, ...] = ()
+    pair: str = ""
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """Run with the defect."""
+        with ExitStack() as stack:
+            for owner, attribute, new in self.swaps:
+                stack.enter_context(mock.patch.object(owner, attribute, new))
+            yield
+
+    def case(self, seed: int) -> tuple[str, tuple[Fault, ...]]:
+        """The scenario and the faults of a seed: three at most, in every fourth none."""
+        random = Random(f"{seed}/mutants")  # noqa: S311 - reproducibility is the point
+        names = [name for name in SCENARIOS if any(fnmatchcase(name, pattern) for pattern in self.where)]
+        name = random.choice(names)
+        count = random.randint(0, 3) if self.faults else 0
+        return name, (*self.always, *(swarm.draw(random.choice(self.faults), random) for _ in range(count)))
+
+
+_references: dict[tuple[str, int], Run] = {}
+
+
+def problems(mutant: Mutant, seed: int, *, planted: bool) -> list[str]:
+    """What the oracles say of one run with the defect, or without; the run it is held against is always without."""
+    return _of_election(mutant, seed, planted) if mutant.elects else _of_scenario(mutant, seed, planted)
+
+
+def _of_election(mutant: Mutant, seed: int, planted: bool) -> list[str]:
+    # On a fast network: on a slow one a graceful take-over may last longer than is promised.
+    fast = seed * 3
+    campaign.reference(election.SCENARIO, fast)
+    return _with(mutant, planted, lambda: list(election.hold(fast).verdict.problems))
+
+
+def _of_scenario(mutant: Mutant, seed: int, planted: bool) -> list[str]:
+    name, faults = mutant.case(seed)
+    scenario = SCENARIOS[name]
+    if (name, seed) not in _references:
+        if len(_references) >= _REFERENCES_KEPT:
+            _references.clear()
+        _references[name, seed] = simulate(scenario, seed)
+    reference = _references[name, seed]
+    run = _with(mutant, planted, lambda: simulate(scenario, seed, faults))
+    found = [*compare(reference, run, scenario), *request_faults(reference, run)]
+    return [problem for problem in found if not planted or not mutant.by or problem.startswith(mutant.by)]
+
+
+def _with(mutant: Mutant, planted: bool, act: Callable[[], T]) -> T:
+    if not planted:
+        return act()
+    with mutant.planted():
+        return act()
+
+
+def hunt(mutant: Mutant, seeds: Sequence[int]) -> tuple[int, str] | None:
+    """The first of the seeds that catches it, and the problem by which it does."""
+    for seed in seeds:
+        if found := problems(mutant, seed, planted=True):
+            return seed, found[0].strip()
+    return None
