@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, duplicate, invalid, not_found_cause, not_supported, required
-from localcluster.apiserver.names import check, dns1123_label, env_name, port_name
+from localcluster.apiserver.names import check, check_entry_name, env_name, port_name
 from localcluster.apiserver.quantity import parse_quantity
 
 Obj = dict[str, Any]
@@ -46,14 +46,7 @@ def validate_containers(spec: Obj, path: str, volumes: set[str]) -> list[Cause]:
     for part in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(part) or ()):
             where = f"{path}.{part}[{index}]"
-            name = container.get("name") or ""
-            if not name:
-                causes.append(required(f"{where}.name"))
-            else:
-                causes += check(dns1123_label, f"{where}.name", name)
-            if name in seen:
-                causes.append(duplicate(f"{where}.name", name))
-            seen.add(name)
+            causes += check_entry_name(container, where, seen)
             causes += _validate_container(container, where, volumes)
     return causes
 

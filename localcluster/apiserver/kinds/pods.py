@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_supported, required
+from localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
 from localcluster.apiserver.kinds.containers import default_container, validate_containers
-from localcluster.apiserver.names import check, dns1035_label, dns1123_label
+from localcluster.apiserver.names import check, check_entry_name, dns1035_label, dns1123_label
 from localcluster.apiserver.quantity import parse_quantity
 
 Obj = dict[str, Any]
@@ -143,14 +143,7 @@ def _validate_volumes(volumes: Sequence[Obj], path: str) -> list[Cause]:
     names: set[str] = set()
     for index, volume in enumerate(volumes):
         where = f"{path}[{index}]"
-        name = volume.get("name") or ""
-        if not name:
-            causes.append(required(f"{where}.name"))
-        else:
-            causes += check(dns1123_label, f"{where}.name", name)
-        if name in names:
-            causes.append(duplicate(f"{where}.name", name))
-        names.add(name)
+        causes += check_entry_name(volume, where, names)
         sources = [key for key in volume if key != "name"]
         if not sources:
             causes.append(required(where, "must specify a volume type"))
