@@ -186,10 +186,12 @@ class Takeovers:
     graceful: list[float] = field(default_factory=list)
     late: list[Write] = field(default_factory=list)
     sleeps: int = 0
+    broken: list[str] = field(default_factory=list)
 
     def faults(self) -> list[str]:
         """What took too long or was written too late."""
         return [
+            *self.broken,
             *(f"took over {s:.1f} s after a crash" for s in self.crash if s > CRASH_LIMIT),
             *(f"took over {s:.1f} s after SIGTERM" for s in self.graceful if s > GRACEFUL_LIMIT),
             *(f"{w.replica} slept and then wrote {w.method} {w.path}" for w in self.late),
@@ -197,21 +199,29 @@ class Takeovers:
 
 
 async def measure(directory: Path, marker: str, rounds: int, pause: float) -> Takeovers:
-    """Crash, end and stop the leader of three replicas in turn, `rounds` times. Raises TimeoutError when nobody takes over."""
+    """Crash, end and stop the leader of three replicas in turn, `rounds` times."""
     found = Takeovers()
     names = ("a", "b", "c")
     async with arena(directory, marker, names) as ground:
         await ground.start(*names)
-        for _ in range(rounds):
-            for number, times in ((signal.SIGKILL, found.crash), (signal.SIGTERM, found.graceful)):
-                leader = await ground.until_settled()
-                began = time.monotonic()
-                ground.replicas[leader].send(number)
-                first = await ground.until_work(not_by=leader, since=began)
-                times.append(first.at - began)
-                await ground.replicas[leader].wait()
-                await ground.start(leader)
-            leader = await ground.until_settled()
-            found.late += await ground.sleeps(leader, pause)
-            found.sleeps += 1
+        try:
+            for _ in range(rounds):
+                await _round(ground, found, pause)
+        except TimeoutError:
+            logs = "; ".join(process.log.read_text()[-200:] for process in ground.replicas.values())
+            found.broken.append(f"nobody worked for {PATIENCE:.0f} s: {logs}")
     return found
+
+
+async def _round(ground: Arena, found: Takeovers, pause: float) -> None:
+    for number, times in ((signal.SIGKILL, found.crash), (signal.SIGTERM, found.graceful)):
+        leader = await ground.until_settled()
+        began = time.monotonic()
+        ground.replicas[leader].send(number)
+        first = await ground.until_work(not_by=leader, since=began)
+        times.append(first.at - began)
+        await ground.replicas[leader].wait()
+        await ground.start(leader)
+    leader = await ground.until_settled()
+    found.late += await ground.sleeps(leader, pause)
+    found.sleeps += 1

@@ -102,6 +102,7 @@ class Ground:
     cluster: Process = field(init=False)
     operators: list[Process] = field(default_factory=list)
     transport: HttpTransport = field(init=False)
+    connected: bool = False
 
     def __post_init__(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -129,6 +130,7 @@ class Ground:
                 assert not self.cluster.died, self.cluster.log.read_text()
                 await asyncio.sleep(POLL)
         self.transport = HttpTransport(await find_cluster(str(self.kubeconfig)), timeouts=Timeouts(read=5.0, write=5.0))
+        self.connected = True
         await self.until_up()
 
     async def until_up(self) -> None:
@@ -153,6 +155,8 @@ class Ground:
 
     async def abandon(self) -> None:
         """Kill everything that is left: for a trial that broke off."""
+        if self.connected:
+            await self.transport.close()
         for process in (*self.operators, self.cluster):
             if process.running is not None:
                 await process.kill()
