@@ -258,6 +258,8 @@ class Driver:
             self._observer.failed()
             result = Result(tuple(Outcome(action, Effect.SKIPPED) for action in work.plan.actions))
         self.controller.released(work, result, self._clock.moment())
+        # What must be tried again has a time now, which the dispatcher does not sleep for yet.
+        self._wake.set()
 
     def _tell(self, work: Work, result: Result) -> None:
         if work.plan.reason == reasons.INTERNAL_ERROR:

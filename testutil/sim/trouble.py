@@ -189,9 +189,7 @@ class Trouble:
             if fault.value == "type":
                 stream.send(b'{"type":"SHUFFLED","object":%s}' % body)
             elif fault.value == "object":
-                stream.send(
-                    b'{"type":"MODIFIED","object":{"kind":7,"metadata":{"name":"odd","namespace":"default","labels":[]}}}'
-                )
+                stream.send(b'{"type":"MODIFIED","object":{"kind":"Odd","apiVersion":"v1","metadata":["name"]}}')
             else:
                 stream.send(_GARBAGE)
         return bool(streams)

@@ -1,0 +1,14 @@
+"""What the simulator once found stays mended: the cases in regressions/, as data."""
+
+import pytest
+
+from testutil.sim.campaign import judge
+from testutil.sim.regressions import Regression, regressions
+
+
+@pytest.mark.parametrize("regression", regressions(), ids=lambda regression: regression.why)
+def test_what_was_found_stays_mended(regression: Regression) -> None:
+    verdict = judge(regression.case)
+    assert verdict.problems == (), verdict.case.replay
+    for fault in regression.faults:
+        assert verdict.fired.get(fault.kind), f"{fault} did not strike: the case tests nothing any more"
