@@ -14,11 +14,12 @@ the first list of every cache is a quorum read (`jobcommon.cache.reflector`).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from localcluster.apiserver.storage import ADDED, DELETED, Change
-from testutil.sim.campaign import Case
+from testutil.sim import campaign
+from testutil.sim.campaign import Case, Tally, spread
 from testutil.sim.crowds import scenario_named
 from testutil.sim.faults import Fault
 from testutil.sim.scenario import Scenario
@@ -64,6 +65,19 @@ class Plans:
     candidates: Counter[str] = field(default_factory=Counter)
 
 
+def conduct(names: Sequence[str], seed: int, step: int, workers: int, *, until: float | None = None) -> Tally:
+    """Run every `step`-th plan for these scenarios and print how many there were. `until`: monotonic seconds."""
+    candidates, kept = Counter[str](), Counter[str]()
+    cases: list[Case] = []
+    for number, found in enumerate(spread(plans, ((name, seed) for name in names), workers, chunk=2)):
+        candidates += found.candidates
+        kept += found.kept
+        cases += found.cases[number % step :: step]
+    told = ", ".join(f"{kept[pattern]} {pattern} of {candidates[pattern]}" for pattern in candidates)
+    print(f"sieve: {sum(kept.values())} plans for {len(names)} lifecycles after pruning: {told}; {len(cases)} of them are run")
+    return campaign.conduct("sieve", cases, workers, until=until)
+
+
 def record(scenario: Scenario, seed: int) -> tuple[Run, list[Event]]:
     """A fault-free run, and every change of what operators watch."""
     simulation = Simulation(scenario, seed, ())
@@ -87,8 +101,9 @@ def _event(at: float, change: Change, *, ours: bool) -> Event:
     return Event(at, change.table, change.item.name, change.type, ours, effect)
 
 
-def plans(name: str, seed: int = 0) -> Plans:
-    """All plans for one scenario."""
+def plans(of: tuple[str, int]) -> Plans:
+    """All plans for one scenario, given by name, and seed."""
+    name, seed = of
     run, events = record(scenario_named(name), seed)
     found = Plans()
     for pattern, candidates, faults in (

@@ -108,10 +108,17 @@ def definition_of(framework: Framework) -> Obj:
     return _definitions[framework.kind]
 
 
-def ask(server: ApiServer, method: str, path: str, body: Any = None, content_type: str = JSON) -> Obj:
+def ask(
+    server: ApiServer,
+    method: str,
+    path: str,
+    body: Any = None,
+    content_type: str = JSON,
+    query: tuple[tuple[str, str], ...] = (),
+) -> Obj:
     """One request as the user; the decoded answer. Raises RefusedError."""
     encoded = None if body is None else msgspec.json.encode(body)
-    response = server.handle(Request(method, path, (), encoded, content_type), USER)
+    response = server.handle(Request(method, path, query, encoded, content_type), USER)
     if response.status >= 400:
         raise RefusedError(f"{method} {path}: {response.status} {response.body.decode(errors='replace')[:300]}")
     answer: Obj = msgspec.json.decode(response.body)

@@ -1,0 +1,266 @@
+"""Sequences of edits in the manner of Acto (SOSP'23): whatever a job has been, it must become what its spec says.
+
+From the schema of each CRD follow sequences of edits, the last of which goes back to the first spec. After each step the
+cluster must look as if the job had been created with that spec (the differential oracle), or the edit must have been refused
+and nothing have changed. A job that has ended is final; the next step then deletes it and creates it with its next spec.
+
+Edits are made in two ways, by turns: while the job runs, when all but the insides of its pods must follow; and while it is
+suspended, when after the resume the pods must be the new ones, too. Every other of the latter runs with a gang scheduler.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from random import Random
+from typing import Any, TextIO
+
+import msgspec
+
+from jobcommon.framework import Framework
+from localcluster.apiserver.server import ApiServer
+from testutil.sim import user
+from testutil.sim.campaign import COMMAND, spread
+from testutil.sim.canonical import difference, end_state
+from testutil.sim.pod_groups import VOLCANO_GROUPS
+from testutil.sim.scenario import SETTINGS, Scenario, UserStep
+from testutil.sim.shapes import JOB, MPI_V2, MX, TENSORFLOW, TORCH, Shape
+from testutil.sim.simulation import simulate
+from testutil.sim.spec_edits import Edit, edits, leaves
+from testutil.sim.user import RefusedError, ask, job_of
+
+Obj = dict[str, Any]
+SHAPES = (TENSORFLOW, TORCH, MPI_V2, MX)
+STEPS = 5
+"""Edits in a sequence, before the one that goes back to the first spec."""
+REST_SECONDS = 60.0
+"""Between steps: time for pods to end, and for what was asked for to come about."""
+LIVE, SUSPENDED, GANG = "live", "suspended", "gang"
+_GANG = replace(SETTINGS, gang_scheduler_name="volcano")
+
+
+@dataclass(frozen=True)
+class State:
+    """What there was after a step: the spec in force, the canonical dump, and whether the edit was refused."""
+
+    edit: str
+    spec: bytes
+    end: bytes
+    refused: str = ""
+
+
+@dataclass
+class Report:
+    """What came of one sequence."""
+
+    name: str
+    steps: int = 0
+    refused: int = 0
+    ended: int = 0
+    leaves: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+
+def base(shape: Shape) -> Obj:
+    """The first spec: a leader and two workers."""
+    spec: Obj = shape.job("ExitCode")["spec"]
+    return spec
+
+
+def sequence(shape: Shape, number: int) -> tuple[str, list[Edit]]:
+    """The mode and the edits of one sequence. All edits of a kind have their turn, one after the other in a drawn order."""
+    known = edits(shape.framework, base(shape))
+    order = list(range(len(known)))
+    chosen = []
+    for position in range(number * STEPS, (number + 1) * STEPS):
+        lap, place = divmod(position, len(known))
+        Random(f"{shape.name}/{lap}").shuffle(order := sorted(order))  # noqa: S311 - reproducibility is the point
+        chosen.append(known[order[place]])
+    return (LIVE, SUSPENDED, LIVE, GANG)[number % 4], chosen
+
+
+def run_sequence(task: tuple[str, int]) -> Report:
+    """Run one sequence, by shape and number, and hold each of its states against the job made from scratch."""
+    shape = next(one for one in SHAPES if one.name == task[0])
+    mode, chosen = sequence(shape, task[1])
+    report = Report(f"{shape.name}/{task[1]} ({mode})", leaves=Counter(edit.leaf for edit in chosen))
+    states, violations = _live_through(shape, mode, chosen)
+    report.problems += violations
+    for state in states:
+        report.steps += 1
+        report.refused += bool(state.refused)
+        expected = _from_scratch(shape.name, mode == GANG, state.spec)
+        if expected is None:
+            report.problems.append(f"after {state.edit}: from scratch the API server refuses this spec")
+            continue
+        report.ended += b'"Failed"' in expected
+        found = differences(shape.framework, expected, state.end, live=mode == LIVE)
+        report.problems += [f"after {state.edit}: {line}" for line in found]
+    return report
+
+
+def differences(framework: Framework, scratch: bytes, migrated: bytes, *, live: bool) -> list[str]:
+    """Where the job that was edited differs from the one made from scratch, its history aside."""
+    return difference(_essence(framework, scratch, live=live), _essence(framework, migrated, live=live))
+
+
+def _essence(framework: Framework, end: bytes, *, live: bool) -> bytes:
+    objects = [msgspec.json.decode(line, type=Obj) for line in end.splitlines()]
+    jobs = f"{framework.plural}.{framework.group}"
+    ended = any(obj["table"] == jobs and (obj.get("status") or {}).get("completionTime") for obj in objects)
+    lines = []
+    for obj in objects:
+        status = obj.get("status") or {}
+        shown = obj
+        if obj["table"] == jobs:
+            current = [one["type"] for one in status.get("conditions") or ()][-1:]
+            active = {kind: counts.get("active") for kind, counts in (status.get("replicaStatuses") or {}).items()}
+            shown = {**obj, "status": {"current": current, "active": active, "ended": ended}}
+        elif obj["table"] == "pods":
+            bare = {"table": "pods", "metadata": {"name": obj["metadata"]["name"]}}
+            shown = {**(bare if live else obj), "status": {"phase": status.get("phase")}}
+        elif ended and obj["table"] == "configmaps":
+            # A job that has ended keeps its files; one that was never fit to run has none.
+            continue
+        lines.append(msgspec.json.encode(shown, order="deterministic"))
+    return b"\n".join(lines)
+
+
+def conduct(numbers: Sequence[int], workers: int, *, until: float | None = None, out: TextIO = sys.stdout) -> bool:
+    """Run these sequences of every CRD and print the counts; whether every state was reached. `until`: monotonic seconds."""
+    tasks = [(shape.name, number) for number in numbers for shape in SHAPES]
+    found: dict[str, list[Report]] = {shape.name: [] for shape in SHAPES}
+    started = time.monotonic()
+    for report in spread(run_sequence, _in_time(tasks, until), workers, chunk=1):
+        found[report.name.partition("/")[0]].append(report)
+        if report.problems:
+            print(f"FAILED {COMMAND} acto --only {report.name.partition(' ')[0]}", file=out)
+            for problem in report.problems[:5]:
+                print(f"    {problem}", file=out)
+    well = True
+    for shape in SHAPES:
+        reports = found[shape.name]
+        changed = {leaf for report in reports for leaf in report.leaves}
+        failed = sum(bool(report.problems) for report in reports)
+        well = well and not failed
+        print(
+            f"acto {shape.framework.kind}: {len(reports)} sequences of {STEPS} edits and back, "
+            f"{sum(r.steps for r in reports)} states held against scratch, {sum(r.refused for r in reports)} edits refused, "
+            f"{sum(r.ended for r in reports)} states of an ended job, {len(changed)} of {len(leaves(shape.framework))} leaves "
+            f"changed, {failed} failures",
+            file=out,
+        )
+    print(f"acto: {sum(map(len, found.values()))} sequences in {time.monotonic() - started:.0f} s", file=out)
+    return well
+
+
+def _in_time(tasks: Sequence[tuple[str, int]], until: float | None) -> Iterator[tuple[str, int]]:
+    return (task for task in tasks if until is None or time.monotonic() < until)
+
+
+# -- one job through all of its specs -----------------------------------------------------------------------------------------
+
+
+class _Life:
+    """The steps of one sequence as a user does them, and what is to be seen after each."""
+
+    def __init__(self, shape: Shape, mode: str, chosen: Sequence[Edit]) -> None:
+        self.states: list[State] = []
+        self._shape = shape
+        self._mode = mode
+        self._chosen = chosen
+        self._first = base(shape)
+        self._spec = self._first
+        self._refused = ""
+        self._edit = "the beginning"
+
+    def steps(self) -> Iterator[UserStep]:
+        """Look and edit, look and edit, and look."""
+        for number in range(len(self._chosen) + 1):
+            at = REST_SECONDS * (number + 1)
+            yield UserStep(f"look {number}", self._look, at=at)
+            if self._mode != LIVE:
+                yield UserStep(f"suspend {number}", self._suspend, at=at)
+            yield UserStep(f"edit {number}", self._edits(number), at=at + (20.0 if self._mode != LIVE else 0.0))
+        yield UserStep("look at the end", self._look, at=REST_SECONDS * (len(self._chosen) + 2))
+
+    def _look(self, server: ApiServer) -> None:
+        spec = msgspec.json.encode(self._spec, order="deterministic")
+        self.states.append(State(self._edit, spec, end_state(server), self._refused))
+
+    def _over(self, server: ApiServer) -> bool:
+        """Whether there is nothing left to be edited: the job has ended, or has been deleted with its time."""
+        name, framework = JOB, self._shape.framework
+        ended = any(user.condition(framework, name, kind)(server) for kind in ("Succeeded", "Failed"))
+        return ended or job_of(server, framework, name) is None
+
+    def _suspend(self, server: ApiServer) -> None:
+        if not self._over(server):
+            self._write(server, {**self._spec, "runPolicy": {**(self._spec.get("runPolicy") or {}), "suspend": True}})
+
+    def _edits(self, number: int) -> user.Do:
+        def do(server: ApiServer) -> None:
+            if number < len(self._chosen):
+                edit: Edit | None = self._chosen[number]
+                wanted = self._chosen[number].apply(self._spec)
+            else:
+                edit, wanted = None, self._first
+            self._edit, self._refused = f"{number}: {edit or 'back to the first spec'}", ""
+            try:
+                self._write(server, wanted)
+                self._spec = wanted
+            except RefusedError as error:
+                self._refused = str(error)
+                if self._mode != LIVE:
+                    self._write(server, self._spec)
+
+        return do
+
+    def _write(self, server: ApiServer, spec: Obj) -> None:
+        framework = self._shape.framework
+        if self._over(server):
+            body = {**self._shape.manifest({}), "spec": spec}
+            # A dry run first: what the server refuses must not cost the job that is there.
+            created = user.path_of(framework)
+            ask(
+                server,
+                "POST",
+                created,
+                {**body, "metadata": {"name": "probe", "namespace": "default"}},
+                query=(("dryRun", "All"),),
+            )
+            user.replace_job(framework, body)(server)
+            return
+        job = job_of(server, framework, JOB)
+        if job is not None:
+            body = {"apiVersion": framework.api_version, "kind": framework.kind, **job.obj, "spec": spec}
+            ask(server, "PUT", user.path_of(framework, JOB), body)
+
+
+def _live_through(shape: Shape, mode: str, chosen: Sequence[Edit]) -> tuple[list[State], list[str]]:
+    life = _Life(shape, mode, chosen)
+    job = {**shape.manifest({}), "spec": base(shape)}
+    scenario = _scenario(shape, f"acto-{mode}", job, tuple(life.steps()), gang=mode == GANG)
+    run = simulate(scenario, 0)
+    return life.states, [*run.violations, *run.errors, *run.leaked]
+
+
+def _scenario(shape: Shape, name: str, job: Obj, steps: tuple[UserStep, ...], *, gang: bool) -> Scenario:
+    objects = ((user.DEFINITIONS, VOLCANO_GROUPS),) if gang else ()
+    return shape.scenario(name, job, user=steps, objects=objects, settings=_GANG if gang else SETTINGS)
+
+
+@cache
+def _from_scratch(name: str, gang: bool, spec: bytes) -> bytes | None:
+    """What a new job with this spec comes to; None when the API server refuses it."""
+    shape = next(one for one in SHAPES if one.name == name)
+    seen: list[bytes] = []
+    job = {**shape.manifest({}), "spec": msgspec.json.decode(spec)}
+    look = UserStep("look", lambda server: seen.append(end_state(server)), at=REST_SECONDS)
+    try:
+        simulate(_scenario(shape, "acto-scratch", job, (look,), gang=gang), 0)
+    except RefusedError:
+        return None
+    return seen[0]
