@@ -120,7 +120,7 @@ def test_the_life_of_a_job(kubectl: Kubectl, tmp_path: Path, kind: Kind, capsys:
         training.get_job("sdk")
 
 
-@pytest.mark.parametrize("kind", KINDS[:2], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_job_that_fails(kubectl: Kubectl, kind: Kind) -> None:
     training = TrainingClient(config_file=str(kubectl.kubeconfig), job_kind=kind.name)
     training.create_job(kind.job("fails", "exit 3"))
