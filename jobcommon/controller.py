@@ -252,6 +252,8 @@ class JobController:
                 self.expectations.expect_creation(cached.uid, action.plural, action.name, moment.monotonic)
             elif isinstance(action, Delete) and action.plural in self.informers and action.plural != self.jobs:
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
+        if (due := self.releases.due(plan)) is not None:
+            self.queue.add_at((cached.namespace, cached.name), due)
         plan, releases = self.releases.part(plan, moment.monotonic)
         return Work(cached.namespace, cached.name, cached.uid, plan, job, raw, releases=releases)
 
@@ -299,8 +301,10 @@ class JobController:
 
     def released(self, work: Work, result: Result, moment: Moment) -> None:
         """Take note of what became of releases that were carried out beside the rest."""
-        if True in [self.releases.take(outcome) for outcome in result.outcomes]:
-            self.queue.add_rate_limited((work.namespace, work.name), moment.monotonic)
+        dues = [self.releases.take(outcome, moment.monotonic, self.random()) for outcome in result.outcomes]
+        for due in dues:
+            if due is not None:
+                self.queue.add_at((work.namespace, work.name), due)
 
     def _settle(self, work: Work, result: Result, moment: Moment) -> None:
         tried = {id(outcome.action) for outcome in result.outcomes}

@@ -12,6 +12,7 @@ from jobcommon.cache.store import Change
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.plan import Action, Plan, Release
 from jobcommon.result import Effect, Outcome
+from jobcommon.workqueue import backoff
 
 # As long as an expectation: a release that was carried out and yet is not seen is tried anew.
 LAPSE = 300.0
@@ -22,6 +23,7 @@ class Releases:
     """The pods, by UID, that are being let go, and until when we believe it."""
 
     _until: dict[str, float] = field(default_factory=dict)
+    _failures: dict[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many there are."""
@@ -48,9 +50,28 @@ class Releases:
         old, new = change.old, change.new
         if isinstance(old, PodView) and (new is None or FINALIZER not in new.finalizers):
             self._until.pop(old.uid, None)
+            self._failures.pop(old.uid, None)
 
-    def take(self, outcome: Outcome) -> bool:
-        """Take note of what became of a release. Returns whether it must be looked at anew."""
-        if outcome.effect is not Effect.APPLIED and isinstance(outcome.action, Release):
-            self._until.pop(outcome.action.uid, None)
-        return outcome.effect in (Effect.REFUSED, Effect.SKIPPED)
+    def take(self, outcome: Outcome, now: float, random: float) -> float | None:
+        """Take note of what became of a release. Returns when it must be looked at anew, if it must.
+
+        The back-off is the pod's own (rule R14; `random` in [0, 1) is the jitter): the job's is cleared by each of its
+        plans that went well, and those are not held up by releases.
+        """
+        if not isinstance(outcome.action, Release):
+            return None
+        uid = outcome.action.uid
+        if outcome.effect in (Effect.REFUSED, Effect.SKIPPED):
+            failures = self._failures.get(uid, 0)
+            self._failures[uid] = failures + 1
+            self._until[uid] = now + backoff(failures, random)
+            return self._until[uid]
+        self._failures.pop(uid, None)
+        if outcome.effect is not Effect.APPLIED:
+            self._until.pop(uid, None)
+        return None
+
+    def due(self, plan: Plan) -> float | None:
+        """When the first of the plan's releases that were refused may be tried again; a look at the job is due then."""
+        uids = [action.uid for action in plan.actions if isinstance(action, Release) and action.uid in self._failures]
+        return min((self._until[uid] for uid in uids if uid in self._until), default=None)

@@ -23,6 +23,11 @@ _MAX_DOUBLINGS = 64
 _HEAP_SLACK = 64
 
 
+def backoff(failures: int, random: float, *, base: float = BASE_DELAY, most: float = MAX_DELAY) -> float:
+    """The pause after so many failures before this one: exponential, capped, with full jitter by `random` in [0, 1)."""
+    return min(most, ldexp(base, min(failures, _MAX_DOUBLINGS))) * random
+
+
 class WorkQueue(Generic[K]):
     """A queue of distinct keys with delays and per-key exponential back-off.
 
@@ -106,8 +111,7 @@ class WorkQueue(Generic[K]):
             return
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        ceiling = min(self._max_delay, ldexp(self._base_delay, min(failures, _MAX_DOUBLINGS)))
-        self.add_after(key, ceiling * self._random(), now)
+        self.add_after(key, backoff(failures, self._random(), base=self._base_delay, most=self._max_delay), now)
 
     def requeues(self, key: K) -> int:
         """How many failures of `key` were counted since it was last forgotten."""

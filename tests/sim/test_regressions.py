@@ -6,7 +6,7 @@ from testutil.sim.campaign import judge
 from testutil.sim.regressions import Regression, regressions
 
 
-@pytest.mark.parametrize("regression", regressions(), ids=lambda regression: regression.why)
+@pytest.mark.parametrize("regression", list(regressions()), ids=lambda regression: regression.why)
 def test_what_was_found_stays_mended(regression: Regression) -> None:
     verdict = judge(regression.case)
     assert verdict.problems == (), verdict.case.replay
