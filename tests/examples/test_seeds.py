@@ -93,6 +93,7 @@ def test_the_notebooks_tfjob(kubectl: Kubectl) -> None:
         f"{name}-worker-2   1/1     Running   0          <age>\n"
         f"{name}-worker-3   1/1     Running   0          <age>\n",
     )  # fmt: skip
+    wait(kubectl, f"tfjob/{name}", "Running")
     annotation = r"jsonpath={.metadata.annotations.sidecar\.istio\.io/inject}"
     assert kubectl("get", "pod", f"{name}-ps-1", "-o", annotation) == "false"
     assert grep(kubectl("get", "tfjob"), name).split()[:2] == [name, "Running"]
