@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench poison chaos environments frameworks sdk golden crds verify clean
+.PHONY: help setup demo test check bench poison chaos environments frameworks sdk golden lock sbom audit crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -83,6 +83,24 @@ sdk: .venv-sdk/.ready-$(KEY) ## drive the embedded cluster with the kubeflow-tra
 golden: $(DEV) ## write the golden files anew; look at the difference before you commit it
 	GOLDEN=write $(PYTEST) -q -m 'not cluster' tests
 
+.venv-supply/.ready: | $(BIN)/python
+	$(PYTHON) -m venv .venv-supply
+	.venv-supply/bin/python -m pip install --quiet --disable-pip-version-check uv cyclonedx-bom pip-audit
+	@touch $@
+
+lock: .venv-supply/.ready ## pin anew, by hash, what runs with an operator: requirements.lock
+	echo '# What runs with an operator, pinned by hash. Written by: make lock' > requirements.lock
+	.venv-supply/bin/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
+	  pyproject.toml >> requirements.lock
+
+sbom: .venv-supply/.ready ## write dist/sbom.cdx.json: CycloneDX of requirements.lock
+	mkdir -p dist
+	.venv-supply/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
+	  --output-format JSON --output-file dist/sbom.cdx.json
+
+audit: .venv-supply/.ready ## ask the advisory databases about requirements.lock; needs them to be reachable
+	.venv-supply/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
+
 crds: $(DEV) ## write the CRDs to charts/crds
 	$(BIN)/jobcommon crds --output charts/crds
 
@@ -90,4 +108,4 @@ verify: crds ## fail if the committed CRDs are not what the code generates
 	git diff --exit-code -- charts/crds
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .jobcommon .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .pytest_cache .mypy_cache .ruff_cache .hypothesis

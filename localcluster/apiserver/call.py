@@ -149,11 +149,15 @@ def _from_yaml(body: bytes) -> Any:
     try:
         return _decoder.decode(body)
     except msgspec.DecodeError:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     depth = aliases = 0
-    for event in yaml.parse(body, Loader=loader):
+    for event in yaml.parse(body, Loader=safe):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         aliases += isinstance(event, yaml.AliasEvent)
         if depth > YAML_DEPTH or aliases > YAML_ALIASES:
             raise yaml.YAMLError(f"nested more than {YAML_DEPTH} deep, or with more than {YAML_ALIASES} aliases")
-    return yaml.load(body, Loader=loader)  # noqa: S506 - both are safe loaders
+    loader = safe(body)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.charts.charts import render, the
 
+FILES = ("pyproject.toml", "README.md", "requirements.lock")
 ROOT = Path(__file__).resolve().parents[2]
 # What only the embedded cluster and the tests need: it is not in the image.
 NOT_INSTALLED = ("jsonschema_rs", "jsonpatch", "jsonpath", "cel_expr_python", "kubernetes", "torch", "numpy", "helm_python")
@@ -26,7 +27,8 @@ main()
 
 def instructions() -> list[tuple[str, str]]:
     """The instructions and their arguments."""
-    lines = [line.strip() for line in (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()]
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line.strip() for line in text.splitlines()]
     return [(line.partition(" ")[0], line.partition(" ")[2]) for line in lines if line and not line.startswith("#")]
 
 
@@ -66,7 +68,7 @@ def test_what_is_copied_is_there_and_is_the_whole_package() -> None:
     copied = [source for argument in arguments("COPY") if "--from" not in argument for source in argument.split()[:-1]]
     assert all((ROOT / source).exists() for source in copied)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert {*project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"], "pyproject.toml", "README.md"} == set(copied)
+    assert {*project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"], *FILES} == set(copied)
     assert project["project"]["version"] in (ROOT / "Containerfile").read_text(encoding="utf-8")
 
 
