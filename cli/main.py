@@ -126,7 +126,7 @@ def operator_command(
         str | None, typer.Option(help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
     ] = None,
     context: Annotated[str | None, typer.Option(help="The kubeconfig's context to use.")] = None,
-    workers: Annotated[int, typer.Option(help="Jobs of one framework looked after at the same time.", min=1)] = 8,
+    workers: Annotated[int, typer.Option(help="Jobs of one framework looked after at the same time.", min=1)] = 128,
     metrics_port: Annotated[
         int, typer.Option(help="Where /metrics, /healthz and /readyz are; 0 takes a free port, -1 none.", min=-1, max=65535)
     ] = 8080,

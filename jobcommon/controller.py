@@ -12,7 +12,7 @@ A key is never in two hands. An exception in a framework's function costs its ow
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api import reasons
@@ -27,6 +27,7 @@ from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
 from jobcommon.expectations import Expectations
 from jobcommon.framework import FINALIZER, Framework, Observed, Rejection
+from jobcommon.job_memory import JobMemory
 from jobcommon.open_pods import OpenPods
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import plan_for_orphans, read_job
@@ -35,7 +36,6 @@ from jobcommon.refusals import Refusals
 from jobcommon.releases import Releases
 from jobcommon.report import Report, report
 from jobcommon.result import Effect, Outcome, Result, Work
-from jobcommon.sights import Sights
 from jobcommon.watched import PODS, SERVICES, watched
 from jobcommon.workqueue import WorkQueue
 
@@ -55,18 +55,6 @@ class Moment:
 
 
 @dataclass
-class _Memory:
-    """What the controller remembers of one job, by UID. None of it is needed to be right; it is gone with the process."""
-
-    generation: int = 0
-    rejections: dict[tuple[str, str], Rejection] = field(default_factory=dict)
-    refusals: Refusals = field(default_factory=Refusals)
-    said: set[tuple[str, str]] = field(default_factory=set)
-    asked_until: float = 0.0
-    sights: Sights = field(default_factory=Sights)
-
-
-@dataclass
 class JobController:
     """Caches, queue and memory of one framework's jobs, in one `namespace` or in all (None).
 
@@ -78,7 +66,7 @@ class JobController:
     namespace: str | None = None
 
     def __post_init__(self) -> None:
-        self.queue: WorkQueue[JobKey] = WorkQueue(self.random, share=_namespace)
+        self.queue: WorkQueue[JobKey] = WorkQueue(self.random, share=_namespace, later=self._can_wait)
         self.expectations = Expectations()
         self.barrier = Barrier()
         self.releases = Releases()
@@ -91,7 +79,7 @@ class JobController:
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
         self._others = {name: Store[ObjectView](owned_indexes()) for name in self.resources if name not in (self.jobs, PODS)}
         self._pod_lister: Lister[PodView] = Lister(self._pods)
-        self._memory: dict[str, _Memory] = {}
+        self._memory: dict[str, JobMemory] = {}
         self._gang_was_off = ""
         self.informers: dict[str, Informer[Any]] = {name: self._informer(name) for name in self.resources}
 
@@ -214,6 +202,12 @@ class JobController:
         pods = self._pods.indexed(BY_OWNER_NAME, key)
         return [pod for pod in pods if pod.owner and pod.owner.kind == self.framework.kind and pod.owner.uid != uid]
 
+    def _can_wait(self, key: JobKey) -> bool:
+        """Whether the job has come to its end, so that there is only tidying up left."""
+        cached = self._jobs.get(*key)
+        memory = self._memory.get(cached.uid) if cached is not None else None
+        return memory is not None and memory.finished
+
     def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
         """Whether our own writes are not in the caches yet, or the server has asked for a pause (rule R18).
 
@@ -236,12 +230,13 @@ class JobController:
         return True
 
     def _plan(self, cached: ObjectView, moment: Moment) -> Work:
-        memory = self._memory.setdefault(cached.uid, _Memory())
+        memory = self._memory.setdefault(cached.uid, JobMemory())
         try:
             raw = cached.raw
             job = read_job(self.framework, raw)
             if job.generation != memory.generation:
                 memory.generation, memory.rejections, memory.refusals = job.generation, {}, Refusals()
+            memory.finished = job.status.finished
             decided = decide(self.framework, job, self._observe(cached, memory), moment.wall)
             plan = memory.refusals.left_out(decided, moment.monotonic)
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
@@ -255,9 +250,9 @@ class JobController:
         if (due := self.releases.due(plan)) is not None:
             self.queue.add_at((cached.namespace, cached.name), due)
         plan, releases = self.releases.part(plan, moment.monotonic)
-        return Work(cached.namespace, cached.name, cached.uid, plan, job, raw, releases=releases)
+        return Work(cached.namespace, cached.name, cached.uid, plan, job, raw, releases=releases, later=job.status.finished)
 
-    def _observe(self, cached: ObjectView, memory: _Memory) -> Observed:
+    def _observe(self, cached: ObjectView, memory: JobMemory) -> Observed:
         uid = cached.uid
         gang = self.framework.options.gang
         kinds = [(kind.kind, kind.plural) for kind in self.framework.companion_kinds if kind.watched]
@@ -320,6 +315,8 @@ class JobController:
                 plural = PODS if isinstance(action, Release) else action.plural
                 self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
         if result.status_version is not None:
+            if work.plan.status is not None and work.plan.status.finished and work.uid in self._memory:
+                self._memory[work.uid].finished = True
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
         if (memory := self._memory.get(work.uid)) is not None:
             unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
@@ -331,7 +328,7 @@ class JobController:
 
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
         refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.TAKEN, Effect.SKIPPED)]
-        memory = self._memory.setdefault(work.uid, _Memory()) if work.job is not None else _Memory()
+        memory = self._memory.setdefault(work.uid, JobMemory()) if work.job is not None else JobMemory()
         rejected = False
         for outcome in refused:
             code = getattr(outcome.error, "code", 0)

@@ -61,7 +61,9 @@ class Releases:
         if not isinstance(outcome.action, Release):
             return None
         uid = outcome.action.uid
-        if outcome.effect in (Effect.REFUSED, Effect.SKIPPED):
+        # Contested: somebody has changed the finalizers meanwhile, and no event need come of it.
+        contested = outcome.effect is Effect.ABSENT and getattr(outcome.error, "code", 404) != 404
+        if contested or outcome.effect in (Effect.REFUSED, Effect.SKIPPED):
             failures = self._failures.get(uid, 0)
             self._failures[uid] = failures + 1
             self._until[uid] = now + backoff(failures, random)

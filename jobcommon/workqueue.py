@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 from math import ldexp
 from typing import Generic, TypeVar
 
-from jobcommon.round_robin import RoundRobin
+from jobcommon.lanes import Lanes
 
 K = TypeVar("K", bound=Hashable)
 
@@ -33,7 +33,8 @@ class WorkQueue(Generic[K]):
 
     `random` gives floats in [0, 1). Times are monotonic seconds. The n-th failure of a key in a row delays it by a
     uniform draw from [0, min(max_delay, base_delay·2ⁿ)], counting from n = 0 (rule R14: exponential, capped, full
-    jitter). `share` says to which share a key belongs; without it there is one.
+    jitter). `share` says to which share a key belongs; without it there is one. `later` says which keys can wait: they let
+    the others pass, for a while.
     """
 
     def __init__(
@@ -43,12 +44,14 @@ class WorkQueue(Generic[K]):
         base_delay: float = BASE_DELAY,
         max_delay: float = MAX_DELAY,
         share: Callable[[K], Hashable] | None = None,
+        later: Callable[[K], bool] | None = None,
     ) -> None:
         self._random = random
         self._base_delay = base_delay
         self._max_delay = max_delay
         self._share = share or _one_for_all
-        self._ready: RoundRobin[K] = RoundRobin()
+        self._later = later or _never
+        self._ready: Lanes[K] = Lanes()
         self._dirty: set[K] = set()
         self._processing: set[K] = set()
         self._due: dict[K, float] = {}
@@ -157,7 +160,7 @@ class WorkQueue(Generic[K]):
         self._timers.clear()
 
     def _append(self, key: K) -> None:
-        self._ready.append((self._share(key),), key)
+        self._ready.append((self._share(key),), key, later=self._later(key))
         self.on_ready(key)
 
     def _promote(self, now: float) -> None:
@@ -173,6 +176,10 @@ class WorkQueue(Generic[K]):
 
 def _one_for_all(_key: object) -> None:
     return
+
+
+def _never(_key: object) -> bool:
+    return False
 
 
 def _nobody(_key: object) -> None:

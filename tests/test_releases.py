@@ -56,20 +56,21 @@ def test_it_is_under_way_until_the_cache_shows_it(case: str) -> None:
     assert len(releases) == left
 
 
-EFFECTS: dict[Effect, tuple[bool, int]] = {
-    Effect.APPLIED: (False, 1),
-    Effect.ABSENT: (False, 0),
-    Effect.REFUSED: (True, 1),
-    Effect.SKIPPED: (True, 1),
+ENDS: dict[str, tuple[Outcome, bool, int]] = {
+    "applied": (Outcome(LET_GO, Effect.APPLIED), False, 1),
+    "gone": (Outcome(LET_GO, Effect.ABSENT, error=StatusError(404)), False, 0),
+    "contested": (Outcome(LET_GO, Effect.ABSENT, error=StatusError(422)), True, 1),
+    "refused": (Outcome(LET_GO, Effect.REFUSED, error=StatusError(500)), True, 1),
+    "skipped": (Outcome(LET_GO, Effect.SKIPPED), True, 1),
 }
 
 
-@pytest.mark.parametrize("effect", EFFECTS)
-def test_what_failed_is_looked_at_anew(effect: Effect) -> None:
-    again, under_way = EFFECTS[effect]
+@pytest.mark.parametrize("case", ENDS)
+def test_what_failed_is_looked_at_anew(case: str) -> None:
+    outcome, again, under_way = ENDS[case]
     releases = Releases()
     releases.part(Plan((LET_GO,)), 0.0)
-    due = releases.take(Outcome(LET_GO, effect, error=StatusError(500) if again else None), 0.0, 0.5)
+    due = releases.take(outcome, 0.0, 0.5)
     assert (due is not None) == again
     assert releases.due(Plan((LET_GO,))) == due
     assert len(releases) == under_way

@@ -77,7 +77,7 @@ class Driver:
         observer: Observer,
         log: Log,
         *,
-        workers: int = 8,
+        workers: int = 128,
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, not {workers}")
@@ -247,7 +247,7 @@ class Driver:
                 work = self._tidying.popleft()
                 for start in range(0, len(work.releases), RELEASES_AT_ONCE):
                     part = work.releases[start : start + RELEASES_AT_ONCE]
-                    await self._release(replace(work, plan=Plan(part, reason="releases"), releases=()))
+                    await self._release(replace(work, plan=Plan(part, reason="releases"), releases=(), later=True))
             await self._untidy.wait()
 
     async def _release(self, work: Work) -> None:

@@ -127,7 +127,10 @@ class Executor:
             return None, None
         status = work.plan.status.to_json()
         try:
-            response = await self._write(work, status_write(work.raw, self.framework.plural, status))
+            request = status_write(work.raw, self.framework.plural, status)
+            # That a job is created can be seen already; other jobs' pods and ends are waited for.
+            first = work.job is not None and not work.job.status.conditions
+            response = await self._write(work, request, later=first)
         except TransportError as error:
             return await self._find_status(work, status, error)
         except ClientError as error:
@@ -267,11 +270,11 @@ class Executor:
     # -- requests ----------------------------------------------------------------------------------------------------
 
     async def _read(self, work: Work, request: Request) -> Response:
-        async with self.gate.turn(work.namespace, work.uid):
+        async with self.gate.turn(work.namespace, work.uid, later=work.later):
             return await self._send(request)
 
-    async def _write(self, work: Work, request: Request) -> Response:
-        async with self.gate.turn(work.namespace, work.uid):
+    async def _write(self, work: Work, request: Request, *, later: bool = False) -> Response:
+        async with self.gate.turn(work.namespace, work.uid, later=later or work.later):
             # After the wait for a turn: it may have been long.
             if not self.fence.held():
                 raise FencedError("this process does not hold the lease")

@@ -28,7 +28,7 @@ from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
-from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.fairness import FairGate, GatedTransport
 from jobcommon.runtime.fence import Fence, FencedTransport, NoFence
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
@@ -101,8 +101,10 @@ class Manager:
         self.elector = self._make_elector(election_transport or transport) if settings.leader_elect else None
         self._fence: Fence = self.elector or NoFence()
         self._transport = self._limited(FencedTransport(MeteredTransport(transport, self.metrics, clock), self._fence))
-        self._gate = FairGate(self._concurrency())
-        self.recorder = Recorder(self._transport, clock, self.log, instance=self.env.identity)
+        self._gate = FairGate(self._concurrency(), clock.monotonic)
+        self.recorder = Recorder(
+            GatedTransport(self._transport, self._gate, "", "events"), clock, self.log, instance=self.env.identity
+        )
         self.drivers: list[Driver] = []
         self._stop = asyncio.Event()
 

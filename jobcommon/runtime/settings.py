@@ -20,7 +20,7 @@ class Settings:
     """
 
     namespace: str | None = None
-    workers: int = 8
+    workers: int = 128
     concurrency: int = 64
     slow_start_cap: int = 64
     qps: float | None = None
