@@ -1,7 +1,8 @@
 """The trial: healthy jobs with and without poison beside them, on a server that checks nothing of what it is given.
 
 Everything runs in one process: the embedded API server with definitions that accept any spec, its controllers, a kubelet
-without processes, and the operators of all four frameworks under their real manager.
+without processes, and the operators of all four frameworks under their real manager. Time is what the operators take: the
+others stand for other machines, and what they do takes none.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ import msgspec
 
 from jobcommon.api.reasons import INVALID_SPEC
 from jobcommon.api.status import ConditionType, read_status
-from jobcommon.client.request import Request
+from jobcommon.client.request import Request, Response
 from jobcommon.framework import Framework
 from jobcommon.result import Work
 from jobcommon.runtime import logging
@@ -30,7 +31,9 @@ from jobcommon.runtime.settings import Settings
 from localcluster.apiserver import ADMIN, ApiServer, Env
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.apiserver.storage import DELETED
+from localcluster.apiserver.users import User
 from localcluster.controllers import Controllers
+from localcluster.controllers.controllers import Controller
 from testutil.builders import Manifest
 from testutil.poison.cpu_time import CpuTimeLoop, LoopClock
 from testutil.poison.kinds import FRAMEWORKS, HEALTHY, Poison, Verdict, healthy
@@ -126,6 +129,30 @@ def _fails(poison: Poison) -> bool:
     return poison.verdict in (Verdict.INVALID, Verdict.REFUSED)
 
 
+class _Elsewhere(ApiServer):
+    """An API server on a machine of its own."""
+
+    def __init__(self, env: Env, loop: CpuTimeLoop) -> None:
+        super().__init__(env)
+        self._loop = loop
+
+    def handle(self, request: Request, user: User | None = None) -> Response:
+        with self._loop.elsewhere():
+            return super().handle(request, user)
+
+
+class _Others(Controllers):
+    """The cluster's controllers, and `more`, on that machine, too."""
+
+    def __init__(self, server: ApiServer, loop: CpuTimeLoop, more: tuple[Controller, ...]) -> None:
+        super().__init__(server, more=more)
+        self._loop = loop
+
+    def step(self) -> float | None:
+        with self._loop.elsewhere():
+            return super().step()
+
+
 class _WatchedManager(Manager):
     """A manager that says which plans are made."""
 
@@ -150,12 +177,13 @@ class _Field:
 
     def __init__(self, loop: CpuTimeLoop, frameworks: Sequence[Framework], seed: int) -> None:
         self.clock = LoopClock(loop)
-        self.server = ApiServer(Env.seeded(seed, self.clock.wall))
+        self.loop = loop
+        self.server = _Elsewhere(Env.seeded(seed, self.clock.wall), loop)
         self.trial = Trial()
         self._feed = self.server.storage.feed()
         self._jobs: dict[str, str] = {}
         self.kubelet = FakeKubelet(self.server, self.clock.wall, start_after=START_AFTER, run_for=RUN_FOR)
-        self.controllers = Controllers(self.server, more=(self.kubelet, self))
+        self.controllers = _Others(self.server, loop, (self.kubelet, self))
         for framework in frameworks:
             self._call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _lax_definition(framework))
         for number in range(NAMESPACES):
@@ -321,12 +349,14 @@ async def _submit(
         await ground.clock.sleep_until(began + turn / rate)
         for poison in poisons[len(poisons) * turn // total : len(poisons) * (turn + 1) // total]:
             number = next(numbers)
-            ground.submit(poison.framework, poison.job(f"p{number}", f"team-{number % NAMESPACES}"), poison)
+            with ground.loop.elsewhere():
+                ground.submit(poison.framework, poison.job(f"p{number}", f"team-{number % NAMESPACES}"), poison)
         if healthy_jobs * turn // total < healthy_jobs * (turn + 1) // total:
             number = healthy_jobs * turn // total
             framework = frameworks[number % len(frameworks)]
             manifest = healthy(framework, f"h{number}", f"team-{number % NAMESPACES}", HEALTHY[framework.kind])
-            ground.submit(framework, manifest)
+            with ground.loop.elsewhere():
+                ground.submit(framework, manifest)
 
 
 __all__ = ["Course", "Trial", "run_trial"]
