@@ -65,9 +65,12 @@ def report_elections(elections: Sequence[Takeovers]) -> Iterator[str]:
         ("SIGTERM", GRACEFUL_LIMIT, [t for found in elections for t in found.graceful]),
     ):
         yield (
-            f"  {name}: {len(times)} leaders; another worked after {median(times or [0]):.1f} s in the median, "
+            f"  {name}: {len(times)} leaders; another had the lease after {median(times or [0]):.1f} s in the median, "
             f"{max(times, default=0):.1f} s at worst (allowed {limit:.0f} s)"
         )
+    worked = [t for found in elections for t in found.worked]
+    slowest = max(worked, default=0)
+    yield f"  from the lease to the first write: {median(worked or [0]):.1f} s in the median, {slowest:.1f} s at worst"
     sleeps, late = sum(found.sleeps for found in elections), sum(len(found.late) for found in elections)
     yield f"  SIGSTOP for {PAUSE:.0f} s, then SIGCONT: {sleeps} leaders; writes under the old lease = {late}"
     for found in elections:

@@ -127,6 +127,16 @@ class Arena:
                 await asyncio.sleep(0.02)
         return self.old_term_writes(replica, paused_at)
 
+    async def until_led(self, *, not_by: str, since: float) -> float:
+        """When another replica got the lease. Raises TimeoutError."""
+        async with asyncio.timeout(PATIENCE):
+            while not (found := self._leases(not_by, since)):  # noqa: ASYNC110  the server tells nobody
+                await asyncio.sleep(0.02)
+        return found[0]
+
+    def _leases(self, not_by: str, since: float) -> list[float]:
+        return [w.at for w in self.server.writes if w.on_lease and w.replica != not_by and w.at >= since]
+
     def old_term_writes(self, replica: str, paused: float) -> list[Write]:
         """What a replica that was stopped at `paused` has written later than its old lease allows.
 
@@ -180,10 +190,13 @@ async def _submit(server: ApiServer) -> None:
 
 @dataclass
 class Takeovers:
-    """Seconds until another replica worked, after a crash and after SIGTERM; and what slept leaders wrote too late."""
+    """Seconds until another replica had the lease, after a crash and after SIGTERM, and until it `worked` after that; and what
+    leaders that had slept wrote too late.
+    """
 
     crash: list[float] = field(default_factory=list)
     graceful: list[float] = field(default_factory=list)
+    worked: list[float] = field(default_factory=list)
     late: list[Write] = field(default_factory=list)
     sleeps: int = 0
     broken: list[str] = field(default_factory=list)
@@ -218,8 +231,9 @@ async def _round(ground: Arena, found: Takeovers, pause: float) -> None:
         leader = await ground.until_settled()
         began = time.monotonic()
         ground.replicas[leader].send(number)
-        first = await ground.until_work(not_by=leader, since=began)
-        times.append(first.at - began)
+        led_at = await ground.until_led(not_by=leader, since=began)
+        times.append(led_at - began)
+        found.worked.append((await ground.until_work(not_by=leader, since=led_at)).at - led_at)
         await ground.replicas[leader].wait()
         await ground.start(leader)
     leader = await ground.until_settled()
