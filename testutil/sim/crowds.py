@@ -33,7 +33,8 @@ def gathered(name: str, parts: Sequence[Scenario]) -> Scenario:
     behaviour: Mapping[str, Sequence[Exit]] = dict(chain.from_iterable(part.behaviour.items() for part in parts))
     steps = [replace(step, chain=str(number)) for number, part in enumerate(parts) for step in part.user]
     user: tuple[UserStep, ...] = tuple(steps)
-    return Scenario(name, tuple(frameworks.values()), jobs, behaviour, user)
+    loose = frozenset(chain.from_iterable(part.loose_paths for part in parts))
+    return Scenario(name, tuple(frameworks.values()), jobs, behaviour, user, loose_paths=loose)
 
 
 def scenario_named(name: str) -> Scenario:

@@ -312,6 +312,16 @@ def running(*pods: str) -> When:
     return every(phase(pod, "Running") for pod in pods)
 
 
+def leaving(*pods: str) -> When:
+    """Each of these pods is being deleted, or gone."""
+
+    def holds(server: ApiServer) -> bool:
+        found = [server.storage.table("pods").get(NAMESPACE, name) for name in pods]
+        return all(pod is None or "deletionTimestamp" in pod.obj["metadata"] for pod in found)
+
+    return holds
+
+
 def gone(of: Framework | str, *names: str) -> When:
     """Whether none of these objects is there."""
     table = f"{of.plural}.{of.group}" if isinstance(of, Framework) else of
