@@ -111,5 +111,12 @@ MPI = Framework(
             path=("spec",),
             field_path=".sshAuthMountPath",
         ),
+        # The pods that run have the one's files and rights, and nobody would take these away with the other's.
+        CelRule(
+            "!has(oldSelf.transport) || !has(self.transport) || oldSelf.transport == self.transport",
+            "transport cannot be changed; delete the job and create it anew",
+            path=("spec",),
+            field_path=".transport",
+        ),
     ),
 )

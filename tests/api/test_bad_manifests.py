@@ -200,3 +200,20 @@ def test_what_is_immutable(server: ApiServer, framework: Framework, path: str, o
     refused = server.handle(Request("PUT", f"{collection}/{name}", body=msgspec.json.encode(after)), user=ADMIN)
     assert refused.status == 422
     assert text in msgspec.json.decode(refused.body)["message"]
+
+
+@pytest.mark.parametrize(("old", "new"), [("SSH", "Exec"), ("Exec", "SSH"), (ABSENT, "Exec")])
+def test_the_transport_of_an_mpi_job_is_immutable(server: ApiServer, old: object, new: str) -> None:
+    """Its keys, or its launcher's rights, would be left behind while the job lives."""
+    before = good(MPI)
+    before["metadata"]["name"] = f"transport-{len(str(old))}-{new.lower()}"
+    if old is not ABSENT:
+        put(before, "spec.transport", old)
+    collection = f"/apis/{MPI.api_version}/namespaces/default/{MPI.plural}"
+    created = server.handle(Request("POST", collection, body=msgspec.json.encode(before)), user=ADMIN)
+    after = msgspec.json.decode(created.body)
+    put(after, "spec.transport", new)
+    path = f"{collection}/{before['metadata']['name']}"
+    refused = server.handle(Request("PUT", path, body=msgspec.json.encode(after)), user=ADMIN)
+    assert refused.status == 422
+    assert "transport cannot be changed" in msgspec.json.decode(refused.body)["message"]
