@@ -109,20 +109,25 @@ def differences(framework: Framework, scratch: bytes, migrated: bytes, *, live: 
 def _essence(framework: Framework, end: bytes, *, live: bool) -> bytes:
     objects = [msgspec.json.decode(line, type=Obj) for line in end.splitlines()]
     jobs = f"{framework.plural}.{framework.group}"
-    ended = any(obj["table"] == jobs and (obj.get("status") or {}).get("completionTime") for obj in objects)
+    statuses = [obj.get("status") or {} for obj in objects if obj["table"] == jobs]
+    ended = any(status.get("completionTime") for status in statuses)
+    idle = ended or any(one["type"] == "Suspended" for status in statuses for one in status.get("conditions") or ())
     lines = []
     for obj in objects:
         status = obj.get("status") or {}
         shown = obj
         if obj["table"] == jobs:
             current = [one["type"] for one in status.get("conditions") or ()][-1:]
+            if live and current in (["Created"], ["Restarting"]):
+                # Running is not taken back when the replica that leads is scaled away: others run on.
+                current = ["Running"]
             active = {kind: counts.get("active") for kind, counts in (status.get("replicaStatuses") or {}).items()}
             shown = {**obj, "status": {"current": current, "active": active, "ended": ended}}
         elif obj["table"] == "pods":
             bare = {"table": "pods", "metadata": {"name": obj["metadata"]["name"]}}
             shown = {**(bare if live else obj), "status": {"phase": status.get("phase")}}
-        elif ended and obj["table"] == "configmaps":
-            # A job that has ended keeps its files; one that was never fit to run has none.
+        elif idle and obj["table"] == "configmaps":
+            # A job that has ended or is suspended keeps its files; one that never ran has none.
             continue
         lines.append(msgspec.json.encode(shown, order="deterministic"))
     return b"\n".join(lines)
