@@ -1,0 +1,117 @@
+"""S21 and S22: the operators' pods, and those of jobs, in a namespace of Pod Security level "restricted"."""
+
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobcommon.client.request import Request, Response, Transport
+from jobcommon.framework import Framework, Replica
+from jobcommon.reconcile import read_job
+from jobcommon.reconcile.children import pod_manifest
+from localcluster.apiserver import ApiServer, Env
+from localcluster.apiserver.inprocess import InProcessTransport
+from operators.mpi import MPI
+from operators.mxnet import MXNET
+from operators.pytorch import PYTORCH
+from operators.tf import TF
+from tests.charts.charts import OPERATORS, render, the
+from testutil.builders import job_manifest, replica_spec
+from testutil.conformance.envtest import assets, control_plane
+
+Json = dict[str, Any]
+NAMESPACE = "security-restricted"
+ACCOUNT = "some"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+# What a template must say by itself; nothing of it is the operator's business.
+CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+JOBS = [(TF, None), (PYTORCH, None), (MXNET, None), (MPI, "SSH"), (MPI, "Exec")]
+
+
+@pytest.fixture
+async def server() -> Transport:
+    """The embedded server with a namespace labelled restricted."""
+    return await prepared(InProcessTransport(ApiServer(Env.seeded(3, lambda: 1_760_000_000.0))))
+
+
+async def prepared(transport: Transport) -> Transport:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    await post(transport, "/api/v1/namespaces", {"metadata": {"name": NAMESPACE, "labels": labels}})
+    # There is no controller behind a bare API server that would make one.
+    accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+    assert (await post(transport, accounts, {"metadata": {"name": ACCOUNT}})).status == 201
+    return transport
+
+
+async def post(transport: Transport, path: str, body: Json) -> Response:
+    return await transport.send(
+        Request("POST", path, (("dryRun", "All"),) if "pods" in path else (), msgspec.json.encode(body))
+    )
+
+
+def pods_of(framework: Framework, transport: str | None, pod: Json, container: Json) -> list[Json]:
+    kinds = ("Launcher", "Worker") if framework is MPI else ("Worker",)
+    roles = {kind: replica_spec(framework) for kind in kinds}
+    for role in roles.values():
+        role["template"]["spec"]["securityContext"] = pod
+        role["template"]["spec"]["containers"][0]["securityContext"] = container
+    spec = {"transport": transport, "sshAuthMountPath": "/home/mpi/.ssh"} if transport else {}
+    job = read_job(framework, job_manifest(framework, roles, **spec))
+    found = [deepcopy(pod_manifest(framework, job, Replica(kind, 0))) for kind in kinds]
+    for manifest in found:
+        manifest["metadata"] |= {"namespace": NAMESPACE, "ownerReferences": []}
+        manifest["spec"]["serviceAccountName"] = ACCOUNT
+    return found
+
+
+async def let_in_the_operators(server: Transport) -> None:
+    for chart in OPERATORS:
+        for values in ({}, {"mpiExec": True}, {"metrics": {"tokenSecret": {"name": "t"}}}):
+            template = the(render(chart, **values), "Deployment")["spec"]["template"]
+            pod = {"metadata": {"name": "operator"}, "spec": {**template["spec"], "serviceAccountName": ACCOUNT}}
+            answer = await post(server, PODS, pod)
+            assert answer.status == 201, answer.body
+    unsafe = {**pod, "spec": {**pod["spec"], "hostNetwork": True}}
+    assert (await post(server, PODS, unsafe)).status == 403
+
+
+async def let_in_compliant_jobs(server: Transport, framework: Framework, transport: str | None) -> None:
+    for pod in pods_of(framework, transport, POD, CONTAINER):
+        answer = await post(server, PODS, pod)
+        assert answer.status == 201, answer.body
+    for pod in pods_of(framework, transport, {}, {}):
+        answer = await post(server, PODS, pod)
+        assert answer.status == 403, "a template that does not comply is not put right"
+        assert b"kubectl-delivery" not in answer.body, "it is not the container that is ours"
+
+
+async def test_s21_the_operators_pods_are_let_in(server: Transport) -> None:
+    await let_in_the_operators(server)
+
+
+def test_s21_the_operators_container_writes_nowhere_and_has_a_token_only_where_it_needs_one() -> None:
+    for chart in OPERATORS:
+        objects = render(chart)
+        spec = the(objects, "Deployment")["spec"]["template"]["spec"]
+        assert spec["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
+        assert the(objects, "ServiceAccount")["automountServiceAccountToken"] is False
+        assert spec["automountServiceAccountToken"] is True
+
+
+@pytest.mark.parametrize(("framework", "transport"), JOBS, ids=lambda value: getattr(value, "name", value) or "")
+async def test_s22_what_a_job_gets_beside_its_template_complies_by_itself(
+    server: Transport, framework: Framework, transport: str | None
+) -> None:
+    await let_in_compliant_jobs(server, framework, transport)
+
+
+async def test_s21_s22_a_real_api_server_says_the_same() -> None:
+    if (programs := assets()) is None:
+        pytest.skip("no real API server to compare with: set KUBEBUILDER_ASSETS to a directory with etcd and kube-apiserver")
+    async with control_plane(programs) as target:
+        server = await prepared(target.transport)
+        await let_in_the_operators(server)
+        for framework, transport in JOBS:
+            await let_in_compliant_jobs(server, framework, transport)
