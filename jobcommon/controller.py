@@ -31,7 +31,7 @@ from jobcommon.job_memory import JobMemory
 from jobcommon.open_pods import OpenPods
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import plan_for_orphans, read_job
-from jobcommon.reconcile.plan import WARNING, Action, Create, Delete, Event, Plan, Release
+from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, Release
 from jobcommon.refusals import Refusals
 from jobcommon.releases import Releases
 from jobcommon.report import Report, report
@@ -362,7 +362,7 @@ class JobController:
         if memory.refusals.pending(moment.monotonic):
             self.queue.add_at(key, memory.refusals.until)
         if work.plan.wake_at is not None:
-            self.queue.add_after(key, max(work.plan.wake_at - moment.wall, 0.0) + 0.001, moment.monotonic)
+            self.queue.add_after(key, min(max(work.plan.wake_at - moment.wall, 0.0), MAX_WAKE) + 0.001, moment.monotonic)
 
     def _forget(self, uid: str) -> None:
         self.expectations.forget(uid)

@@ -105,6 +105,8 @@ class Event:
 
 NORMAL = "Normal"
 WARNING = "Warning"
+MAX_WAKE = 120.0
+"""A wake-up that is further off than these seconds is looked at in between: the clock it is reckoned by may have been wrong."""
 
 
 @dataclass(frozen=True, slots=True)
