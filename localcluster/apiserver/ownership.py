@@ -86,15 +86,16 @@ def me(name: str, version: str, subresource: str) -> Manager:
     return Manager(name, UPDATE, version, subresource)
 
 
-def of_scaled(live: Any, replicas: Path, version: str, me: Manager, now: str, *, changed: bool) -> list[Json]:
+def of_scaled(live: Any, replicas: Path, version: str, me: Manager, now: str, *, was: int, count: int) -> list[Json]:
     """The managedFields of an object after a write of its scale; `replicas` is where the count is, `version` the object's.
 
     The real server goes by way of the managedFields of a Scale, and loses times and the identity of updaters on the way.
     """
     parents = managed_fields.read(live)
     owners = {_of_scale(manager): entry.time for manager, entry in parents.items() if holds(entry.tree, replicas)}
-    if owners and changed:
-        owners = {me: now}
+    if owners and was != count:
+        # A Scale has no field for a count of zero, so there is nothing then to own.
+        owners = {me: now} if count else {}
     rows = []
     for manager, entry in parents.items():
         if manager in owners or not holds(entry.tree, replicas):

@@ -111,6 +111,9 @@ class FieldRequirement:
     equal: bool
 
 
+_INDEXED = "spec.nodeName"
+
+
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
     """A conjunction of field conditions; the empty one matches everything."""
@@ -118,6 +121,8 @@ class FieldSelector:
     requirements: tuple[FieldRequirement, ...] = ()
     #: The value of an equality on metadata.name, so that a single object is looked up, not searched for.
     name: str | None = None
+    #: The equality on the one field that the real server has an index of.
+    indexed: FieldRequirement | None = None
 
     def matches(self, obj: Mapping[str, Any]) -> bool:
         """Whether every condition holds."""
@@ -127,7 +132,7 @@ class FieldSelector:
 def parse_fields(text: str, getters: Mapping[str, FieldGetter]) -> FieldSelector:
     """Parse ``metadata.name=x,status.phase!=Running`` over the fields a resource offers. Raises a 400 ApiError."""
     found: list[FieldRequirement] = []
-    name = None
+    name = indexed = None
     for term in filter(None, _split(text)):
         match = re.fullmatch(r"([^=!]+)(==|=|!=)(.*)", term, re.DOTALL)
         if match is None:
@@ -140,7 +145,9 @@ def parse_fields(text: str, getters: Mapping[str, FieldGetter]) -> FieldSelector
         if equal and match[1] == "metadata.name":
             name = value
         found.append(FieldRequirement(getter, value, equal))
-    return FieldSelector(tuple(found), name)
+        if equal and match[1] == _INDEXED:
+            indexed = found[-1]
+    return FieldSelector(tuple(found), name, indexed)
 
 
 def _split(text: str) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import itertools
 import sys
 import time
 from collections.abc import Iterable
@@ -23,11 +24,12 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--case", action="append", help="only table cases whose name contains this; with --sequences 0 nothing else"
     )
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="end after this long, however many are left")
     parser.add_argument("--show", type=int, default=20, help="how many differing cases to print (default 20)")
     return parser.parse_args()
 
 
-async def _run(cases: Iterable[Case], show: int) -> int:
+async def _run(cases: Iterable[Case], show: int, minutes: float) -> int:
     async with AsyncExitStack() as stack:
         ours = Driver(await stack.enter_async_context(embedded()))
         await ours.prepare()
@@ -40,6 +42,8 @@ async def _run(cases: Iterable[Case], show: int) -> int:
         outcomes: list[Outcome] = []
         started = time.monotonic()
         for case in cases:
+            if time.monotonic() - started > minutes * 60:
+                break
             outcome = await compare(case, ours, theirs)
             outcomes.append(outcome)
             if not outcome.agrees and sum(not one.agrees for one in outcomes) <= show:
@@ -48,8 +52,12 @@ async def _run(cases: Iterable[Case], show: int) -> int:
             await theirs.tidy()
     against = "the embedded server alone" if target is None else f"{target.name} {target.version}"
     steps = sum(len(outcome.case.steps) for outcome in outcomes)
+    sequences = sum(outcome.case not in TABLE for outcome in outcomes)
     wrong = sum(not outcome.agrees for outcome in outcomes)
-    print(f"{len(outcomes)} cases, {steps} requests, against {against}: {wrong} differ; {time.monotonic() - started:.1f} s")
+    print(
+        f"{len(outcomes) - sequences} cases and {sequences} sequences, {steps} requests, against {against}: {wrong} differ; "
+        f"{time.monotonic() - started:.1f} s"
+    )
     return 1 if wrong else 0
 
 
@@ -57,8 +65,8 @@ def main() -> int:
     """Run as asked; 1 when something differs."""
     asked = _parse()
     wanted = [case for case in TABLE if not asked.case or any(part in case.name for part in asked.case)]
-    cases = [*wanted, *(sequence(asked.seed + number) for number in range(asked.sequences))]
-    return asyncio.run(_run(cases, asked.show))
+    cases = itertools.chain(wanted, (sequence(asked.seed + number) for number in range(asked.sequences)))
+    return asyncio.run(_run(cases, asked.show, asked.minutes))
 
 
 if __name__ == "__main__":

@@ -4,10 +4,43 @@ import random
 from typing import Any
 
 from testutil.conformance.case import Json, Kind, Ref
-from testutil.conformance.kinds import CONFIG_MAPS, NODE, PODS, SERVICES, bound, config_map, pod, service, widget
+from testutil.conformance.kinds import (
+    CONFIG_MAPS,
+    JOBS,
+    NODE,
+    PODS,
+    SERVICES,
+    bound,
+    config_map,
+    job,
+    job_template,
+    pod,
+    service,
+    widget,
+)
 
 FINALIZER = "conformance.jobcommon.dev/hold"
 _LABELS = ("x", "y", "z")
+_WORKER: Json = {"replicas": 1, "template": job_template()}
+_JOB_SPECS: tuple[Json, ...] = (
+    {}, {"runPolicy": {"cleanPodPolicy": "All", "backoffLimit": 3}}, {"runPolicy": {"suspend": True}}, {"unknown": 1},
+    {"tfReplicaSpecs": {"Chief": _WORKER, "PS": _WORKER, "Worker": {**_WORKER, "restartPolicy": "ExitCode"}}},
+    {"tfReplicaSpecs": {"Worker": {**_WORKER, "template": job_template(
+        ports=[{"name": "tfjob-port", "containerPort": 2222}])}}},
+    {"tfReplicaSpecs": {"Worker": {**_WORKER, "template": job_template(
+        env=[{"name": "A", "value": "1"}, {"name": "B", "value": "2"}], resources={"limits": {"cpu": "1"}})}}},
+    {"tfReplicaSpecs": {"Worker": {**_WORKER, "overrides": [{"indices": [0], "template": job_template(image="j")}]}}},
+    {"runPolicy": {"ttlSecondsAfterFinished": 10, "schedulingPolicy": {"queue": "q", "minAvailable": 1}}},
+)  # fmt: skip
+_BAD_JOB_SPECS: tuple[Json, ...] = (
+    {"tfReplicaSpecs": {"Worker": {"replicas": 1}}}, {"tfReplicaSpecs": {"Worker": {**_WORKER, "replicas": -1}}},
+    {"tfReplicaSpecs": {"Worker": {**_WORKER, "restartPolicy": "Odd"}}}, {"tfReplicaSpecs": {"Nobody": _WORKER}},
+    {"tfReplicaSpecs": {}}, {"tfReplicaSpecs": None}, {"runPolicy": {"cleanPodPolicy": "Odd"}},
+    {"runPolicy": {"backoffLimit": "many"}}, {"tfReplicaSpecs": {"Worker": {**_WORKER, "replicas": "two"}}},
+    {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": []}}}}},
+    {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"name": "other", "image": "i"}]}}}}},
+    {"tfReplicaSpecs": {"Worker": {"template": job_template(image=5)}}},
+)  # fmt: skip
 
 
 def fresh(rng: random.Random, kind: Kind, name: str) -> Json:
@@ -49,6 +82,8 @@ def fresh(rng: random.Random, kind: Kind, name: str) -> Json:
         made = service(name, spec, **meta)
         made["spec"] = {key: value for key, value in made["spec"].items() if value is not None}
         return made
+    if kind == JOBS:
+        return job(name, rng.choice(_JOB_SPECS), **meta)
     return widget(name, rng.choice((
         {}, {"replicas": 4}, {"mode": "Slow"}, {"owner": "me"}, {"tags": ["a", "b"]},
             {"parts": [{"name": "p"}, {"name": "q", "weight": 1}]},
@@ -118,6 +153,8 @@ def invalid(rng: random.Random, kind: Kind, body: Json) -> Json:
             {"spec": {"sessionAffinity": "Odd"}},
             {"spec": {"ports": [{"port": 1, "protocol": "ICMP"}]}}, {"spec": {"selector": {"a": "not ok!"}}},
         )  # fmt: skip
+    elif kind == JOBS:
+        bad += tuple({"spec": spec} for spec in _BAD_JOB_SPECS)
     else:
         bad += (
             {"spec": {"size": 101}}, {"spec": {"size": "big"}}, {"spec": {"mode": "Odd"}}, {"spec": {"tags": ["a", "a"]}},
@@ -175,6 +212,18 @@ def _changes(rng: random.Random, kind: Kind) -> tuple[Json, ...]:
             {"spec": {"clusterIP": "10.97.1.1"}}, {"spec": {"type": "ClusterIP"}}, {"spec": {"publishNotReadyAddresses": True}},
             {"spec": {"selector": None}}, {"spec": {"sessionAffinity": "ClientIP"}}, {"spec": {"ports": [{"port": 80}]}},
         )  # fmt: skip
+    if kind == JOBS:
+        return (
+            {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": rng.choice((1, 2, 5, -1))}}}},
+            {"spec": {"tfReplicaSpecs": {"PS": rng.choice((_WORKER, None))}}},
+            {"spec": {"runPolicy": {"suspend": rng.random() < 0.5}}}, {"spec": {"runPolicy": None}}, {"spec": {"unknown": 1}},
+            {"spec": {"runPolicy": {"cleanPodPolicy": rng.choice(("All", "None", "Odd", None))}}},
+            {"spec": {"tfReplicaSpecs": {"Worker": {"template": job_template(image=rng.choice("ij"))}}}},
+            {"spec": {"tfReplicaSpecs": {"Worker": {"template": job_template(
+                env=[{"name": rng.choice("AB"), "value": "v"}])}}}},
+            {"spec": {"tfReplicaSpecs": {"Worker": {"restartPolicy": rng.choice(("Never", "Always", "Odd"))}}}},
+            {"spec": {"successPolicy": rng.choice(("", "AllWorkers"))}}, {"spec": rng.choice(_BAD_JOB_SPECS)},
+        )  # fmt: skip
     return (
         {"spec": {"size": rng.choice((1, 2, 50, 101, "many"))}}, {"spec": {"replicas": rng.choice((0, 1, 10, 11, 20))}},
         {"spec": {"mode": rng.choice(("Fast", "Slow", "Odd", None))}}, {"spec": {"owner": rng.choice(("me", "you", None))}},
@@ -207,6 +256,14 @@ def statuses(rng: random.Random, kind: Kind) -> Json:
             {"status": {"loadBalancer": {}}}, {"metadata": {"labels": {"app": "z"}}}, {"spec": {"selector": {"app": "z"}}},
             {"status": {"conditions": [{"type": "T", "status": "True", "reason": "R", "message": "",
                 "lastTransitionTime": "2026-01-01T00:00:00Z"}]}},
+        )))  # fmt: skip
+    if kind == JOBS:
+        condition = {"type": rng.choice(("Created", "Running", "Succeeded")), "status": "True", "reason": "R", "message": "m"}
+        return dict(rng.choice((
+            {"status": {"conditions": [condition]}}, {"status": {"conditions": [condition, {**condition, "type": "Failed"}]}},
+            {"status": {"replicaStatuses": {"Worker": {"active": rng.randint(0, 3)}}}}, {"status": {"conditions": None}},
+            {"status": {"startTime": "2026-01-01T00:00:00Z"}}, {"status": {"replicaStatuses": {"Worker": {"active": "one"}}}},
+            {"status": {"conditions": [{"type": "Created"}]}}, {"status": {"unknown": 1}}, {"status": None},
         )))  # fmt: skip
     return dict(rng.choice((
         {"status": {"phase": rng.choice(("New", "Done", "Odd"))}}, {"status": {"replicas": rng.randint(0, 5)}},

@@ -15,12 +15,14 @@ from testutil.conformance.kinds import (
     ACCOUNTS,
     CONFIG_MAPS,
     CRDS,
-    GROUP,
+    JOBS,
     NAMESPACES,
     PODS,
     SERVICES,
     WIDGETS,
     account,
+    job,
+    job_crd,
     obj,
     pod,
     service,
@@ -35,12 +37,14 @@ SPACES = ("a", "b")
 #: What ends a watch carries these, so that the selectors of the suite let it through.
 END_LABELS = {"app": "x", "tier": "x"}
 _END = "zz-end-"
+_DEFINITIONS = ((WIDGETS, widget_crd), (JOBS, job_crd))
 _PATIENCE = 10.0
 _PAUSE = 0.02
 _ENDS = {
     PODS.plural: lambda name: pod(name, labels=END_LABELS),
     SERVICES.plural: lambda name: service(name, labels=END_LABELS),
     WIDGETS.plural: lambda name: widget(name, labels=END_LABELS),
+    JOBS.plural: lambda name: job(name, labels=END_LABELS),
 }
 
 
@@ -54,17 +58,19 @@ class Driver:
         self._made: list[str] = []
 
     async def prepare(self) -> None:
-        """Define the custom resource. Raises AssertionError when the server does not take it."""
-        await self._must("POST", f"{CRDS.prefix}/{CRDS.plural}", widget_crd(), (201, 409))
-        # It is served a moment later.
-        served = await self._settled(Step("GET", WIDGETS, space="", expect=Expect(200)), Memory({}))
-        assert served.code == 200, f"{self.target.name}: {WIDGETS.plural} are not served: {served.code} {served.body}"
+        """Define the custom resources. Raises AssertionError when the server does not take them."""
+        for kind, definition in _DEFINITIONS:
+            await self._must("POST", f"{CRDS.prefix}/{CRDS.plural}", definition(), (201, 409))
+            # It is served a moment later.
+            served = await self._settled(Step("GET", kind, space="", expect=Expect(200)), Memory({}))
+            assert served.code == 200, f"{self.target.name}: {kind.plural} are not served: {served.code} {served.body}"
 
     async def tidy(self) -> None:
         """Delete what was made, for a server that outlives the run."""
         for name in self._made:
             await self._send("DELETE", f"{NAMESPACES.prefix}/namespaces/{name}")
-        await self._send("DELETE", f"{CRDS.prefix}/{CRDS.plural}/widgets.{GROUP}")
+        for kind, _ in _DEFINITIONS:
+            await self._send("DELETE", f"{CRDS.prefix}/{CRDS.plural}/{kind.plural}.{kind.group}")
 
     async def run(self, case: Case) -> tuple[Record, list[str]]:
         """Run every step; gives the record and the expectations that were not met."""

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from jobcommon.crd import custom_resource_definition
+from operators.tf import TF
 from testutil.conformance.case import Json, Kind
 
 CONFIG_MAPS = Kind("/api/v1", "configmaps", "ConfigMap")
@@ -23,6 +25,9 @@ CLUSTER_ROLES = Kind(f"/apis/{RBAC_GROUP}/v1", "clusterroles", "ClusterRole", na
 GROUP = "conformance.jobcommon.dev"
 WIDGETS = Kind(f"/apis/{GROUP}/v1", "widgets", "Widget")
 """Custom: schema, defaults, CEL rules, status and scale."""
+
+JOBS = Kind("/apis/kubeflow.org/v1", "tfjobs", "TFJob")
+"""Custom, and our own."""
 
 NODE = "node-1"
 
@@ -61,6 +66,17 @@ def service(name: str, spec: Json | None = None, **meta: Any) -> Json:
 def widget(name: str, spec: Json | None = None, **meta: Any) -> Json:
     """A custom object that its schema accepts."""
     return obj(WIDGETS, name, {"spec": {"size": 1, **(spec or {})}}, **meta)
+
+
+def job(name: str, spec: Json | None = None, **meta: Any) -> Json:
+    """A TFJob of two workers."""
+    worker = {"replicas": 2, "template": job_template()}
+    return obj(JOBS, name, {"spec": {"tfReplicaSpecs": {"Worker": worker}, **(spec or {})}}, **meta)
+
+
+def job_template(**container: Any) -> Json:
+    """The template of a replica of a TFJob."""
+    return {"spec": {"containers": [{"name": "tensorflow", "image": "example.com/image:1", **container}]}}
 
 
 def _widget_schema() -> Json:
@@ -123,3 +139,8 @@ def widget_crd() -> Json:
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
     spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
     return obj(CRDS, f"widgets.{GROUP}", {"spec": spec})
+
+
+def job_crd() -> Json:
+    """The definition of `JOBS`, as we ship it."""
+    return custom_resource_definition(TF)

@@ -7,11 +7,11 @@ from typing import Any
 from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from testutil.conformance.case import Case, Json, Kind, Ref, Seen, Step
 from testutil.conformance.content import changes, fresh, invalid, operations, statuses
-from testutil.conformance.kinds import CONFIG_MAPS, NODE, PODS, SERVICES, WIDGETS
+from testutil.conformance.kinds import CONFIG_MAPS, JOBS, NODE, PODS, SERVICES, WIDGETS
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
-KINDS = (CONFIG_MAPS, PODS, SERVICES, WIDGETS)
-SHORTEST, LONGEST = 8, 40
+KINDS = (CONFIG_MAPS, PODS, SERVICES, WIDGETS, JOBS)
+SHORTEST, LONGEST = 1, 50
 SELECTORS = ("app=x", "app!=y", "app in (x,y)", "app notin (y)", "app", "!nope", "app=x,tier!=z", "tier=x")
 _STRANGE_UID = "00000000-0000-4000-8000-000000000000"
 _MEDIA = (MERGE_PATCH, MERGE_PATCH, JSON_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
@@ -36,6 +36,7 @@ class _Source:
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
+        self._generated = 0
         self._draws: list[tuple[int, Callable[[Kind, str, str], Step]]] = [
             (24, self._create), (16, self._update), (22, self._patch), (5, self._get), (7, self._list), (10, self._delete),
             (2, self._delete_all), (8, self._status), (4, self._special), (5, self._watch),
@@ -51,8 +52,14 @@ class _Source:
     def _chance(self, share: float) -> bool:
         return self.rng.random() < share
 
-    def _dry(self) -> Json:
-        return {"dryRun": "All"} if self._chance(0.08) else {}
+    def _query(self) -> Json:
+        """The options of a write."""
+        query: Json = {"dryRun": "All"} if self._chance(0.08) else {}
+        if self._chance(0.15):
+            query["fieldManager"] = self.rng.choice(("m1", "m2", "m3"))
+        if self._chance(0.1):
+            query["fieldValidation"] = self.rng.choice(("Strict", "Warn", "Ignore"))
+        return query
 
     def _create(self, kind: Kind, name: str, space: str) -> Step:
         body = fresh(self.rng, kind, name)
@@ -61,8 +68,13 @@ class _Source:
         meta = body["metadata"]
         if self._chance(0.05):
             meta["uid"] = _STRANGE_UID
-        query = self._dry()
-        if self._chance(0.03) and not query:
+        query = self._query()
+        if self._chance(0.06):
+            # Each in its own place among the names, whatever the server adds to it.
+            self._generated += 1
+            del meta["name"]
+            meta["generateName"] = f"g{self._generated}-"
+        if self._chance(0.03) and "dryRun" not in query:
             meta["resourceVersion"] = "1"
         if self._chance(0.03):
             meta["namespace"] = "elsewhere"
@@ -70,8 +82,13 @@ class _Source:
 
     def _meta(self, key: str) -> Json:
         """What an update says of the version and identity of the object it was made from."""
-        # The real server notes a change of managedFields alone as a write; the embedded one tracks them only where they matter.
-        meta: Json = {"managedFields": None}
+        meta: Json = {}
+        # Many clients know nothing of these, and an empty list ends them.
+        draw = self.rng.random()
+        if draw < 0.5:
+            meta["managedFields"] = None
+        elif draw < 0.53:
+            meta["managedFields"] = []
         if self._chance(0.3):
             meta["resourceVersion"] = None
         elif self._chance(0.15):
@@ -87,7 +104,7 @@ class _Source:
         change = changes(self.rng, kind)
         change["metadata"] = {**self._meta(key), **change.get("metadata", {})}
         body = Seen(key, change, back=self.rng.choice((0, 0, 0, 0, 1)), otherwise=fresh(self.rng, kind, name))
-        return Step("PUT", kind, name, body, query=self._dry(), space=space)
+        return Step("PUT", kind, name, body, query=self._query(), space=space)
 
     def _patch(self, kind: Kind, name: str, space: str) -> Step:
         return self._patched(kind, name, space, "", changes(self.rng, kind))
@@ -96,7 +113,7 @@ class _Source:
         key = f"{kind.plural}/{space}/{name}"
         # An apply of the status of a missing Service would create one, an oddity nobody needs.
         media = self.rng.choice(_MEDIA[:-1] if kind == SERVICES and subresource else _MEDIA)
-        query = self._dry()
+        query = self._query()
         body: Any = change
         if media == JSON_PATCH:
             body = operations(self.rng, kind, change, Ref(key, "metadata.uid", otherwise=_STRANGE_UID))
@@ -160,7 +177,13 @@ class _Source:
 
     def _delete_all(self, kind: Kind, _name: str, space: str) -> Step:
         # Services have no delete of a collection before 1.23; every release has it for the others.
-        query = {"labelSelector": self.rng.choice(SELECTORS)} if self._chance(0.7) else {}
+        query: Json = {"labelSelector": self.rng.choice(SELECTORS)} if self._chance(0.7) else {}
+        if self._chance(0.2):
+            query["propagationPolicy"] = self.rng.choice(("Background", "Foreground", "Orphan"))
+        if self._chance(0.2):
+            query["gracePeriodSeconds"] = self.rng.choice((0, 5))
+        if self._chance(0.08):
+            query["dryRun"] = "All"
         return Step("DELETE", kind, query=query, space=space)
 
     def _status(self, kind: Kind, name: str, space: str) -> Step:
@@ -172,7 +195,7 @@ class _Source:
         if kind == SERVICES or self._chance(0.5):
             return self._patched(kind, name, space, "status", change)
         body = Seen(key, {**change, "metadata": self._meta(key)}, otherwise=fresh(self.rng, kind, name))
-        return Step("PUT", kind, name, body, query=self._dry(), subresource="status", space=space)
+        return Step("PUT", kind, name, body, query=self._query(), subresource="status", space=space)
 
     def _special(self, kind: Kind, name: str, space: str) -> Step:
         if kind == PODS:
@@ -180,8 +203,7 @@ class _Source:
             return Step("POST", kind, name, body, subresource="binding", space=space)
         if kind != WIDGETS:
             return self._patch(kind, name, space)
-        # No number that a spec is created with: the real server notes a new owner even of an unchanged value.
-        number = self.rng.choice((2, 3, 9, 500, -1))
+        number = self.rng.choice((0, 1, 2, 3, 9, 500, -1))
         if self._chance(0.3):
             return Step("GET", kind, name, subresource="scale", space=space)
         meta: Json = {"name": name}
@@ -206,7 +228,9 @@ class _Source:
             query["resourceVersion"] = "0"
         if self._chance(0.5):
             query["labelSelector"] = self.rng.choice(SELECTORS)
-        if kind == PODS and self._chance(0.3):
+        if self._chance(0.15):
+            query["fieldSelector"] = f"metadata.name={name}"
+        elif kind == PODS and self._chance(0.3):
             query["fieldSelector"] = "spec.nodeName="
         return Step("WATCH", kind, query=query, space=self.rng.choice((space, "")))
 

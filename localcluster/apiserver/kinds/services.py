@@ -42,10 +42,25 @@ def default(obj: Obj) -> None:
     obj.setdefault("status", {"loadBalancer": {}})
 
 
+def _drop_address(spec: Obj, before: Obj) -> None:
+    """What only a Service with an address has goes, unless the update says otherwise."""
+    if not spec.get("clusterIP"):
+        spec.pop("clusterIP", None)
+    for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", "externalTrafficPolicy"):
+        if name in spec and spec[name] == before.get(name):
+            del spec[name]
+    held = {_port_key(port): port.get("nodePort") for port in before.get("ports") or ()}
+    for port in spec.get("ports") or ():
+        if port.get("nodePort") == held.get(_port_key(port)):
+            port.pop("nodePort", None)
+
+
 def on_update(new: Obj, old: Obj) -> None:
     """The address stays when the update does not name it, as after a ``kubectl replace`` of a plain manifest."""
     spec, before = new.setdefault("spec", {}), old.get("spec", {})
     if spec.get("type", "ClusterIP") == "ExternalName":
+        if before.get("type") != "ExternalName":
+            _drop_address(spec, before)
         return
     for name in ("clusterIP", "clusterIPs"):
         if not spec.get(name) and before.get(name):

@@ -37,7 +37,7 @@ def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
         meta = {}
     if not isinstance(meta, dict):
         raise bad_request("metadata: it must be an object")
-    if call.info.subresource == "status":
+    if call.info.subresource == "status" and call.query.get("fieldValidation") != "Strict":
         # The rest would be replaced by what is stored: decoding it would only cost.
         obj = {"status": obj["status"]} if "status" in obj else {}
     obj = {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": dict(meta)}
@@ -47,6 +47,9 @@ def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
         obj["metadata"] = typed.decode_metadata(resource.kind, obj["metadata"])
     else:
         obj, unknown = typed.decode(resource.group, resource.version, resource.kind, obj)
+    if meta.get("managedFields") == []:
+        # The only list whose emptiness says something: it ends the tracking.
+        obj["metadata"]["managedFields"] = []
     return place(call, obj), unknown
 
 

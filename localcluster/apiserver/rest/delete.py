@@ -101,6 +101,9 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
     if grace is not None and "deletionTimestamp" in meta and grace >= (meta.get("deletionGracePeriodSeconds") or 0) > 0:
         # It is ending already, and this deletion would not make it faster.
         return resource.typed(live.obj), False
+    if "deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds"):
+        # Its time is up, only finalizers keep it: there is nothing to announce any more.
+        grace = None
     _mark(call, meta, grace, bool(finalizers))
     if resource.plural == "namespaces":
         _terminate_namespace(new)

@@ -94,7 +94,10 @@ def _candidates(table: Table, scope: Scope) -> list[Item]:
     if scope.fields.name is not None and scope.namespace:
         item = table.get(scope.namespace, scope.fields.name)
         return [item] if item else []
-    return table.sorted(scope.namespace or None)
+    items = table.sorted(scope.namespace or None)
+    indexed = scope.fields.indexed
+    # What an index leaves out is not there for a page to be followed by.
+    return items if indexed is None else [item for item in items if indexed.getter(item.obj) == indexed.value]
 
 
 def _list_version(call: Call, limit: int, token: str) -> tuple[int | None, str]:

@@ -8,6 +8,7 @@ from testutil.conformance.cases import (
     escalation,
     identity,
     lists,
+    ownership,
     pod_security,
     pods,
     services,
@@ -18,5 +19,5 @@ from testutil.conformance.cases import (
 TABLE: tuple[Case, ...] = (
     *identity.CASES, *deletion.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES, *apply.CASES,
         *lists.CASES,
-    *watches.CASES, *pod_security.CASES, *escalation.CASES,
+    *watches.CASES, *pod_security.CASES, *escalation.CASES, *ownership.CASES,
 )  # fmt: skip
