@@ -37,6 +37,7 @@ from jobcommon.runtime.metered import MeteredTransport
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.recorder import Recorder, Reference
 from jobcommon.runtime.settings import Settings
+from jobcommon.runtime.stalls import stalls_are_told
 
 # For the last events and the release of the lease, after the writes have ended.
 FAREWELL_SECONDS = 3.0
@@ -304,9 +305,10 @@ async def run_against(
     transport = HttpTransport(endpoint, timeouts=timeouts, concurrency=settings.concurrency)
     election = HttpTransport(endpoint, timeouts=ELECTION_TIMEOUTS, concurrency=2)
     try:
-        await run_operators(
-            transport, frameworks, settings, election_transport=election, stop=stop, handle_signals=handle_signals
-        )
+        async with stalls_are_told():
+            await run_operators(
+                transport, frameworks, settings, election_transport=election, stop=stop, handle_signals=handle_signals
+            )
     finally:
         await transport.close()
         await election.close()
