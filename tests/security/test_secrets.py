@@ -1,0 +1,218 @@
+"""S18, S19, S23: secrets stay where they belong, keys are good ones, and nobody in the middle is trusted."""
+
+import asyncio
+import base64
+import json
+import ssl
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from jobcommon.client.config import ConfigError, ServiceAccount, find_cluster
+from jobcommon.client.errors import ClientError
+from jobcommon.client.request import Request
+from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
+from jobcommon.framework import Replica
+from jobcommon.reconcile import read_job
+from jobcommon.reconcile.children import pod_manifest
+from jobcommon.runtime import logging
+from jobcommon.runtime.manager import Env as RuntimeEnv
+from jobcommon.runtime.manager import Manager
+from jobcommon.runtime.settings import Settings
+from localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from localcluster.apiserver.certificates import self_signed
+from localcluster.credentials import Credentials
+from operators.mpi import MPI
+from operators.mpi.environment import SSH_ARGS
+from operators.mpi.ssh_key import new_key_pair
+from tests.charts.charts import CHARTS, OPERATORS, render
+from tests.runtime.test_unwatched_companions import ALL, CORE, LAUNCHER, SECRET, Watched
+from testutil.builders import job_manifest
+
+TOKEN = "canary-token-6f1d"
+ENVIRONMENT = "canary-environment-77ab"
+METRICS = "canary-metrics-90cc"
+
+
+async def test_s18_canaries_are_in_no_log_event_status_or_metric() -> None:
+    """The life of a job with keys, at the most talkative level, with a failure and a conflict in it."""
+    world, out = Watched(), StringIO()
+    template = json.loads(json.dumps(LAUNCHER))
+    template["template"]["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": ENVIRONMENT}]
+    settings = Settings(metrics_port=None, metrics_token=METRICS, log_level="debug")
+    manager = Manager(
+        world.transport,
+        [MPI],
+        settings,
+        env=RuntimeEnv(world.clock, Random(2).random, "host_1"),
+        log=logging.setup("json", "debug", out),
+    )
+    running = asyncio.create_task(manager.run())
+    world.submit({"Launcher": template, "Worker": 2}, run_policy={"backoffLimit": 1})
+    await world.clock.until(lambda: ALL <= world.named(), step=0.5)  # noqa: SIM300
+    secret = world.ok("GET", SECRET)["data"]
+    world.play_all("Running")
+    world.ok("DELETE", f"{CORE}/configmaps/train-config")
+    world.play("train-worker-1", "Failed", 137)
+    await world.clock.advance(30)
+    world.play("train-launcher", "Failed", 1)
+    await world.clock.advance(60)
+    metrics = manager.metrics.render().decode()
+    manager.stop()
+    await world.clock.until(running.done)
+    running.result()
+    logs = out.getvalue()
+    assert "train" in logs
+    assert '"level": "debug"' in logs
+    events = json.dumps(world.ok("GET", f"{CORE}/events")["items"])
+    status = json.dumps(world.job()["status"])
+    private = base64.b64decode(secret["ssh-privatekey"]).decode()
+    # Any line of the key, and the whole in the form of the Secret.
+    key = {line for line in private.splitlines() if len(line) > 40} | {secret["ssh-privatekey"]}
+    for place in (logs, events, status, metrics, repr(settings), repr(manager.settings)):
+        for canary in (ENVIRONMENT, METRICS, *key):
+            assert canary not in place
+
+
+async def test_s18_no_key_is_kept_in_memory() -> None:
+    """What is remembered of a Secret is its metadata (row 125: no cache of secrets)."""
+    world = Watched()
+    env = RuntimeEnv(world.clock, Random(2).random, "host_1")
+    manager = Manager(
+        world.transport, [MPI], Settings(metrics_port=None), env=env, log=logging.setup("json", "error", StringIO())
+    )
+    running = asyncio.create_task(manager.run())
+    world.submit({"Launcher": LAUNCHER, "Worker": 2})
+    await world.clock.until(lambda: ALL <= world.named(), step=0.5)  # noqa: SIM300
+    await world.clock.advance(5)
+    (driver,) = manager.drivers
+    seen = [v for memory in driver.controller._memory.values() for v in memory.sights.found("secrets")]
+    assert [view.name for view in seen] == ["train-ssh"]
+    assert "data" not in seen[0].raw
+    manager.stop()
+    await world.clock.until(running.done)
+
+
+async def test_s18_an_exception_of_the_client_names_no_credentials() -> None:
+    server = ApiServer(Env.system(), tokens={"right": ADMIN})
+    async with serve(server) as front:
+        endpoint = StaticEndpoint(front.url, TOKEN)
+        transport = HttpTransport(endpoint)
+        try:
+            answer = await transport.send(Request("GET", "/api/v1/pods"))
+            assert answer.status == 401
+            assert TOKEN not in answer.body.decode()
+        finally:
+            await transport.close()
+    unreachable = HttpTransport(endpoint, timeouts=Timeouts(connect=0.2, read=0.5, write=0.5))
+    with pytest.raises(ClientError) as raised:
+        await unreachable.send(Request("GET", "/api/v1/pods"))
+    await unreachable.close()
+    for text in (str(raised.value), repr(raised.value), repr(endpoint)):
+        assert TOKEN not in text
+    credentials = Credentials.fresh()
+    assert credentials.token not in repr(credentials)
+    assert "PRIVATE KEY" not in repr(credentials)
+
+
+BROKEN = [
+    pytest.param(f"users: [{{name: a, user: {{token: {TOKEN}: x}}}}]\n", id="not YAML"),
+    pytest.param(f"apiVersion: v1\nusers:\n- user: {{token: {TOKEN}}}\n", id="no context"),
+    pytest.param(f"- {TOKEN}\n", id="a list"),
+    pytest.param(f"{TOKEN}\n", id="the token alone"),
+    pytest.param(f"token: {TOKEN}\n\tx: y\n", id="a tab"),
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+async def test_s18_a_kubeconfig_that_cannot_be_read_is_not_quoted(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as raised:
+        await find_cluster(str(path), environ={})
+    assert str(path) in str(raised.value)
+    assert TOKEN not in str(raised.value)
+
+
+def test_s18_plan_shows_no_key(tmp_path: Path) -> None:
+    manifest = job_manifest(MPI, {"Launcher": 1, "Worker": 1})
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump(manifest))
+    for form in ("text", "yaml"):
+        argv = [sys.executable, "-m", "cli", "plan", "-f", str(path), "-o", form]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert "create secrets/demo-ssh" in done.stdout
+        assert "PRIVATE" not in done.stdout
+        assert "ssh-privatekey:" not in done.stdout
+
+
+def test_s19_each_job_has_a_key_of_its_own_on_p_521() -> None:
+    pairs = [new_key_pair()["data"] for _ in range(5)]
+    assert len({pair["ssh-privatekey"] for pair in pairs}) == 5
+    for pair in pairs:
+        key = load_pem_private_key(base64.b64decode(pair["ssh-privatekey"]), password=None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        assert isinstance(key.curve, ec.SECP521R1)
+        assert base64.b64decode(pair["ssh-publickey"]).startswith(b"ecdsa-sha2-nistp521 ")
+
+
+@pytest.mark.parametrize(
+    ("context", "mode"), [({}, 0o600), ({"runAsUser": 0}, 0o600), ({"fsGroup": 1000}, 0o600), ({"runAsUser": 1000}, 0o644)]
+)
+def test_s19_the_key_is_as_closed_as_ssh_lets_its_user_have_it(context: dict[str, Any], mode: int) -> None:
+    manifest = job_manifest(MPI, {"Launcher": 1, "Worker": 1})
+    for role in manifest["spec"]["mpiReplicaSpecs"].values():
+        role["template"]["spec"]["securityContext"] = context
+    pod = pod_manifest(MPI, read_job(MPI, manifest), Replica("Launcher", 0))
+    (volume,) = (v for v in pod["spec"]["volumes"] if "secret" in v)
+    assert {item["path"]: item["mode"] for item in volume["secret"]["items"]}["id_rsa"] == mode
+
+
+def test_s19_that_host_keys_are_not_pinned_is_said() -> None:
+    """Whether they are checked is the image's ssh_config; we switch nothing off."""
+    assert "StrictHostKeyChecking" not in SSH_ARGS
+    text = (CHARTS.parent / "docs" / "security.md").read_text(encoding="utf-8")
+    assert "host keys" in text.lower()
+
+
+async def test_s23_a_certificate_of_another_authority_is_refused_before_anything_is_said() -> None:
+    server, ours, theirs = ApiServer(Env.system(), tokens={TOKEN: ADMIN}), self_signed(), self_signed()
+    async with serve(server, ssl_context=theirs.server_context()) as front:
+        trusted = ssl.create_default_context(cadata=ours.pem.decode())
+        wrong = HttpTransport(StaticEndpoint(front.url, TOKEN, trusted), timeouts=Timeouts(connect=1, read=2, write=2))
+        with pytest.raises(ClientError):
+            await wrong.send(Request("GET", "/api/v1/pods"))
+        await wrong.close()
+        right = HttpTransport(StaticEndpoint(front.url, TOKEN, ssl.create_default_context(cadata=theirs.pem.decode())))
+        assert (await right.send(Request("GET", "/api/v1/pods"))).status == 200
+        await right.close()
+
+
+async def test_s23_in_a_pod_the_servers_certificate_and_name_are_always_checked(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "ca.crt").write_bytes(self_signed().pem)
+    environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    access = await ServiceAccount(environ, tmp_path, lambda: 0.0).load()
+    assert access.ssl_context is not None
+    assert access.ssl_context.verify_mode is ssl.CERT_REQUIRED
+    assert access.ssl_context.check_hostname
+    assert access.ssl_context.minimum_version >= ssl.TLSVersion.TLSv1_2
+    assert access.base_url.startswith("https://")
+    assert TOKEN not in repr(access)
+
+
+def test_s23_no_manifest_asks_for_less() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in CHARTS.rglob("*") if path.is_file() and "crds" not in path.parts]
+    texts += [json.dumps(render(chart, mpiExec=True)) for chart in OPERATORS]
+    for text in texts:
+        assert "insecure" not in text.lower()
+        assert "verify=false" not in text.lower()
