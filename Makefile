@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench poison chaos environments frameworks sdk golden lock sbom audit crds verify clean
+.PHONY: help setup demo test sim sim-full check bench poison chaos environments frameworks sdk golden lock sbom audit crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -14,7 +14,7 @@ PYTEST ?= $(BIN)/python -m pytest
 WORKERS ?= 2
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -38,6 +38,12 @@ demo: $(RUN) ## train on three processes: an embedded cluster, a PyTorchJob, its
 
 test: $(DEV) ## run the tests
 	$(PYTEST) -q -n $(WORKERS) --dist loadfile
+
+sim: $(DEV) ## simulate: a sample of every fault at every point, and of the swarm (3 minutes)
+	PYTHONHASHSEED=0 $(BIN)/python -m testutil.sim thin --workers $(WORKERS)
+
+sim-full: $(DEV) ## simulate everything: all sweeps and 10,000 seeds of the swarm (hours)
+	PYTHONHASHSEED=0 $(BIN)/python -m testutil.sim full --workers $(WORKERS)
 
 check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/ruff check .

@@ -14,7 +14,7 @@ from testutil.sim.canonical import difference, jobs_in
 from testutil.sim.crowds import scenario_named
 from testutil.sim.faults import KINDS
 from testutil.sim.scenario import Scenario
-from testutil.sim.simulation import Run
+from testutil.sim.simulation import Run, is_slow
 
 LIVENESS_SECONDS = 150.0
 """From the last fault healed to the reference's end, beside what the lifecycle itself takes: goal of 4.4, O4."""
@@ -38,7 +38,9 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
         found += _runs(reference.runs, run.runs, frozenset("*") if surplus else scenario.loose_runs)
         if not surplus:
             taken = frozenset(KINDS[fault.kind].takes for fault in run.faults)
-            more = _updates(reference.summary, run.summary, len(run.faults), taken)
+            # Between the live look at a job and the create that follows, the job may be deleted (no create has a
+            # precondition): where requests take long, one object of a deleted job may be made, which is then collected.
+            more = _updates(reference.summary, run.summary, len(run.faults), taken, int(is_slow(run.seed)))
             found += [x for x in more if not any(fnmatchcase(x, loose) for loose in scenario.loose_paths)]
     else:
         found += _unfinished(run.end, scenario.frameworks)
@@ -64,6 +66,7 @@ def _updates(
     actual: Mapping[tuple[str, str, str], int],
     faults: int,
     taken: frozenset[str],
+    spare: int,
 ) -> Iterator[str]:
     """Sieve's update summary: exactly the reference's creates and deletes, but of what a fault takes away, and not many
     more updates.
@@ -71,7 +74,7 @@ def _updates(
     for key in sorted({*expected, *actual}):
         verb, table, name = key
         wanted, found = expected.get(key, 0), actual.get(key, 0)
-        if verb in (ADDED, DELETED) and found > wanted and table not in taken:
+        if verb in (ADDED, DELETED) and found > wanted + spare and table not in taken:
             yield f"summary: {verb} {table}/{name} {found} times, {wanted} in the reference"
         elif verb == MODIFIED and found > wanted + SPARE_UPDATES * (faults + 1):
             yield f"summary: {table}/{name} updated {found} times, {wanted} in the reference"

@@ -143,11 +143,12 @@ def _deletions(shape: Shape) -> Iterator[Scenario]:
     all_run = user.running(*shape.pods)
     replaced = {leader: [Exit(10, cue=_ran(worker, 2))]}
     job = shape.job("ExitCode")
+    loose = frozenset({"*.status.disruptions*", "*.status.failures*"})
     for name, grace in (("L13-pod-deleted", None), ("L13-pod-deleted-by-force", 0)):
         step = UserStep("delete", user.delete("pods", worker, grace=grace), when=all_run, after=1)
-        yield shape.scenario(name, job, replaced, user=(step,))
+        # By force it may be gone before its end was seen.
+        yield shape.scenario(name, job, replaced, user=(step,), loose_paths=loose if grace == 0 else frozenset())
     # A pod that vanishes without a trace is replaced; whether anybody saw it go, to count it, is chance.
-    loose = frozenset({"*.status.disruptions*", "*.status.failures*"})
     yield shape.scenario("L13-pod-and-finalizer", job, replaced, loose_paths=loose, user=(
         UserStep("strip", user.strip_finalizer(worker), when=all_run, after=1),
         UserStep("delete", user.delete("pods", worker)),
