@@ -73,15 +73,16 @@ def objects(seed: str) -> Iterator[tuple[str, Manifest]]:
     kind, _, count = seed.partition(":")
     if kind == "running":
         for number in range(int(count) // REPLICAS):
-            yield from _life(f"job-{number}", REPLICAS, running_status(), keeps_service=True)
+            yield from life(f"job-{number}", REPLICAS, running_status(), keeps_service=True)
     elif kind == "finished":
         for number in range(int(count)):
-            yield from _life(f"job-{number}", 1, ended_status(0), keeps_service=False)
+            yield from life(f"job-{number}", 1, ended_status(0), keeps_service=False)
     else:
         raise ValueError(f"no such seed: {seed}; use running:PODS or finished:JOBS")
 
 
-def _life(name: str, replicas: int, status: Manifest, *, keeps_service: bool) -> Iterator[tuple[str, Manifest]]:
+def life(name: str, replicas: int, status: Manifest, *, keeps_service: bool) -> Iterator[tuple[str, Manifest]]:
+    """A job with its Service and pods, all in that state, and with the status that follows from it."""
     raw = job_manifest(NAMESPACE, name, replicas)
     raw["metadata"] |= {"uid": _uid(name), "resourceVersion": "1", "generation": 1, "creationTimestamp": STARTED}
     job = read_job(TF, raw)

@@ -1,0 +1,161 @@
+"""Micro-benchmarks of what costs CPU time, as ratios to a calibration loop that is measured in between.
+
+::
+
+    python -m benchmarks.micro            # print
+    python -m benchmarks.micro --write    # make the present figures the baseline that the tests compare with
+
+A ratio does not depend on how fast the machine is, nor on who else uses it: subject and calibration take turns in slices of
+a few milliseconds, only CPU time counts, and of each the fastest slice.
+"""
+
+import argparse
+import gc
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import process_time
+
+import msgspec
+
+from benchmarks import seeds
+from benchmarks.shapes import job_manifest
+from jobcommon.api.labels import JOB_NAME
+from jobcommon.api.pod import PodView, pod_view
+from jobcommon.api.replica import Replica
+from jobcommon.api.view import object_view
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.lister import owned_indexes
+from jobcommon.cache.reflector import Reflector
+from jobcommon.cache.store import Store
+from jobcommon.client.request import Response
+from jobcommon.framework import Job, Observed
+from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile.plan import Create
+from jobcommon.runtime.writes import request_for
+from jobcommon.workqueue import WorkQueue
+from operators.tf import TF
+
+BASELINE = Path(__file__).with_name("micro.json")
+ROUNDS = 25
+PODS = 200
+Subject = Callable[[], object]
+
+
+def calibration() -> None:
+    """What the product is made of, without the product: dicts, tuples, text, sorting and JSON."""
+    rows = [{"name": f"worker-{number}", "labels": {"index": str(number), "kind": "worker"}} for number in range(300)]
+    found = {(row["name"], row["labels"]["index"]): row for row in rows}  # type: ignore[index]
+    ordered = [found[key] for key in sorted(found)]
+    msgspec.json.decode(msgspec.json.encode(ordered))
+
+
+def _middle() -> float:
+    return 0.5
+
+
+def _job(replicas: int, *, whole: bool = False) -> Job:
+    raw = job_manifest(seeds.NAMESPACE, "job-0", replicas, whole=whole)
+    raw["metadata"] |= {"uid": "uid-job-0", "resourceVersion": "1", "generation": 1}
+    return read_job(TF, raw)
+
+
+def _running(replicas: int) -> tuple[Job, Observed, list[bytes]]:
+    """A job whose pods all run, so that there is nothing to do, and its pods as the API server gives them."""
+    objects = list(seeds.life("job-0", replicas, seeds.running_status(), keeps_service=True))
+    pods = [msgspec.json.encode(obj) for plural, obj in objects if plural == "pods"]
+    services = [msgspec.json.encode(obj) for plural, obj in objects if plural == "services"]
+    observed = Observed(pods=tuple(map(pod_view, pods)), services=tuple(map(object_view, services)))
+    return read_job(TF, objects[0][1]), observed, pods
+
+
+def _watching(pods: list[bytes]) -> Subject:
+    """Watch lines decoded and stored: each pod changes once."""
+    page = b'{"metadata": {"resourceVersion": "1"}, "items": [' + b",".join(pods) + b"]}"
+    newer = [pod.replace(b'"resourceVersion":"1"', b'"resourceVersion":"2"') for pod in pods]
+    lines = [b'{"type": "MODIFIED", "object": ' + pod + b"}" for pod in newer]
+
+    def watch() -> Informer[PodView]:
+        store: Store[PodView] = Store(owned_indexes(JOB_NAME))
+        informer = Informer(Reflector("/api/v1/pods", pod_view, _middle, streamed_lists=False), store)
+        informer.next(0.0)
+        informer.received(Response(200, page), 0.0)
+        informer.next(0.0)
+        for line in lines:
+            informer.line(line, 1.0)
+        return informer
+
+    return watch
+
+
+def _queueing() -> None:
+    queue: WorkQueue[tuple[str, str]] = WorkQueue(_middle)
+    for number in range(1000):
+        queue.add(("team", f"job-{number}"))
+    while (key := queue.get(0.0)) is not None:
+        queue.done(key)
+
+
+def subjects() -> Mapping[str, Subject]:
+    """What is measured, by name."""
+    now = seeds.NOW
+    one, some, many = _running(1), _running(100), _running(5000)
+    new, told = _job(PODS), _job(PODS, whole=True)
+    creates = [action for action in plan(TF, new, Observed(), now).actions if isinstance(action, Create)]
+    pods = _running(PODS)[2]
+    return {
+        "pods decoded: 200": lambda: [pod_view(pod) for pod in pods],
+        "list and watch, decoded and stored: 200 pods, 200 changes": _watching(pods),
+        "plan, nothing to do: 1 replica, 50 times": lambda: [plan(TF, *one[:2], now) for _ in range(50)],
+        "plan, nothing to do: 100 replicas": lambda: plan(TF, *some[:2], now),
+        "plan, nothing to do: 5,000 replicas": lambda: plan(TF, *many[:2], now),
+        "plan, all to be created: 200 replicas": lambda: plan(TF, new, Observed(), now),
+        "work queue: 1,000 keys added, taken, done": _queueing,
+        "requests encoded: 200 pods": lambda: [request_for(action, seeds.NAMESPACE) for action in creates],
+        "TF_CONFIG with all addresses: 200 replicas": lambda: [TF.env(told, Replica("Worker", i)) for i in range(PODS)],
+    }
+
+
+def measure(subjects: Mapping[str, Subject]) -> dict[str, float]:
+    """The CPU time of each subject as a multiple of that of the calibration loop."""
+    found: dict[str, float] = {}
+    for name, subject in subjects.items():
+        best_subject = best_calibration = float("inf")
+        gc.collect()
+        for _ in range(ROUNDS):
+            best_calibration = min(best_calibration, _seconds(calibration))
+            best_subject = min(best_subject, _seconds(subject))
+        found[name] = best_subject / best_calibration
+    return found
+
+
+def baseline() -> dict[str, float]:
+    """The committed figures."""
+    return msgspec.json.decode(BASELINE.read_bytes(), type=dict[str, float])
+
+
+def _seconds(action: Subject) -> float:
+    gc.disable()
+    try:
+        start = process_time()
+        action()
+        return process_time() - start
+    finally:
+        gc.enable()
+
+
+def main() -> None:
+    """Print the figures beside the baseline, or make them the baseline."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.micro", description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="make these figures the baseline")
+    found = measure(subjects())
+    known = baseline() if BASELINE.exists() else {}
+    for name, ratio in found.items():
+        before = f"  baseline {known[name]:8.2f}" if name in known else ""
+        print(f"{name:<60}{ratio:8.2f}{before}")
+    if parser.parse_args().write:
+        BASELINE.write_text(json.dumps({name: round(ratio, 3) for name, ratio in found.items()}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

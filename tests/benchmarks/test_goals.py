@@ -1,0 +1,78 @@
+"""What a run says of the goals, and that what servers are filled with beforehand is at rest."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from benchmarks import report, seeds
+from benchmarks.goals import goals
+from benchmarks.lives import Life, Spread, by_job
+from benchmarks.record import ColdStart, Memory, Results, ShapeResult, Small
+from benchmarks.shapes import ALL, FLOOR_CONTROLLER, Shape, floor_writes
+from jobcommon.api import labels
+from operators.tf import TF
+
+EACH = Spread(1.0, 2.0)
+LIFE = Life(created=1.0, created_each=EACH, running=1.0, running_each=EACH, succeeded=1.0, succeeded_each=EACH, settle=EACH)
+RUN = Results(
+    "abc",
+    "embedded",
+    "a machine",
+    shapes=[
+        ShapeResult("1x100", 1, 100, [LIFE], [replace(LIFE, created=1.1, cpu=0.2)]),
+        ShapeResult("1x5000", 1, 5000, [LIFE], [replace(LIFE, created=1.2, cpu=20.0, settle=Spread(1.3, 1.3))]),
+    ],
+    memory=[Memory(0, 80_000_000), Memory(50_000, 150_000_000)],
+    cold_start=ColdStart(5000, 2.0, 1.0, 0, 3.0),
+    small=Small(5000, [0.01], [0.05], [0.04]),
+)
+WANTED: dict[str, bool] = {
+    "1x100: creation over floor": True,
+    "1x5000: creation over floor": False,
+    "1x100: settle over floor": True,
+    "1x5000: settle over floor": False,
+    "1x100: CPU per 1,000 pods, whole life": True,
+    "1x5000: CPU per 1,000 pods, whole life": False,
+    "CPU per pod at 5,000 replicas over that at 100": False,
+    "memory at rest": True,
+    "memory with 50,000 pods": True,
+    "growth of memory per cached pod": False,
+    "cold start beside 5,000 finished jobs: writes": True,
+    "cold start: seconds after the lists": True,
+    "small jobs' p99 beside one of 5,000 replicas, over alone": False,
+}
+
+
+def test_each_goal_is_met_or_not() -> None:
+    found = {goal.text: goal.met for goal in goals(RUN)}
+    assert found == WANTED
+
+
+def test_a_run_is_kept_whole_and_every_table_has_its_rows() -> None:
+    kept = msgspec.json.decode(msgspec.json.encode(RUN), type=Results)
+    assert kept == RUN
+    assert report.tables(kept).count("\n| 1 × ") == 4
+    assert report.goal_table(kept).count("met") == len(WANTED)
+
+
+@pytest.mark.parametrize("shape", ALL, ids=str)
+def test_a_shape_is_written_as_it_is_read(shape: Shape) -> None:
+    assert Shape.parse(str(shape)) == shape
+
+
+def test_the_floor_writes_a_service_and_the_pods_of_each_job_under_another_name() -> None:
+    bodies = [msgspec.json.decode(request.body or b"") for request in floor_writes(Shape(3, 2), "team")]
+    assert [body["kind"] for body in bodies] == ["Service", "Pod", "Pod"] * 3
+    assert {body["metadata"]["labels"][labels.OPERATOR_NAME] for body in bodies} == {FLOOR_CONTROLLER}
+    assert len(FLOOR_CONTROLLER) == len(TF.operator_name)
+
+
+@pytest.mark.parametrize(("seed", "kinds"), [("running:200", [2, 2, 200]), ("finished:3", [3, 0, 3])])
+def test_seeds_are_at_rest(seed: str, kinds: list[int]) -> None:
+    plurals = [plural for plural, _ in seeds.objects(seed)]
+    assert [plurals.count(plural) for plural in (TF.plural, "services", "pods")] == kinds
+
+
+def test_the_last_pod_of_each_job_counts() -> None:
+    assert by_job({"a-worker-0": 1.0, "a-worker-1": 3.0, "b-c-worker-10": 2.0}) == {"a": 3.0, "b-c": 2.0}

@@ -1,0 +1,29 @@
+"""No part that costs CPU time has become twice as slow (`python -m benchmarks.micro --write` sets the baseline)."""
+
+import pytest
+
+from benchmarks import micro
+
+# A doubling shows; what another processor or Python version does to the ratios does not.
+FACTOR = 1.8
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, float]:
+    return micro.measure(micro.subjects())
+
+
+def test_every_figure_has_a_baseline() -> None:
+    assert set(micro.baseline()) == set(micro.subjects())
+
+
+@pytest.mark.parametrize("name", sorted(micro.baseline()))
+def test_it_is_not_twice_as_slow(measured: dict[str, float], name: str) -> None:
+    assert measured[name] <= FACTOR * micro.baseline()[name], "run `python -m benchmarks.micro` and look for what has grown"
+
+
+def test_a_doubling_shows(measured: dict[str, float]) -> None:
+    name = "requests encoded: 200 pods"
+    once = micro.subjects()[name]
+    twice = micro.measure({name: lambda: (once(), once())})
+    assert twice[name] > FACTOR * measured[name]
