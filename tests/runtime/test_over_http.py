@@ -22,11 +22,13 @@ class RealWorld(World):
         self.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())
 
 
-async def test_a_job_runs_over_http_under_a_lease() -> None:
+async def test_a_job_runs_over_http_under_a_lease_in_the_namespace_of_the_credentials() -> None:
     world, stop = RealWorld(), asyncio.Event()
+    world.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "operators"}})
     async with serve(world.server) as front, asyncio.timeout(30):
         settings = replace(SETTINGS, leader_elect=True, log_level="error")
-        operator = asyncio.create_task(run_against(StaticEndpoint(front.url, TOKEN), [TESTJOB], settings, stop=stop))
+        endpoint = StaticEndpoint(front.url, TOKEN, namespace="operators")
+        operator = asyncio.create_task(run_against(endpoint, [TESTJOB], settings, stop=stop))
         world.ok("POST", JOBS, a_job(workers=3))
         await seen(world, lambda: len(world.pods()) == 3)
         world.play_all("Running")
@@ -37,7 +39,7 @@ async def test_a_job_runs_over_http_under_a_lease() -> None:
         stop.set()
         await operator
     assert world.ok("GET", f"{PODS}/train-worker-0")["status"]["phase"] == "Succeeded"
-    lease = world.ok("GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/jobcommon-operator")
+    lease = world.ok("GET", "/apis/coordination.k8s.io/v1/namespaces/operators/leases/jobcommon-operator")
     assert lease["spec"]["holderIdentity"] == ""
 
 
