@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim sim-full check bench poison chaos environments frameworks sdk golden lock sbom audit crds verify clean
+.PHONY: help setup demo test sim sim-full check bench poison chaos properties fuzz mutants environments frameworks sdk golden lock sbom audit crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -51,6 +51,15 @@ check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(PYTEST) -q tests/architecture
+
+properties: $(DEV) ## 10,000 examples for each property and state machine (hours); EXAMPLES=n for fewer
+	PROFILE=full $(PYTEST) -q --timeout 36000 -n $(WORKERS) tests/properties
+
+fuzz: $(DEV) ## over a million inputs to every parser of what a cluster or a user sends (an hour)
+	PROFILE=full $(PYTEST) -q --timeout 36000 tests/fuzz/test_parsers.py
+
+mutants: $(DEV) ## known defects put back one by one, and which oracle catches each
+	$(BIN)/python -m testutil.sim.mutants --workers $(WORKERS)
 
 poison: $(DEV) ## 1,000 healthy jobs alone, then among 1,775 bad ones (a minute)
 	$(BIN)/python -m testutil.poison

@@ -5,7 +5,7 @@ import os
 from hypothesis import HealthCheck, Phase, settings
 
 FULL = os.environ.get("PROFILE") == "full"
-SHARE = int(os.environ.get("EXAMPLES", "2000"))
+SHARE = int(os.environ.get("EXAMPLES", "4000"))
 
 
 def examples(in_ci: int, shares: float) -> settings:
