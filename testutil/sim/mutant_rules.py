@@ -24,10 +24,10 @@ from jobcommon.reconcile import cleanup, decision, ledger
 from jobcommon.result import Effect, Outcome, Work
 from jobcommon.runtime import executor
 from jobcommon.runtime.executor import Executor
-from jobcommon.runtime.fence import FencedTransport
+from jobcommon.runtime.fence import FencedTransport, NoFence
 from jobcommon.runtime.writes import status_write
 from testutil.sim.faults import Fault
-from testutil.sim.mutation import USUAL, Mutant
+from testutil.sim.mutation import Mutant
 
 
 def _nothing(*_: Any, **__: Any) -> tuple[()]:
@@ -69,17 +69,16 @@ def _owned_by_name(self: JobController, cached: Any, memory: Any) -> Any:
     return replace(seen, pods=(*seen.pods, *old), predecessors=frozenset())
 
 
-class _NeverError(Exception):
-    """Nothing raises it."""
-
-
 async def _unfenced(self: FencedTransport, request: Request) -> Response:
     return await self._transport.send(request)
 
 
-async def _unfenced_write(self: Executor, work: Work, request: Request) -> Response:
-    async with self.gate.turn(work.uid):
-        return await self._send(request)
+_post_init = Executor.__post_init__
+
+
+def _without_fence(self: Executor) -> None:
+    _post_init(self)
+    self.fence = NoFence()
 
 
 _retire = decision._Pass._retire_recorded
@@ -90,6 +89,13 @@ def _not_recorded_first(self: Any) -> tuple[list[Any], list[float]]:
     gone = [entry.pod for entry in self.ledger.entries]
     actions, delays = _retire(self)
     return [*cleanup.stop_pods(gone, "to be replaced"), *actions], delays
+
+
+_succeeded = ledger._succeeded
+
+
+def _recorded(job: Job) -> dict[str, frozenset[int]]:
+    return {kind: frozenset(indexes) for kind, indexes in _succeeded(job).items()}
 
 
 def _none_succeeded(job: Job) -> dict[str, frozenset[int]]:
@@ -224,7 +230,7 @@ RULES = (
     Mutant(
         "R8-no-fence",
         "A leader that stood still or was cut off goes on to write when another leads.",
-        ((executor, "FencedError", _NeverError), (FencedTransport, "send", _unfenced), (Executor, "_write", _unfenced_write)),
+        ((FencedTransport, "send", _unfenced), (Executor, "__post_init__", _without_fence)),
         elects=True,
     ),
     Mutant(
@@ -236,9 +242,11 @@ RULES = (
     Mutant(
         "R10-success-forgotten",
         "That a slot has succeeded is known by its pod alone, so it runs again when the pod is gone.",
-        ((ledger, "_succeeded", _none_succeeded),),
-        where=("*/L7c-*", "*/all-workers", "*/workers-only", "*/L12-pod-gc*", "*/L7a-*", "*/worker-1-first"),
-        faults=(*USUAL, "pod-gc"),
+        ((ledger, "_succeeded", _none_succeeded), (decision, "recorded_success", _recorded)),
+        where=("*/all-workers", "*/workers-only", "*/worker-1-first"),
+        faults=(),
+        always=(Fault("pod-gc", at=0.5, seconds=120.0),),
+        pair="A pod whose success is not on record keeps our finalizer (R9) and cannot vanish; here it is let go.",
     ),
     Mutant(
         "R11-the-end-is-not-final",
@@ -266,7 +274,7 @@ RULES = (
     Mutant(
         "R14-back-off-without-a-cap",
         "The back-off grows to a thousand seconds, so after an outage a job waits for a quarter of an hour.",
-        ((controller, "WorkQueue", lambda random: workqueue.WorkQueue(random, max_delay=1000.0)),),
+        ((controller, "WorkQueue", lambda random, **more: workqueue.WorkQueue(random, max_delay=1000.0, **more)),),
         where=("*/L8-*", "*/L2-*", "*/L9-*"),
         faults=(),
         always=(Fault("forbidden", write=6, seconds=900.0),),
@@ -287,8 +295,8 @@ RULES = (
         "R17-cache-changed-in-place",
         "What was decided is put into the cached object; when its write fails, nobody notices that it is missing.",
         ((JobController, "_plan", _cache_is_changed),),
-        where=("*/L2-*", "*/L1-*", "*/L3-*"),
-        faults=("conflict", "server-error", "reply-lost", "throttled", "crash-before"),
+        where=("*/L2-retryable-exit", "*/L2-worker-retryable"),
+        faults=("conflict", "server-error"),
     ),
     Mutant(
         "R18-retry-after-ignored",
@@ -300,6 +308,7 @@ RULES = (
         "R19-written-when-nothing-changed",
         "Every look at a job moves a time in its status, which brings the next look: it never rests.",
         ((decision, "_if_changed", _time_moves),),
-        where=("pytorch/L1-*", "mpi/L1-*"),
+        where=("*/X-runs-on",),
+        faults=(),
     ),
 )

@@ -39,16 +39,20 @@ def _workloads() -> Iterator[Scenario]:
     yield TORCH.scenario("X-never-allowed", TORCH.job(), objects=quota, horizon=_HOUR)
     # The workers end while they are being deleted because the leader has; then the same job comes again.
     there, ended = user.peers(*TORCH.pods), user.condition(TORCH.framework, JOB, "Succeeded")
-    close = {TORCH.leader_pod: [Exit(10, cue=there)], "*-worker-*": [Exit(10.4, cue=there)]}
+    close = {
+        TORCH.leader_pod: [Exit(10, cue=there)],
+        "*-worker-0": [Exit(10.1, cue=there)],
+        "*-worker-1": [Exit(10.5, cue=there)],
+    }
     again = UserStep("replace", user.replace_job(TORCH.framework, TORCH.job()), when=ended, after=10)
     yield TORCH.scenario("X-ends-while-it-is-deleted", TORCH.job(), close)
     yield TORCH.scenario("X-again-after-a-conflict", TORCH.job(), close, user=(again,))
     keep = {TORCH.leader_pod: [Exit(10, cue=there)]}
     hasty = UserStep("replace", user.replace_job(TORCH.framework, TORCH.job()), when=user.phase(TORCH.leader_pod, "Succeeded"))
     yield TORCH.scenario("X-recreated-at-its-end", TORCH.job(), keep, user=(hasty,))
-    yield TORCH.scenario("X-pods-gone-first", TORCH.job(run={"cleanPodPolicy": "All"}), keep, keep_finished=0, user=(
-        UserStep("delete", user.delete("pods", TORCH.workers()[0]), when=ended),
-    ))  # fmt: skip
+    late = TORCH.job(run={"activeDeadlineSeconds": 30, "cleanPodPolicy": "All"})
+    yield TORCH.scenario("X-nothing-ran", late, objects=quota, horizon=200.0)
+    yield TORCH.scenario("X-runs-on", TORCH.job(), horizon=40.0)
 
 
 WORKLOADS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in _workloads()}

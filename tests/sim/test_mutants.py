@@ -1,0 +1,62 @@
+"""Each mutant is caught by a seed that is known to catch it, on which the code without it is clean.
+
+A change of the code may move what a seed does: then `make mutants` finds the first one that catches it now.
+"""
+
+import pytest
+
+from testutil.sim.mutants import MUTANTS
+from testutil.sim.mutation import hunt, problems
+
+#: The first seed that catches each (`make mutants` prints them, counted from 1).
+SEEDS = {
+    "D1-expectations-or": 1,
+    "D2-expectations-by-name": 1,
+    "D3-tombstone": 0,
+    "D4-expectation-after-nothing": 4,
+    "D5-raises-on-error-paths": 2,
+    "D6-no-pods-no-clean-up": 0,
+    "D7-magic-exit-code": 0,
+    "D8-timers-do-nothing": 0,
+    "D8-backoff-counts-running-pods": 0,
+    "D9-no-completion-time": 0,
+    "D10-index-label-trusted": 0,
+    "D11-service-events-ignored": 0,
+    "D12-created-in-the-cache-only": 11,
+    "D13-no-uid-in-status-writes": 4,
+    "D14-owned-by-labels": 0,
+    "D14-launcher-as-worker-off-by-one": 0,
+    "D14-watch-refused-is-fatal": 0,
+    "R1-delete-by-name": 11,
+    "R2-status-without-precondition": 4,
+    "R3-no-barrier": 1,
+    "R4-no-expectations": 1,
+    "R5-listed-first": 1,
+    "R6-owned-by-name": 9,
+    "R7-no-second-look": 8,
+    "R8-no-fence": 0,
+    "R9-act-then-record": 1,
+    "R10-success-forgotten": 0,
+    "R11-the-end-is-not-final": 0,
+    "R12-no-answer-is-a-success": 6,
+    "R13-one-update-for-two-objects": 38,
+    "R14-back-off-without-a-cap": 0,
+    "R15-first-error-ends-all": 0,
+    "R16-a-full-quota-fails-the-job": 0,
+    "R17-cache-changed-in-place": 2,
+    "R18-retry-after-ignored": 0,
+    "R19-written-when-nothing-changed": 0,
+}
+
+
+def test_every_rule_and_defect_has_its_mutant() -> None:
+    wanted = {*(f"D{number}" for number in range(1, 15)), *(f"R{number}" for number in range(1, 20))}
+    assert {name.partition("-")[0] for name in MUTANTS} == wanted
+    assert SEEDS.keys() == MUTANTS.keys()
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_caught_and_the_code_without_it_is_clean(name: str) -> None:
+    found = hunt(MUTANTS[name], (SEEDS[name],))
+    assert found is not None, f"python -m testutil.sim.mutants --only {name}"
+    assert problems(MUTANTS[name], SEEDS[name], planted=False) == []
