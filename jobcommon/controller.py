@@ -30,7 +30,7 @@ from jobcommon.framework import FINALIZER, Framework, Observed, Rejection
 from jobcommon.job_memory import JobMemory
 from jobcommon.open_pods import OpenPods
 from jobcommon.reconcile import plan as decide
-from jobcommon.reconcile import plan_for_orphans, read_job
+from jobcommon.reconcile import plan_for_orphans
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, Release
 from jobcommon.refusals import Refusals
 from jobcommon.releases import Releases
@@ -232,11 +232,7 @@ class JobController:
     def _plan(self, cached: ObjectView, moment: Moment) -> Work:
         memory = self._memory.setdefault(cached.uid, JobMemory())
         try:
-            raw = cached.raw
-            job = read_job(self.framework, raw)
-            if job.generation != memory.generation:
-                memory.generation, memory.rejections, memory.refusals = job.generation, {}, Refusals()
-            memory.finished = job.status.finished
+            job = memory.read(self.framework, cached)
             decided = decide(self.framework, job, self._observe(cached, memory), moment.wall)
             plan = memory.refusals.left_out(decided, moment.monotonic)
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
@@ -250,7 +246,8 @@ class JobController:
         if (due := self.releases.due(plan)) is not None:
             self.queue.add_at((cached.namespace, cached.name), due)
         plan, releases = self.releases.part(plan, moment.monotonic)
-        return Work(cached.namespace, cached.name, cached.uid, plan, job, raw, releases=releases, later=job.status.finished)
+        raw = cached.raw if plan.status is not None else None
+        return Work(cached.namespace, cached.name, cached.uid, plan, job, raw, releases=releases, later=memory.finished)
 
     def _observe(self, cached: ObjectView, memory: JobMemory) -> Observed:
         uid = cached.uid

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from jobcommon.framework import Rejection
+from jobcommon.api.view import ObjectView
+from jobcommon.framework import Framework, Job, Rejection
+from jobcommon.reconcile import read_job
 from jobcommon.refusals import Refusals
 from jobcommon.sights import Sights
 
@@ -18,3 +20,17 @@ class JobMemory:
     asked_until: float = 0.0
     sights: Sights = field(default_factory=Sights)
     finished: bool = False
+    _seen: ObjectView | None = None
+    _job: Job | None = None
+
+    def read(self, framework: Framework, cached: ObjectView) -> Job:
+        """The job in `cached`, read once for all its pods' events. What was refused of an earlier spec is forgotten."""
+        job = self._job if cached is self._seen else None
+        if job is None:
+            job = read_job(framework, cached.raw)
+        if job.generation != self.generation:
+            self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
+        self.finished = job.status.finished
+        # Most jobs are at their end, and hardly looked at any more.
+        self._seen, self._job = (None, None) if self.finished else (cached, job)
+        return job

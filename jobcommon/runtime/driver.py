@@ -32,7 +32,7 @@ SLOW_PLAN = 0.1
 # So a job whose plan took long rests for so many times as long, and what happens meanwhile is one reconcile.
 REST_FACTOR = 10.0
 MAX_REST = 1.0
-MIN_COST = 0.002
+MIN_COST = 0.0005
 # What nobody waits for takes up no more of the API server than this.
 RELEASES_AT_ONCE = 16
 # After an error that is ours (not the server's) in the care of a cache.
