@@ -215,6 +215,7 @@ class FaultyWeather:
             return []
         delay = 0.0
         if "partition" in self.active:
+            self._hit("partition")
             delay = max(self.until["partition"] - now, 0.0)
         for kind in ("watch-lag", "coalesced"):
             if (fault := self.active.get(kind)) is not None:
