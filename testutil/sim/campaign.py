@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TextIO, TypeVar
+from zlib import crc32
 
 from testutil.sim.crowds import scenario_named
 from testutil.sim.differential import compare
@@ -22,6 +23,8 @@ from testutil.sim.simulation import Run, simulate
 A = TypeVar("A")
 B = TypeVar("B")
 COMMAND = "python -m testutil.sim"
+DOUBLE_RUN = 100
+"""One case in so many is run twice, and must have the same history (oracle O8)."""
 _REFERENCES_KEPT = 512
 
 
@@ -113,8 +116,10 @@ def judge(case: Case) -> Verdict:
     scenario = scenario_named(case.scenario)
     expected = reference(case.scenario, case.seed)
     run = simulate(scenario, case.seed, case.faults) if case.faults else expected
-    problems = tuple(compare(expected, run, scenario))
-    return Verdict(case, problems, dict(run.fired), len(run.trace), run.reads, run.jobs, run.history)
+    problems = compare(expected, run, scenario)
+    if crc32(case.replay.encode()) % DOUBLE_RUN == 0 and simulate(scenario, case.seed, case.faults).history != run.history:
+        problems.append("determinism: a second run had another history")
+    return Verdict(case, tuple(problems), dict(run.fired), len(run.trace), run.reads, run.jobs, run.history)
 
 
 def conduct(title: str, cases: Iterable[Case], workers: int, out: TextIO = sys.stdout, until: float | None = None) -> Tally:
