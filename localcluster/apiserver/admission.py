@@ -39,10 +39,10 @@ def check_namespace(call: Call, name: str) -> None:
         raise forbidden_error(resource.plural, resource.group, name, why, [cause])
 
 
-def admit_new(call: Call, obj: Obj) -> None:
-    """Complete a new object from other objects, or refuse it with a 403 ApiError."""
+def admit_new(call: Call, name: str, obj: Obj) -> None:
+    """Complete a new object from other objects, or refuse it with a 403 ApiError. `name` is the one that was asked for."""
     if call.resource.gvk == ("", "v1", "Pod"):
-        _admit_pod(call, obj)
+        _admit_pod(call, name, obj)
     elif call.resource.gvk == ("", "v1", "Service"):
         _allocate_address(obj)
         _allocate_node_ports(call, obj["spec"])
@@ -57,8 +57,8 @@ def admit_update(call: Call, new: Obj, _old: Obj) -> None:
         _tolerate_lost_nodes(new["spec"])
 
 
-def _admit_pod(call: Call, obj: Obj) -> None:
-    spec, name = obj["spec"], obj["metadata"].get("name", "")
+def _admit_pod(call: Call, name: str, obj: Obj) -> None:
+    spec = obj["spec"]
     account = spec["serviceAccountName"]
     # The default account is made by a controller a moment after its namespace; a pod need not wait for it.
     if account != _BUILTIN_SERVICE_ACCOUNT and call.storage.table("serviceaccounts").get(call.namespace, account) is None:

@@ -74,15 +74,19 @@ class Shape:
             return f"v:{_encoded(item)}"
         if not isinstance(item, dict):
             raise ValueError(f"list items need the keys {', '.join(self.keys)}; this one is no object: {_encoded(item)}")
-        found = {}
+        values = []
         for key in self.keys:
             value = item.get(key)
             if value is None:
                 value = self.item.default(key)
             if value is None:
                 raise ValueError(f"list item without its key {key!r}: {_encoded(item)}")
-            found[key] = value
-        return f"k:{_encoded(found)}"
+            values.append(value)
+        try:
+            return _keyed(self.keys, *values)
+        except TypeError:
+            # A key that is no scalar, which the schema has yet to refuse.
+            return f"k:{_encoded(dict(zip(self.keys, values, strict=True)))}"
 
     def parts(self, value: Any) -> dict[str, tuple["Shape", Any]]:
         """The children of a granular map or list: path element -> (shape, value). The first of equal items counts."""
@@ -106,20 +110,25 @@ class Shape:
         return found
 
 
-def _list_keys(node: Json) -> list[str] | None:
+def _list_keys(node: Json) -> tuple[str, ...] | None:
     kind = node.get("x-kubernetes-list-type")
     if kind is None and "merge" in str(node.get("x-kubernetes-patch-strategy", "")):
         key = node.get("x-kubernetes-patch-merge-key")
-        return [key] if key else []
+        return (key,) if key else ()
     if kind == "map":
-        return sorted(node.get("x-kubernetes-list-map-keys", ()))
-    return [] if kind == "set" else None
+        return tuple(sorted(node.get("x-kubernetes-list-map-keys", ())))
+    return () if kind == "set" else None
 
 
 @cache
 def builtin(group: str, version: str, kind: str) -> Shape:
     """The shape of a built-in kind; of one without a published schema, that of anything."""
     return Shape(builtin_schemas.root(group, version, kind) or {})
+
+
+@lru_cache(maxsize=8192, typed=True)
+def _keyed(keys: tuple[str, ...], *values: Any) -> str:
+    return f"k:{_encoded(dict(zip(keys, values, strict=True)))}"
 
 
 def _encoded(value: Any) -> str:
@@ -222,27 +231,28 @@ def grown(shape: Shape, value: Any) -> Json:
     if isinstance(value, dict):
         if not value or shape.whole:
             return LEAF
-        below = {}
-        flat = True
+        below = {SELF: LEAF}
         for key, item in value.items():
-            if isinstance(item, dict | list):
-                below[f"f:{key}"] = inner = grown(shape.child(key), item)
-                flat = flat and not inner
-            else:
-                below[f"f:{key}"] = LEAF
-        # Most of what is written has few shapes: one set for all of them keeps thousands of pods small.
-        return _flat(tuple(below)) if flat else {SELF: LEAF, **below}
+            below[f"f:{key}"] = grown(shape.child(key), item) if isinstance(item, dict | list) else LEAF
+        return _shared(below)
     if not isinstance(value, list) or shape.keys is None or not value:
         return LEAF
     try:
-        return {SELF: LEAF, **{name: grown(shape.item, item) for name, item in shape.items(value).items()}}
+        return _shared({SELF: LEAF, **{name: grown(shape.item, item) for name, item in shape.items(value).items()}})
     except ValueError:
         return LEAF
 
 
-@lru_cache(maxsize=4096)
-def _flat(names: tuple[str, ...]) -> Json:
-    return {SELF: LEAF, **dict.fromkeys(names, LEAF)}
+#: Trees by their keys and the identities of the trees below them, which live as long as the tree does.
+_SHARED: dict[tuple[tuple[str, ...], tuple[int, ...]], Json] = {}
+_MOST_SHARED = 8192
+
+
+def _shared(tree: Json) -> Json:
+    """The tree itself, or one like it: the pods of a job have one shape, and one set of fields for all keeps them small."""
+    if len(_SHARED) > _MOST_SHARED:
+        _SHARED.clear()
+    return _SHARED.setdefault((tuple(tree), tuple(map(id, tree.values()))), tree)
 
 
 def added(shape: Shape, before: Json, obj: Json) -> Json:
@@ -255,8 +265,8 @@ def added(shape: Shape, before: Json, obj: Json) -> Json:
             continue
         below = added(inner, before[key] or {}, item) if isinstance(item, dict) else _below(grown(inner, item))
         if below:
-            tree[f"f:{key}"] = below
-    return tree
+            tree[f"f:{key}"] = _shared(below)
+    return _shared(tree)
 
 
 def without(shape: Shape, value: Any, paths: Set[Path]) -> Any:

@@ -228,9 +228,8 @@ class _Source:
             query["resourceVersion"] = "0"
         if self._chance(0.5):
             query["labelSelector"] = self.rng.choice(SELECTORS)
-        if self._chance(0.15):
-            query["fieldSelector"] = f"metadata.name={name}"
-        elif kind == PODS and self._chance(0.3):
+        # Only selectors that let through what ends a watch.
+        if kind == PODS and self._chance(0.3):
             query["fieldSelector"] = "spec.nodeName="
         return Step("WATCH", kind, query=query, space=self.rng.choice((space, "")))
 

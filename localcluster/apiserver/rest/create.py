@@ -36,17 +36,19 @@ def create_object(call: Call, obj: Obj) -> Obj:
     resource = call.resource
     new = resource.bare(obj)
     given_version = new["metadata"].get("resourceVersion")
+    # Refusals that come before a name is generated name its beginning.
+    asked_name = new["metadata"].get("name") or new["metadata"].get("generateName", "")
     meta = new["metadata"] = _fresh_metadata(call, new["metadata"])
     if resource.status:
         # Status belongs to the controllers: a creator's is dropped.
         new.pop("status", None)
-    admission.check_namespace(call, meta.get("name", ""))
+    admission.check_namespace(call, asked_name)
     escalation.check(call, new, None)
     asked = spec_asked(resource, new)
     prepare(call, new)
     track_created(call, new, asked)
     resource.strategy.on_create(new)
-    admission.admit_new(call, new)
+    admission.admit_new(call, asked_name, new)
     validate(call, new, None)
     pod_security.check(call, new, None)
     admission.check_quota(call, new)

@@ -22,8 +22,10 @@ def prune(node: Json, value: Any, path: str = "") -> list[str]:
                 del value[key]
                 dropped.append(f"{path}.{key}" if path else key)
     if isinstance(value, dict):
-        for key, below in node.get("properties", {}).items():
-            if key in value and value[key] is None and not below.get("nullable") and not {"default", "$ref"} & below.keys():
+        properties, rest = node.get("properties", {}), node.get("additionalProperties")
+        for key in [key for key, item in value.items() if item is None]:
+            below = properties.get(key, rest)
+            if isinstance(below, dict) and not below.get("nullable") and not {"default", "$ref"} & below.keys():
                 # A null means unset, and nothing here gives it a value.
                 del value[key]
     for below, key, item in branches(node, value):

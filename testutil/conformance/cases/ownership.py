@@ -84,6 +84,7 @@ CASES = (
         create(WIDGETS, widget("n")),
         put(WIDGETS, "n", Seen("widgets/a/n", {"metadata": {"managedFields": [{}]}}), fields={_MANAGED: None}),
         patch(WIDGETS, "n", {"metadata": {"managedFields": []}}),
+        create(WIDGETS, widget("m")), put(WIDGETS, "m", Seen("widgets/a/m", {"metadata": {"managedFields": []}})),
     )),
     Case("an update may bring older entries, or nonsense", (
         create(CONFIG_MAPS, config_map("n")), _by("one", "n", {"data": {"l": "v"}}),
@@ -117,6 +118,19 @@ CASES = (
         create(PODS, pod("n")), delete(PODS, "n", {"propagationPolicy": "Orphan"}, fields={"metadata.finalizers": ["orphan"]}),
         delete(PODS, "n", {"propagationPolicy": "Background"}, fields={"metadata.finalizers": ["orphan"]}),
         get(PODS, "n", 404),
+    )),
+    Case("what is refused before its name is generated", (
+        create(PODS, {**pod("x", {"priorityClassName": "missing"}), "metadata": {"generateName": "g1-"}}, 403,
+            fields={"details.name": "g1-"}),
+        create(PODS, {**pod("x", {"serviceAccountName": "missing"}), "metadata": {"generateName": "g1-"}}, 403,
+            fields={"details.name": "g1-"}),
+        create(PODS, {**pod("x", {"restartPolicy": "Odd"}), "metadata": {"generateName": "g1-"}}, 422, reason="Invalid"),
+    )),
+    Case("a null in a map of a custom object is no entry", (
+        create(JOBS, job("n")), json_patch(JOBS, "n", [{"op": "add", "path": "/spec/tfReplicaSpecs/PS", "value": None}],
+            fields={"spec.tfReplicaSpecs.PS": None}),
+        json_patch(JOBS, "n", [{"op": "add", "path": "/spec/tfReplicaSpecs", "value": {"PS": None}}], 422,
+            causes=("FieldValueInvalid spec.tfReplicaSpecs",)),
     )),
     Case("a strict status update minds the whole object, even of what is missing", (
         Step("PUT", WIDGETS, "n", widget("n", {"odd": 1}), Expect(400, "BadRequest"), query={"fieldValidation": "Strict"},
