@@ -25,6 +25,7 @@ B = TypeVar("B")
 COMMAND = "python -m testutil.sim"
 DOUBLE_RUN = 100
 """One case in so many is run twice, and must have the same history (oracle O8)."""
+PROGRESS_SECONDS = 60.0
 _REFERENCES_KEPT = 512
 
 
@@ -124,14 +125,18 @@ def judge(case: Case) -> Verdict:
 
 def conduct(title: str, cases: Iterable[Case], workers: int, out: TextIO = sys.stdout, until: float | None = None) -> Tally:
     """Judge all cases; failures are printed as they come. `until` (monotonic seconds) is when to begin no more."""
-    tally, started = Tally(title), time.monotonic()
+    tally, started, said = Tally(title), time.monotonic(), 0.0
     for verdict in verdicts(_until(cases, until), workers):
         tally.add(verdict)
         if verdict.problems:
             print(f"FAILED {verdict.case.replay}", file=out)
             for problem in verdict.problems[:5]:
                 print(f"    {problem.strip()}", file=out)
-            out.flush()
+        tally.seconds = time.monotonic() - started
+        if tally.seconds >= said + PROGRESS_SECONDS:
+            said = tally.seconds
+            print(*tally.lines(), "so far", file=out)
+        out.flush()
     tally.seconds = time.monotonic() - started
     return tally
 
@@ -141,7 +146,7 @@ def verdicts(cases: Iterable[Case], workers: int) -> Iterator[Verdict]:
     return spread(judge, cases, workers)
 
 
-def spread(work: Callable[[A], B], tasks: Iterable[A], workers: int, chunk: int = 8) -> Iterator[B]:
+def spread(work: Callable[[A], B], tasks: Iterable[A], workers: int, chunk: int = 4) -> Iterator[B]:
     """Do `work` for each task in `workers` processes; results in whatever order they come."""
     if workers <= 1:
         yield from map(work, tasks)
@@ -150,7 +155,7 @@ def spread(work: Callable[[A], B], tasks: Iterable[A], workers: int, chunk: int 
     with multiprocessing.get_context("fork").Pool(workers) as pool:
         # A pool reads its input to the end at once, and the tasks may be many or bounded by time.
         rest = iter(tasks)
-        while batch := list(islice(rest, workers * chunk * 8)):
+        while batch := list(islice(rest, workers * chunk * 4)):
             yield from pool.imap_unordered(work, batch, chunk)
 
 
