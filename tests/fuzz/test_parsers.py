@@ -51,6 +51,10 @@ POLYAXONFILES = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in so
 
 @examples(300, 12)
 @given(torn(spoilt(pod()).map(encoded)))
+@example(b'\x80{"metadata":{"name":"p"}}')
+@example(b'{"metadata":{"name":"p\xff"}}')
+@example(b'{"metadata":{"name":"p","labels":3,"x":"\xff"}}')
+@example(b'{"metadata":{"name":"p"},"a":' + b"[" * 5000 + b"]" * 5000 + b"}")
 def test_views(data: bytes) -> None:
     for name, parse in (("pod_view", pod_view), ("object_view", object_view), ("identity", identity)):
         view = trial(name, lambda parse=parse: parse(data), msgspec.DecodeError)
@@ -62,6 +66,10 @@ def test_views(data: bytes) -> None:
 @examples(150, 4)
 @given(torn(spoilt(EVENTS[0]).map(encoded)) | torn(st.sampled_from(EVENTS).flatmap(spoilt).map(encoded)), st.booleans())
 @example(b'{"type":"BOOKMARK","object":{"metadata":null}}', True)
+@example(b'{"type":"ADDED\x80","object":{"metadata":{"name":"p"}}}', False)
+@example(b'{"type":"ADDED","object":{"metadata":{"name":"\x80"}}}', False)
+@example(b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"\x80"}}}', True)
+@example(b'{"type":"ERROR","object":{"message":"\x80"}}', True)
 @example(b'{"type":"ERROR","object":{"code":-1}}', False)
 @example(b'{"type":"ERROR","object":{"code":"410","details":{"retryAfterSeconds":1e400}}}', False)
 def test_watch_frames(data: bytes, streamed: bool) -> None:
@@ -110,6 +118,8 @@ def test_errors_and_retry_after(body: bytes, header: str | None, now: float | No
 
 @examples(150, 4)
 @given(torn(spoilt(JOBS[1]).map(encoded)))
+@example(b'{"metadata":{"uid":"\x80"}}')
+@example(b"[" * 5000)
 def test_answers_to_writes(body: bytes) -> None:
     found = trial("written", lambda: objects.written(body))
     assert isinstance(found.controller_uid, str)

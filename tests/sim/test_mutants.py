@@ -33,7 +33,7 @@ SEEDS = {
     "R4-no-expectations": 1,
     "R5-listed-first": 1,
     "R6-owned-by-name": 9,
-    "R7-no-second-look": 8,
+    "R7-no-second-look": 21,
     "R8-no-fence": 0,
     "R9-act-then-record": 1,
     "R10-success-forgotten": 0,

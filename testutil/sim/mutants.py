@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seeds_run += seeds or options.limit
         state = "NOT CLEAN" if faults else "clean"
         caught = oracle(problem) if seeds else "NOT CAUGHT"
-        print(f"{name:<36} {seeds or '-':>5}  {caught:<20} {state:<10} {(faults[0] if faults else problem)[:100]}", flush=True)
+        text = " ".join((faults[0] if faults else problem).split())[:100]
+        print(f"{name:<36} {seeds or '-':>5}  {caught:<20} {state:<10} {text}", flush=True)
     print(
         f"mutants: {len(chosen)}, of which {len(chosen) - away} caught within {options.limit} seeds; "
         f"the unmutated code over the same {seeds_run} seeds: {dirty} not clean; {time.monotonic() - started:.0f} s"
