@@ -1,7 +1,7 @@
 """Where the API server is and who we are: kubeconfig, exec plugins, token files, service accounts.
 
 All of it is read by kubernetes-asyncio's loaders; this module finds the source, asks again when credentials age, and says in
-its errors which file is wrong and what to do. kubernetes-asyncio takes most of a second to import, so it is imported on use.
+its errors which file is wrong and what to do.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 import yaml
 
 from jobcommon.client.errors import TransportError
+from jobcommon.client.kubernetes_config import readers
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # Files and identity providers are looked at this often; the kubelet rotates tokens well before they expire.
@@ -159,16 +160,14 @@ class Kubeconfig:
 
     async def load(self) -> Access:
         """See `Source.load`. Runs the exec plugin if there is one."""
-        from kubernetes_asyncio.client import Configuration
-        from kubernetes_asyncio.config import ConfigException, load_kube_config
-
-        configuration = Configuration()
+        kubernetes = readers()
+        configuration = kubernetes.configuration()
         try:
-            loader = await load_kube_config(self.files, self.context, configuration)
+            loader = await kubernetes.load_kube_config(self.files, self.context, configuration)
             current = (loader.current_context or {})["context"]
         except yaml.YAMLError as error:
             raise ConfigError(f"{self.files}: not YAML: {error}") from error
-        except ConfigException as error:
+        except kubernetes.config_exception as error:
             raise ConfigError(f"{self.files}: {error}; {self._advice(str(error))}") from error
         except OSError as error:
             raise ConfigError(f"{self.files}: {error}") from error
@@ -207,13 +206,10 @@ class ServiceAccount:
 
     async def load(self) -> Access:
         """See `Source.load`."""
-        from kubernetes_asyncio.client import Configuration
-        from kubernetes_asyncio.config import ConfigException
-        from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
-
-        configuration = Configuration()
+        kubernetes = readers()
+        configuration = kubernetes.configuration()
         try:
-            loader = InClusterConfigLoader(
+            loader = kubernetes.in_cluster_loader(
                 str(self.directory / "token"),
                 str(self.directory / "ca.crt"),
                 try_refresh_token=False,
@@ -222,7 +218,7 @@ class ServiceAccount:
             loader.load_and_set(configuration)
             namespace_file = self.directory / "namespace"
             namespace = namespace_file.read_text().strip() if namespace_file.exists() else "default"
-        except (ConfigException, OSError) as error:
+        except (kubernetes.config_exception, OSError) as error:
             raise ConfigError(
                 f"{self.directory}: {error} Set automountServiceAccountToken: true on the pod, or use --kubeconfig FILE."
             ) from error
