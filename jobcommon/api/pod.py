@@ -21,6 +21,7 @@ from jobcommon.api.view import (
     epoch,
     named_metadata,
     selected,
+    shared,
 )
 
 
@@ -176,7 +177,7 @@ def pod_view(data: bytes) -> PodView:
         creation_time=epoch(metadata.creation_timestamp),
         deletion_time=epoch(metadata.deletion_timestamp),
         deletion_grace_seconds=metadata.deletion_grace_period_seconds,
-        finalizers=tuple(intern(name) for name in metadata.finalizers or ()),
+        finalizers=shared(tuple(intern(name) for name in metadata.finalizers or ())),
         owner=controller_of(metadata),
         labels=selected(metadata.labels, job_labels.JOB_LABELS),
         annotations=selected(
@@ -199,7 +200,7 @@ def pod_view(data: bytes) -> PodView:
 
 
 def _containers(statuses: list[_Container] | None) -> tuple[ContainerView, ...]:
-    return tuple(
+    found = tuple(
         ContainerView(
             name=intern(status.name or ""),
             ready=bool(status.ready),
@@ -209,6 +210,9 @@ def _containers(statuses: list[_Container] | None) -> tuple[ContainerView, ...]:
         )
         for status in statuses or ()
     )
+    # Other states have messages, which are long and seldom the same.
+    calm = all(isinstance(container.state, Running) and container.last is None for container in found)
+    return shared(found) if calm else found
 
 
 def _state(state: _State | None) -> Waiting | Running | Terminated | None:

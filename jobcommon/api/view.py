@@ -5,7 +5,7 @@ that cannot be read counts as absent (rule R14: any input from the cluster is un
 epoch, as floats.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime
 from sys import intern
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from jobcommon.api.decoding import decoder as json_decoder
 from jobcommon.api.decoding import unreadable
 
 S = TypeVar("S", bound=msgspec.Struct)
+H = TypeVar("H", bound=Hashable)
 
 # A time without an offset would be read in the zone of this machine, so it counts as unreadable.
 WireTime = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -137,19 +138,35 @@ def controller_of(metadata: WireMetadata) -> Owner | None:
     """The owner marked as controller; the API server allows at most one."""
     for owner in metadata.owner_references or ():
         if owner.controller and owner.uid:
-            return Owner(intern(owner.kind or ""), owner.name or "", intern(owner.uid))
+            return shared(Owner(intern(owner.kind or ""), intern(owner.name or ""), intern(owner.uid)))
     return None
 
 
 def selected(values: Mapping[str, str] | None, keys: Iterable[str]) -> Mapping[str, str]:
     """The entries of `values` under `keys`, read-only."""
-    kept = {key: values[key] for key in keys if key in values} if values else None
+    kept = {key: intern(values[key]) for key in keys if key in values} if values else None
     return MappingProxyType(kept) if kept else NO_LABELS
 
 
 def epoch(time: datetime | None) -> float | None:
     """Seconds since the epoch."""
-    return time.timestamp() if time is not None else None
+    return shared(time.timestamp()) if time is not None else None
+
+
+# Enough for what the pods of the jobs that start together have in common.
+_SHARED_MOST = 4096
+_shared: dict[Hashable, Any] = {}
+
+
+def shared(value: H) -> H:
+    """`value`, or an equal one of late: the pods of a job have their owner and many times in common.
+
+    For small frozen values of one type, which are the same to everybody when they are equal.
+    """
+    if len(_shared) >= _SHARED_MOST:
+        _shared.clear()
+    found: H = _shared.setdefault(value, value)
+    return found
 
 
 def decode_leniently(decoder: "msgspec.json.Decoder[S]", data: bytes) -> S:
