@@ -34,7 +34,7 @@ SEEDS = {
     "R5-listed-first": 1,
     "R6-owned-by-name": 9,
     "R7-no-second-look": 21,
-    "R8-no-fence": 0,
+    "R8-no-fence": 3,
     "R9-act-then-record": 1,
     "R10-success-forgotten": 0,
     "R11-the-end-is-not-final": 0,

@@ -15,7 +15,7 @@ from jobcommon.cache.delta import Key
 from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client import objects
 from jobcommon.client.errors import TransportError
-from jobcommon.client.request import JSON_PATCH, Request, Response
+from jobcommon.client.request import JSON_PATCH, Request
 from jobcommon.client.transport import HttpTransport
 from jobcommon.controller import JobController
 from jobcommon.expectations import Expectations
@@ -24,7 +24,7 @@ from jobcommon.reconcile import cleanup, decision, ledger
 from jobcommon.result import Effect, Outcome, Work
 from jobcommon.runtime import executor
 from jobcommon.runtime.executor import Executor
-from jobcommon.runtime.fence import FencedTransport, NoFence
+from jobcommon.runtime.leader import LeaderElector
 from jobcommon.runtime.writes import status_write
 from testutil.sim.faults import Fault
 from testutil.sim.mutation import Mutant
@@ -69,16 +69,8 @@ def _owned_by_name(self: JobController, cached: Any, memory: Any) -> Any:
     return replace(seen, pods=(*seen.pods, *old), predecessors=frozenset())
 
 
-async def _unfenced(self: FencedTransport, request: Request) -> Response:
-    return await self._transport.send(request)
-
-
-_post_init = Executor.__post_init__
-
-
-def _without_fence(self: Executor) -> None:
-    _post_init(self)
-    self.fence = NoFence()
+def _always(*_: object) -> bool:
+    return True
 
 
 _retire = decision._Pass._retire_recorded
@@ -230,7 +222,7 @@ RULES = (
     Mutant(
         "R8-no-fence",
         "A leader that stood still or was cut off goes on to write when another leads.",
-        ((FencedTransport, "send", _unfenced), (Executor, "__post_init__", _without_fence)),
+        ((LeaderElector, "held", _always),),
         elects=True,
     ),
     Mutant(
