@@ -96,9 +96,6 @@ def _apply(
     if last is not None:
         merged = _prune(shape, merged, last.fields, managers)
     changes = compare(shape, ownable(current), ownable(merged))
-    if live is not None and not claimed and last is None and not changes:
-        # Who owns nothing is not listed: applying nothing writes nothing.
-        return live
     managers = _settle(managers, me, changes, force=force)
     if merged != current:
         # The time is that of the last change: who applies what is there already is listed without one.

@@ -103,7 +103,9 @@ def _check_replicas(resource: Resource, obj: Obj) -> list[Cause]:
 def _fresh_metadata(call: Call, given: Obj) -> Obj:
     env = call.server.env
     meta = dict(given)
-    for name in ("uid", "selfLink", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+    # The real server wipes the deletion fields of what is posted, not of what a PUT or an apply creates.
+    deletion = ("deletionTimestamp", "deletionGracePeriodSeconds") if call.info.verb == "create" else ()
+    for name in ("uid", "selfLink", "resourceVersion", "generation", *deletion):
         meta.pop(name, None)
     if not call.applying:
         meta.pop("managedFields", None)

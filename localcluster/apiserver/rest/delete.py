@@ -98,9 +98,12 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
     else:
         meta.pop("finalizers", None)
     grace = _grace(resource.plural, live.obj, options) if resource.group == "" else None
-    if grace is not None and "deletionTimestamp" in meta and grace >= (meta.get("deletionGracePeriodSeconds") or 0) > 0:
-        # It is ending already, and this deletion would not make it faster.
-        return resource.typed(live.obj), False
+    pending = (meta.get("deletionGracePeriodSeconds") or 0) if "deletionTimestamp" in meta else 0
+    if grace is not None and pending:
+        if options.grace is None or options.grace >= pending:
+            # It is ending already, and this deletion would not make it faster.
+            return resource.typed(live.obj), False
+        grace = max(options.grace, 0)
     if "deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds"):
         # Its time is up, only finalizers keep it: there is nothing to announce any more.
         grace = None

@@ -73,13 +73,14 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
         # A built-in kind has no defaults in its status, and the rest of it is the stored object's, which is not to be changed.
         prepare(call, new)
     _count_generation(call, new, old)
-    if new == old and not causes and given in (None, old["metadata"].get("managedFields")):
+    unchanged = new == old and not ends_deletion(call, new)
+    if unchanged and not causes and given in (None, old["metadata"].get("managedFields")):
         return resource.typed(old)
     admission.admit_update(call, new, old)
     validate(call, new, old, causes)
     pod_security.check(call, new, old)
     track_updated(call, old, new, asked, given)
-    if new == old:
+    if new == old and not ends_deletion(call, new):
         return resource.typed(old)
     return resource.typed(commit(call, live, new))
 
@@ -111,7 +112,8 @@ def _with_status_of(call: Call, old: Obj, new: Obj) -> Obj:
         # Only status is taken; metadata is the live one entirely, so a wrong uid in a patch goes unnoticed (2.9).
         meta = dict(old["metadata"])
     else:
-        meta = {key: value for key, value in meta.items() if key != "ownerReferences"}
+        kept_out = ("ownerReferences", "deletionTimestamp") if call.resource.plural == "pods" else ("ownerReferences",)
+        meta = {key: value for key, value in meta.items() if key not in kept_out}
         if "ownerReferences" in old["metadata"]:
             meta["ownerReferences"] = old["metadata"]["ownerReferences"]
     result = {**old, "metadata": meta}

@@ -132,6 +132,32 @@ CASES = (
         json_patch(JOBS, "n", [{"op": "add", "path": "/spec/tfReplicaSpecs", "value": {"PS": None}}], 422,
             causes=("FieldValueInvalid spec.tfReplicaSpecs",)),
     )),
+    Case("what a PUT creates from a copy of a Service that was being deleted is being deleted", (
+        create(SERVICES, service("n", finalizers=["example.com/hold"])), delete(SERVICES, "n"),
+        patch(SERVICES, "n", {"metadata": {"finalizers": None}}), get(SERVICES, "n", 404),
+        put(SERVICES, "n", Seen("services/a/n", {"metadata": {"resourceVersion": None, "uid": None}}), 201,
+            fields={"metadata.deletionGracePeriodSeconds": 0}),
+        patch(SERVICES, "n", {}), get(SERVICES, "n", 404),
+    )),
+    Case("a status update from a copy of a pod that was being deleted", (
+        create(PODS, pod("n", finalizers=["example.com/hold"])), delete(PODS, "n"),
+        patch(PODS, "n", {"metadata": {"finalizers": None}}), create(PODS, pod("n")),
+        put(PODS, "n", Seen("pods/a/n", {"metadata": {"resourceVersion": None, "uid": None}}, back=1), 422, "status",
+            causes=("FieldValueInvalid metadata.deletionGracePeriodSeconds",)),
+    )),
+    Case("a second deletion shortens the grace only when it says so", (
+        create(PODS, bound("n")), delete(PODS, "n", {"gracePeriodSeconds": 60}),
+        delete(PODS, "n", {"propagationPolicy": "Foreground"}, fields={"metadata.deletionGracePeriodSeconds": 60}),
+        delete(PODS, "n", {"gracePeriodSeconds": 90}, fields={"metadata.deletionGracePeriodSeconds": 60}),
+        delete(PODS, "n", {"gracePeriodSeconds": 5}, fields={"metadata.deletionGracePeriodSeconds": 5}),
+        patch(PODS, "n", {"status": {"phase": "Succeeded"}}, subresource="status"), delete(PODS, "n"),
+        delete(PODS, "n", {"gracePeriodSeconds": 0}), get(PODS, "n", 404),
+    )),
+    Case("applying nothing to what nobody has tracked", (
+        create(CONFIG_MAPS, config_map("n")),
+        put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"managedFields": []}})), apply(CONFIG_MAPS, "n", {}),
+        apply(CONFIG_MAPS, "n", {}, fields={VERSION: ref(CONFIG_MAPS, "n", VERSION)}),
+    )),
     Case("a strict status update minds the whole object, even of what is missing", (
         Step("PUT", WIDGETS, "n", widget("n", {"odd": 1}), Expect(400, "BadRequest"), query={"fieldValidation": "Strict"},
              subresource="status"),
