@@ -23,7 +23,7 @@ from jobcommon.reconcile.conditions import set_condition, tidy
 from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
 from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.ledger import Ledger, ending_in_slot, keep_books, recorded_success, replica_statuses
-from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release
+from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release, deletes_pod
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
 NOTHING = Plan(reason="nothing to do")
@@ -206,7 +206,9 @@ class _Pass:
         ]
         actions = taken_away(self.framework, job, self.observed, clean_up)
         events = (Event(NORMAL, reason, message),) if newly else ()
-        return Plan(tuple(actions), _if_changed(job, status), (*self._exits(), *events), reason="job is suspended")
+        # It may have been resumed, and its pods be another operator's, before this one has heard of it.
+        confirm = any(map(deletes_pod, actions))
+        return Plan(tuple(actions), _if_changed(job, status), (*self._exits(), *events), None, "job is suspended", confirm)
 
     def _recorded_or_running(self) -> list[PodView]:
         """The pods that may be taken away: all but those whose end is only now being entered into the books."""
@@ -238,9 +240,13 @@ class _Pass:
             reason="job is active",
             # The first objects of a job need no second look: nothing can be done twice before anything was done. What is
             # missing later may be missing because the job has been deleted and the garbage collector was quicker than we.
-            confirm=(job.status.start_time is not None or self.gang.found is not None)
-            and any(isinstance(a, Create) for a in creates),
+            # And what is surplus may be wanted by now.
+            confirm=any(map(deletes_pod, surplus)) or (self._has_begun and any(isinstance(a, Create) for a in creates)),
         )
+
+    @property
+    def _has_begun(self) -> bool:
+        return self.job.status.start_time is not None or self.gang.found is not None
 
     @property
     def _started(self) -> bool:
@@ -302,7 +308,8 @@ class _Pass:
     def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of what became of it."""
         job = self.job
-        steps: list[_Step] = [self._created(self.gang.note(started=self._started))]
+        refusal = self.observed.refusal and f"; {self.observed.refusal}"
+        steps: list[_Step] = [self._created(self.gang.note(started=self._started) + refusal)]
         events: list[Event] = []
         if job.status.has(ConditionType.SUSPENDED):
             reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."

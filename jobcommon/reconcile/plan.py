@@ -90,6 +90,11 @@ class LookUp:
 Action = Create | Update | Delete | Release | LookUp
 
 
+def deletes_pod(action: Action) -> bool:
+    """Whether a pod goes by it."""
+    return isinstance(action, Delete) and action.plural == "pods"
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """An event on the job. A `lasting` one describes a state rather than a transition and is said once per process."""
@@ -115,7 +120,7 @@ class Plan:
 
     The shell carries it out in this order: expectations, `actions`, then the one write of `status` (None: nothing
     changed), then `events`; and comes back at `wake_at` (seconds since the epoch) if nothing else brings it back before.
-    With `confirm`, a live read must show the job unchanged before anything is created (rule R7).
+    With `confirm`, a live read must show the job unchanged before anything is created or deleted (rule R7).
     """
 
     actions: tuple[Action, ...] = ()

@@ -154,3 +154,20 @@ def test_what_counts_while_suspended(pod: str, restarts: int | None, disruptions
     assert decided.status is not None
     assert (decided.status.restarts, decided.status.disruptions) == (restarts, disruptions)
     assert decided.status.conditions[-1].type == "Suspended"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "run_policy", "confirm"),
+    [(1, {}, False), (0, {}, True), (1, {"suspend": True}, True)],
+    ids=["running", "scaled-down", "suspended"],
+)
+def test_22_nothing_that_runs_is_taken_away_on_an_old_view_of_the_job(
+    replicas: int, run_policy: Manifest, confirm: bool
+) -> None:
+    """Another operator may have created the pod for the job as it is now: a live read comes first."""
+    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1})
+    observed = observe(TEST_JOB, manifest, BOTH)
+    later = job_manifest(TEST_JOB, {"Master": 1, "Worker": replicas}, run_policy=run_policy)
+    decided = plan(TEST_JOB, read_job(TEST_JOB, later), observed, START)
+    assert ("delete pods/demo-worker-0" in " ".join(map(str, decided.actions))) is confirm
+    assert decided.confirm is confirm
