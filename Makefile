@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim sim-full check bench poison chaos properties fuzz mutants environments frameworks sdk golden lock sbom audit crds verify clean
+.PHONY: help setup demo test sim sim-full sieve acto check bench poison chaos properties fuzz mutants environments frameworks sdk golden lock sbom audit crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -44,6 +44,12 @@ sim: $(DEV) ## simulate: a sample of every fault at every point, and of the swar
 
 sim-full: $(DEV) ## simulate everything: all sweeps and 10,000 seeds of the swarm (hours)
 	PYTHONHASHSEED=0 $(BIN)/python -m testutil.sim full --workers $(WORKERS)
+
+sieve: $(DEV) ## simulate crashes, stale views and unobserved events where recorded runs say it hurts (up to 30 minutes)
+	PYTHONHASHSEED=0 $(BIN)/python -m testutil.sim sieve --minutes 30 --workers $(WORKERS)
+
+acto: $(DEV) ## simulate 200 sequences of edits for each CRD, each state held against a job made from scratch
+	PYTHONHASHSEED=0 $(BIN)/python -m testutil.sim acto --count 200 --minutes 30 --workers $(WORKERS)
 
 check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/ruff check .
