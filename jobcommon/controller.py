@@ -268,6 +268,7 @@ class JobController:
             companions=companions,
             sights={kind.plural: memory.sights.of(kind.plural) for kind in self._unwatched},
             rejections=dict(memory.rejections),
+            refusal=memory.refusals.text,
             predecessors=frozenset(pod.name for pod in self._left_behind((cached.namespace, cached.name), uid)),
             priorities=self._priorities() if gang else {},
             gang_off=self.gang_off,
@@ -340,7 +341,10 @@ class JobController:
                 rejected = rejected or outcome.action.required
         # Nothing was deleted or released, and no event need come of it: the server may have said so for once only.
         contested = any(o.effect is Effect.ABSENT and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
+        known = memory.refusals.text
         waits = not rejected and memory.refusals.take(work.plan, result.outcomes, moment.monotonic)
+        if memory.refusals.text != known:
+            self.queue.add(key)  # for its status
         unfinished = (
             refused
             or contested

@@ -18,9 +18,14 @@ _FORBIDDEN, _CONFLICT = 403, 409
 
 @dataclass(slots=True)
 class Refusals:
-    """The refusals of one job. Times are seconds of a monotonic clock."""
+    """The refusals of one job. Times are seconds of a monotonic clock.
+
+    `text` is the first refusal, for the job's status. It stays the same while they last: the numbers in a quota's message
+    change with every pod of others, and the status is not to be written for that (rule R19).
+    """
 
     until: float = 0.0
+    text: str = ""
     _tries: int = 0
     _plurals: frozenset[str] = frozenset()
 
@@ -32,6 +37,7 @@ class Refusals:
             return False
         self.until = now + min(FIRST_DELAY * 2.0 ** min(self._tries, 10), MAX_DELAY)
         self._tries += 1
+        self.text = self.text or next(filter(None, map(_said, outcomes)), "")
         # Not made is also what was not even tried, for want of something that was refused.
         made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.EXISTED)}
         missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
@@ -48,3 +54,15 @@ class Refusals:
             return plan
         kept = tuple(a for a in plan.actions if not (isinstance(a, Create) and a.plural in self._plurals))
         return replace(plan, actions=kept)
+
+
+def _said(outcome: Outcome) -> str:
+    """What the status says of a create; nothing of a name that a predecessor on its way out still has."""
+    if not isinstance(outcome.action, Create):
+        return ""
+    what = f"{outcome.action.plural}/{outcome.action.name}"
+    if outcome.effect is Effect.TAKEN:
+        return f"{what} exists already and is not this job's; delete or rename it"
+    if outcome.effect is Effect.REFUSED and getattr(outcome.error, "code", 0) == _FORBIDDEN:
+        return f"{what} is refused: {getattr(outcome.error, 'message', '')}"
+    return ""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from jobcommon.api.status import JobStatus
 from jobcommon.barrier import STALL
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.controller import JobController, Moment
@@ -400,9 +401,46 @@ def test_73_the_platform_says_no(bench: Bench, manifest: Manifest, code: int) ->
         assert work.plan.status is None
         report = bench.finish(work, refuse=lambda _: no)
         said += [event.reason for event in report.events]
+        if code == 403 and delay == 10:
+            manifest["status"] = _look_for_status(bench, "services/demo is refused: exceeded quota").to_json()
+            bench.say("testjobs", "MODIFIED", manifest)
+            bench.finish(bench.work())
         assert bench.controller.queue.next_wakeup() == bench.now + delay
         bench.now += delay
     assert said == ["FailedCreateService", "FailedCreatePod"]
+
+
+def _look_for_status(bench: Bench, text: str) -> JobStatus:
+    """The job is looked at once more at once, for its status alone."""
+    work = bench.work()
+    assert work.plan.actions == ()
+    assert work.plan.status is not None
+    assert text in work.plan.status.conditions[-1].message
+    bench.finish(work)
+    return work.plan.status
+
+
+def test_73_what_was_refused_leaves_the_status_with_the_refusal(bench: Bench, manifest: Manifest) -> None:
+    """The message is that of the first refusal while they last: a quota's numbers change all the time."""
+    manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
+    bench.say("testjobs", "ADDED", manifest)
+    bench.finish(bench.work(), refuse=lambda _: StatusError(403, "Forbidden", "used: pods=3"))
+    manifest["status"] = _look_for_status(bench, "used: pods=3").to_json()
+    bench.say("testjobs", "MODIFIED", manifest)
+    bench.finish(bench.work())
+    bench.now += 10
+    again = bench.work()
+    bench.finish(again, refuse=lambda _: StatusError(403, "Forbidden", "used: pods=2"))
+    assert bench.begin() is None
+    bench.now += 20
+    last = bench.work()
+    made = [created(a) for a in last.plan.actions if isinstance(a, Create)]
+    bench.finish(last)
+    for one in made:
+        bench.say("services" if one["kind"] == "Service" else "pods", "ADDED", one)
+    after = bench.work().plan.status
+    assert after is not None
+    assert after.conditions[-1].message == "TestJob demo is created."
 
 
 def test_73_events_meanwhile_do_not_ask_again(bench: Bench, manifest: Manifest) -> None:
@@ -413,12 +451,16 @@ def test_73_events_meanwhile_do_not_ask_again(bench: Bench, manifest: Manifest) 
     work = bench.work()
     made = {a.name: created(a) for a in work.plan.actions if isinstance(a, Create)}
     bench.finish(work, refuse=lambda a: no if a.name == "demo-worker-1" else None)
-    bench.say("services", "ADDED", made["demo"])
+    for plural, name in (("services", "demo"), ("pods", "demo-worker-0")):
+        bench.say(plural, "ADDED", made[name])
+    manifest["status"] = _look_for_status(bench, "pods/demo-worker-1 is refused: exceeded quota").to_json()
+    bench.say("testjobs", "MODIFIED", manifest)
+    bench.finish(bench.work())
     for delay in (10, 20, 40):
         begin = bench.now
-        for kind in ("ADDED", "MODIFIED"):
+        for _ in range(2):
             bench.now += 1
-            bench.say("pods", kind, made["demo-worker-0"])
+            bench.say("pods", "MODIFIED", made["demo-worker-0"])
             between = bench.work()
             assert pods_of(between) == []
             bench.finish(between)
