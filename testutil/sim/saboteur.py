@@ -36,7 +36,7 @@ class Saboteur:
         self._collector = collector
         self._deeds: Mapping[str, Callable[[Fault], bool]] = {
             "quota": self._quota,
-            "namespace-deleted": lambda _: self._ask("DELETE", f"/api/v1/namespaces/{user.NAMESPACE}"),
+            "namespace-deleted": lambda _: self._delete_namespace(),
             "job-deleted": self._delete_job,
             "job-recreated": self._recreate_job,
             "pod-deleted": lambda fault: self._delete("pods", fault),
@@ -79,6 +79,16 @@ class Saboteur:
     def _quota(self, _fault: Fault) -> bool:
         body = {"metadata": {"name": QUOTA}, "spec": {"hard": {"pods": "0"}}}
         return self._ask("POST", user.path_of("resourcequotas"), body)
+
+    def _delete_namespace(self) -> bool:
+        """As if it were any namespace: the front door lets nobody delete the one called default."""
+        storage = self._server.storage
+        found = storage.table("namespaces").get("", user.NAMESPACE)
+        if found is None or "deletionTimestamp" in found.obj["metadata"]:
+            return False
+        metadata = {**found.obj["metadata"], "deletionTimestamp": self._server.env.timestamp()}
+        storage.put("namespaces", "", found.name, {**found.obj, "metadata": metadata, "status": {"phase": "Terminating"}})
+        return True
 
     def _jobs(self) -> list[tuple[Item, str]]:
         """The jobs there are, with their paths."""

@@ -12,7 +12,7 @@ from localcluster.apiserver.users import ADMIN
 from testutil.sim.faults import Fault
 from testutil.sim.network import SimStream
 from testutil.sim.processes import Process
-from testutil.sim.weather import FROZEN
+from testutil.sim.weather import BROKEN, FROZEN
 
 if TYPE_CHECKING:
     from testutil.sim.simulation import Simulation
@@ -25,6 +25,8 @@ _WEATHER = frozenset({
     "forbidden", "unauthorized", "watch-lag", "coalesced", "missed-deletes", "gone-storm", "old-list", "streamed-list-broken",
     "version-too-large", "page-expired", "partition", "apiserver-restart", "webhook-down", "events-refused",
 })  # fmt: skip
+_REOPENED = frozenset({"apiserver-restart", "missed-deletes", "gone-storm", "version-too-large"})
+_RELISTED = frozenset({"old-list", "page-expired", "streamed-list-broken"})
 _GARBAGE = b'{"type":"MODIFIED","object":{"metadata":{"name":"torn'
 
 Snapshot = tuple[int, dict[str, list[Item]]]
@@ -90,6 +92,9 @@ class Trouble:
         elif begin is not None:
             sim.weather.fired[fault.kind] += begin(fault, victim)
         elif fault.facts.world:
+            if fault.kind == "slow-start":
+                # A pod that is created last may take as long again.
+                self.healed(now + 2 * fault.seconds)
             sim.weather.fired[fault.kind] += sum(_inject(actor.actor, fault) for actor in sim.actors)
             sim.wake()
         else:
@@ -139,13 +144,15 @@ class Trouble:
     # -- what they do ---------------------------------------------------------------------------------------------------
 
     def _close_for(self, kind: str) -> None:
-        if kind in ("apiserver-restart", "missed-deletes", "gone-storm", "version-too-large", "old-list", "page-expired",
-                    "streamed-list-broken"):  # fmt: skip
-            if kind in ("apiserver-restart", "old-list", "page-expired"):
-                # Without history a watch cannot go on, and a list is asked for.
-                self._sim.server.storage.compact(self._sim.server.storage.rv)
-            for stream in tuple(self._sim.wires.streams):
-                stream.break_off()
+        """What the fault needs to be met: a watch that is opened again, or a list."""
+        if kind not in _REOPENED and kind not in _RELISTED:
+            return
+        if kind == "apiserver-restart":
+            self._sim.server.storage.compact(self._sim.server.storage.rv)
+        for stream in tuple(self._sim.wires.streams):
+            if kind in _RELISTED:
+                stream.send(BROKEN)
+            stream.break_off()
 
     def _streams(self, victim: Process | None) -> list[SimStream]:
         return [stream for stream in self._sim.wires.streams if victim is None or stream.owner == victim.name]

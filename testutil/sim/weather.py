@@ -20,6 +20,11 @@ _END_MARK = b"k8s.io/initial-events-end"
 #: How far back a re-opened watch replays (fault F12).
 REPLAYED = 8
 _DISCARDED_AS_EVENT = ("events", "leases")
+#: These are about plain lists.
+_WITHOUT_STREAMED_LISTS = frozenset({"old-list", "page-expired"})
+BROKEN = (
+    b'{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":500,"reason":"InternalError","message":"simulated"}}'
+)
 
 
 class Host(Protocol):
@@ -161,10 +166,15 @@ class FaultyWeather:
         if wanted.resource == "pods" and wanted.verb in ("create", "patch") and self._on("webhook-down"):
             message = 'Internal error occurred: failed calling webhook "simulated": connection refused'
             return ApiError(500, "InternalError", message)
+        if _query(request, "sendInitialEvents") and self.active.keys() & _WITHOUT_STREAMED_LISTS:
+            return ApiError(422, "Invalid", "sendInitialEvents: Forbidden: not known by this server")
         version = _query(request, "resourceVersion")
         if request.method == "GET" and version.isdigit() and "version-too-large" in self.active:
             self._hit("version-too-large")
             return too_large_version(int(version) + 1000, self.wires.server.storage.rv)
+        if "page-expired" in self.active and request.method == "GET" and version.isdigit() and not _query(request, "watch"):
+            # Only a list that is bound to no version comes in pages.
+            return expired("The resourceVersion for the provided list is too old.")
         if _query(request, "continue") and self._on("page-expired"):
             return expired("The provided continue parameter is too old to display a consistent list result.")
         return None
