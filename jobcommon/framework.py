@@ -364,10 +364,10 @@ class Observed:
 
     `companions` is keyed by (kind, name). `sights` has, by plural, the kinds that are not watched, and says of each when its
     objects were last looked at (seconds since the epoch), by name, there or not. `rejections` holds, by plural and name,
-    creates of the current spec that the API server refused for good; `refusal` says
-    what it refuses for now, as a quota does ("" when nothing). `predecessors` are the names of pods that an earlier job of this name has left behind. `priorities` are the
-    values of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be used now ("" when it can);
-    both are looked at only with a gang scheduler.
+    creates of the current spec that the API server refused for good; `refusal` says what it refuses for now, as a quota
+    does ("" when nothing). `predecessors` are the names of pods that an earlier job of this name has left behind.
+    `priorities` are the values of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be used
+    now ("" when it can); both are looked at only with a gang scheduler.
     """
 
     pods: tuple[PodView, ...] = ()
