@@ -16,7 +16,7 @@ from testutil.sim.simulation import simulate
 
 #: The thin run: every so manieth point of the write-point sweep, and so many seeds.
 THIN_STEP = 61
-THIN_SEEDS = 300
+THIN_SEEDS = 200
 FULL_SEEDS = 10_000
 
 
