@@ -238,10 +238,11 @@ class _Pass:
             events=(*self._exits(), *events, *self._troubles()),
             wake_at=min(wakes, default=None),
             reason="job is active",
-            # The first objects of a job need no second look: nothing can be done twice before anything was done. What is
+            # The first objects of a new job need no second look: nothing can be done twice before anything was done. What is
             # missing later may be missing because the job has been deleted and the garbage collector was quicker than we.
             # And what is surplus may be wanted by now.
-            confirm=any(map(deletes_pod, surplus)) or (self._has_begun and any(isinstance(a, Create) for a in creates)),
+            confirm=any(map(deletes_pod, surplus))
+            or ((self._has_begun or limits.late(job, self.now)) and any(isinstance(a, Create) for a in creates)),
         )
 
     @property

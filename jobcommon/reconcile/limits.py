@@ -11,6 +11,8 @@ from jobcommon.reconcile.ledger import Ledger
 # start does not load the API server. Same shape as the kubelet's CrashLoopBackOff, with a lower cap.
 FIRST_DELAY = 1.0
 MAX_DELAY = 60.0
+# What we hear of so late others may have heard of before, and made its pods, and seen its end.
+LATE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,11 @@ def backoff_exceeded(job: Job, ledger: Ledger) -> bool:
     """Whether more runs have failed than backoffLimit allows: limit + 1 runs in all, whatever restarted them."""
     limit = job.run_policy.backoff_limit
     return limit is not None and ledger.charged > limit
+
+
+def late(job: Job, now: float) -> bool:
+    """Whether a job that has not begun as far as we know could have begun long ago."""
+    return job.creation_time is None or now >= job.creation_time + LATE
 
 
 def deadline(job: Job, now: float) -> Due | None:

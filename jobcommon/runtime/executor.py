@@ -22,12 +22,15 @@ from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update
 from jobcommon.result import Effect, Outcome, Result, Work
+from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.fairness import FairGate
 from jobcommon.runtime.fence import Fence, FencedError, NoFence
 from jobcommon.runtime.slow_start import slow_start
 from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
 
 SLOW_START_CAP = 64
+#: A job that was last seen so long ago may have ended meanwhile: it is looked at again before the next pod is made.
+SIGHT_SECONDS = 5.0
 _job = decoder(dict[str, Any])
 
 
@@ -36,7 +39,7 @@ class Executor:
     """Carries out the plans of one framework's jobs.
 
     `gate` bounds the requests under way and is shared by all frameworks; `slow_start_cap` is how many pods of
-    one type are created at once at most.
+    one type are created at once at most. `clock` tells how long ago a job was looked at.
     """
 
     framework: Framework
@@ -44,18 +47,19 @@ class Executor:
     gate: FairGate
     fence: Fence = field(default_factory=NoFence)
     slow_start_cap: int = SLOW_START_CAP
+    clock: Clock = field(default_factory=SystemClock)
 
     def __post_init__(self) -> None:
         self._unwatched = {kind.plural for kind in self.framework.companion_kinds if not kind.watched}
 
     async def execute(self, work: Work) -> Result:
         """Carry `work.plan` out. Errors of the API server are part of the Result and never raised."""
-        plan = work.plan
+        plan, started = work.plan, self.clock.monotonic()
         if (plan.confirm and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
             return Result(stale=True)
         done: dict[int, Outcome] = {}
         await self._take_away(work, done)
-        await self._create(work, done)
+        await self._create(work, started, done)
         version, error = await self._write_status(work) if plan.status is not None else (None, None)
         return Result(tuple(done[i] for i in range(len(plan.actions))), version, error)
 
@@ -75,7 +79,7 @@ class Executor:
 
         await asyncio.gather(*(run(chain) for chain in chains.values()))
 
-    async def _create(self, work: Work, done: dict[int, Outcome]) -> None:
+    async def _create(self, work: Work, seen_at: float, done: dict[int, Outcome]) -> None:
         """What pods need first, then the pods; replica types do not wait for each other (rule R15).
 
         Without what they need no pods: they would fail, or find another owner's Secret under the name of theirs.
@@ -93,30 +97,36 @@ class Executor:
         if any(action.required and done[i].effect not in (Effect.APPLIED, Effect.EXISTED) for i, action in others):
             done.update((i, Outcome(action, Effect.SKIPPED)) for pods in types.values() for i, action in pods)
             return
-        await asyncio.gather(*(self._slow_start(work, pods, done) for pods in types.values()))
+        await asyncio.gather(*(self._slow_start(work, pods, seen_at, done) for pods in types.values()))
 
-    async def _slow_start(self, work: Work, pods: list[tuple[int, Create]], done: dict[int, Outcome]) -> None:
+    async def _slow_start(self, work: Work, pods: list[tuple[int, Create]], seen_at: float, done: dict[int, Outcome]) -> None:
         """Create pods with slow start; stop at the first error (R16).
 
         A taken name concerns one slot only. But whoever took it may be another operator that is further on, so a live
-        read must show the job unchanged before the next pod (rule R7).
+        read must show the job unchanged before the next pod (rule R7). The same after a while: many creates take long, and
+        a process that stood still knows nothing of what others did meanwhile.
         """
         looking = asyncio.Lock()
         left, changed = len(pods), False
 
+        async def look(since: float) -> None:
+            nonlocal changed, seen_at
+            async with looking:
+                if seen_at <= since and not changed:
+                    now = self.clock.monotonic()
+                    changed = not await self._unchanged(work)
+                    seen_at = now
+
         async def one(pod: tuple[int, Create]) -> bool:
-            nonlocal left, changed
+            nonlocal left
             i, action = pod
             left -= 1
-            if looking.locked():
-                async with looking:
-                    pass
+            await look(self.clock.monotonic() - SIGHT_SECONDS)
             outcome = done[i] = Outcome(action, Effect.SKIPPED) if changed else await self._carry_out(work, action)
             if outcome.effect is Effect.SKIPPED or (outcome.effect is Effect.REFUSED and not _name_in_use(outcome)):
                 return False
             if outcome.effect is not Effect.APPLIED and left:
-                async with looking:
-                    changed = changed or not await self._unchanged(work)
+                await look(self.clock.monotonic())
             return not changed
 
         not_begun = await slow_start(pods, one, self.slow_start_cap)

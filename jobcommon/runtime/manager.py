@@ -226,7 +226,7 @@ class Manager:
     def _driver(self, framework: Framework) -> Driver:
         settings = self.settings
         controller = JobController(framework, self.env.random, settings.namespace)
-        executor = Executor(framework, self._transport, self._gate, self._fence, settings.slow_start_cap)
+        executor = Executor(framework, self._transport, self._gate, self._fence, settings.slow_start_cap, self.env.clock)
         reporter = _Reporter(framework, self.metrics, self.recorder)
         self.metrics.watch_queue(framework.name, lambda: len(controller.queue))
         return Driver(controller, self._transport, executor, self.env.clock, reporter, self.log, workers=settings.workers)

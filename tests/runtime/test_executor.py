@@ -13,7 +13,8 @@ from jobcommon.client.request import JSON_PATCH, Request, Response
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, read_job
 from jobcommon.result import Effect, Result, Work
-from jobcommon.runtime.executor import Executor
+from jobcommon.runtime.clock import SystemClock
+from jobcommon.runtime.executor import SIGHT_SECONDS, Executor
 from jobcommon.runtime.fairness import FairGate
 from jobcommon.runtime.fence import FencedError, FencedTransport
 from tests.runtime.fakes import TESTJOB, Answer, FakeClock, ScriptedTransport, a_job, refusal, reply, turns
@@ -287,6 +288,37 @@ async def test_after_a_taken_name_the_others_are_created_if_the_job_is_unchanged
     result = await run(transport, work(*pods(4)))
     assert len(transport.made("POST")) == created
     assert result.outcomes[0].effect is Effect.TAKEN
+
+
+class StoodStill(SystemClock):
+    """A clock that jumps ahead by so much at the second look at it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now, self.seconds = 0.0, seconds
+
+    def monotonic(self) -> float:
+        """See `Clock.monotonic`."""
+        self.now, before = self.seconds, self.now
+        return before
+
+
+STANDSTILL: dict[str, tuple[float, Answer, int, int]] = {
+    # how long it stood still, the job after that, the looks at the job, and the pods created
+    "for a moment": (1.0, job_found("8"), 0, 4),
+    "for long, nothing has happened": (SIGHT_SECONDS, job_found(), 1, 4),
+    "for long, and the job has changed": (SIGHT_SECONDS, job_found("8"), 1, 0),
+    "for long, and the job is gone": (SIGHT_SECONDS, NO_JOB, 1, 0),
+}
+
+
+@pytest.mark.parametrize("case", STANDSTILL)
+async def test_a_process_that_stood_still_looks_before_the_next_pod(case: str) -> None:
+    seconds, live, looks, created = STANDSTILL[case]
+    transport = ScriptedTransport().on("GET", JOB, live).on("POST", POD, reply({}, 201))
+    result = await run(transport, work(*pods(4)), clock=StoodStill(seconds))
+    assert len(transport.made("GET")) == looks
+    assert len(transport.made("POST")) == created
+    assert [o.effect for o in result.outcomes].count(Effect.SKIPPED) == 4 - created
 
 
 async def test_nothing_is_written_without_the_lease() -> None:

@@ -76,8 +76,8 @@ def _mask(value: Any) -> Any:
     return _NODE.sub("node-x", value) if isinstance(value, str) else value
 
 
-def jobs_in(end: bytes, tables: frozenset[str]) -> list[Obj]:
-    """The jobs in a canonical dump."""
+def objects_in(end: bytes, tables: frozenset[str]) -> list[Obj]:
+    """The objects of some tables in a canonical dump."""
     return [obj for line in end.splitlines() if (obj := msgspec.json.decode(line, type=Obj))["table"] in tables]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from jobcommon.framework import Framework
 from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
-from testutil.sim.canonical import difference, jobs_in
+from testutil.sim.canonical import difference, objects_in
 from testutil.sim.crowds import scenario_named
 from testutil.sim.faults import KINDS
 from testutil.sim.scenario import Scenario
@@ -32,12 +32,12 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
         found.append(f"at-rest: {run.writes_at_rest} writes")
     found += _liveness(reference, run)
     if neutral:
-        lines = difference(reference.end, run.end)
-        found += [f"end-state: {x}" for x in lines if not any(fnmatchcase(x, loose) for loose in scenario.loose_paths)]
+        taken = frozenset(KINDS[fault.kind].takes for fault in run.faults)
+        loose = (*scenario.loose_paths, *_not_put_back(reference.end, run.end, taken, scenario.frameworks))
+        found += [f"end-state: {x}" for x in difference(reference.end, run.end) if not any(fnmatchcase(x, p) for p in loose)]
         surplus = any(KINDS[fault.kind].surplus for fault in run.faults)
         found += _runs(reference.runs, run.runs, frozenset("*") if surplus else scenario.loose_runs)
         if not surplus:
-            taken = frozenset(KINDS[fault.kind].takes for fault in run.faults)
             # Between the live look at a job and the create that follows, the job may be deleted (no create has a
             # precondition): where requests take long, one object of a deleted job may be made, which is then collected.
             more = _updates(reference.summary, run.summary, len(run.faults), taken, int(is_slow(run.seed)))
@@ -45,6 +45,17 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
     else:
         found += _unfinished(run.end, scenario.frameworks)
     return found
+
+
+def _not_put_back(before: bytes, after: bytes, taken: frozenset[str], frameworks: tuple[Framework, ...]) -> Iterator[str]:
+    """That what a fault took from a job is missing, if the job has ended: nobody needs it any more."""
+    kinds = {f"{f.plural}.{f.group}": f.kind for f in frameworks}
+    jobs = objects_in(after, frozenset(kinds))
+    ended = {(kinds[job["table"]], job["metadata"]["name"]) for job in jobs if _current(job) in ("Succeeded", "Failed")}
+    for obj in objects_in(before, taken):
+        metadata = obj["metadata"]
+        if any((owner["kind"], owner["name"]) in ended for owner in metadata.get("ownerReferences") or ()):
+            yield f"{obj['table']}/{metadata['namespace']}/{metadata['name']}: missing"
 
 
 def _liveness(reference: Run, run: Run) -> Iterator[str]:
@@ -81,10 +92,14 @@ def _updates(
 
 
 def _unfinished(end: bytes, frameworks: tuple[Framework, ...]) -> Iterator[str]:
-    for job in jobs_in(end, frozenset(f"{f.plural}.{f.group}" for f in frameworks)):
-        conditions: list[Any] = (job.get("status") or {}).get("conditions") or []
-        current = conditions[-1]["type"] if conditions else "nothing"
+    for job in objects_in(end, frozenset(f"{f.plural}.{f.group}" for f in frameworks)):
+        current = _current(job)
         # What it runs for may have been taken away with the fault, such as a word of the user's before the store went back.
         active = any(kind.get("active") for kind in ((job.get("status") or {}).get("replicaStatuses") or {}).values())
         if current not in _RESTING and not (current == "Running" and active):
             yield f"stuck: {job['table']}/{job['metadata']['name']} is at rest and {current}"
+
+
+def _current(job: Mapping[str, Any]) -> str:
+    conditions: list[Any] = (job.get("status") or {}).get("conditions") or []
+    return str(conditions[-1]["type"]) if conditions else "nothing"
