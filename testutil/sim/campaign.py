@@ -146,7 +146,7 @@ def verdicts(cases: Iterable[Case], workers: int) -> Iterator[Verdict]:
     return spread(judge, cases, workers)
 
 
-def spread(work: Callable[[A], B], tasks: Iterable[A], workers: int, chunk: int = 4) -> Iterator[B]:
+def spread(work: Callable[[A], B], tasks: Iterable[A], workers: int, chunk: int = 8) -> Iterator[B]:
     """Do `work` for each task in `workers` processes; results in whatever order they come."""
     if workers <= 1:
         yield from map(work, tasks)
