@@ -44,7 +44,8 @@ def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan
         return Plan(tuple(cleanup.release_all(observed.pods)), reason="job is being deleted")
     if job.status.finished:
         return _finished(framework, job, observed, now)
-    return _Pass.start(framework, as_addressed(job, observed), observed, now).decide()
+    this = _Pass.start(framework, as_addressed(job, observed), observed, now)
+    return replace(this.decide(), witnesses=this.ledger.witnesses(now))
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
@@ -238,9 +239,8 @@ class _Pass:
             events=(*self._exits(), *events, *self._troubles()),
             wake_at=min(wakes, default=None),
             reason="job is active",
-            # The first objects of a new job need no second look: nothing can be done twice before anything was done. What is
-            # missing later may be missing because the job has been deleted and the garbage collector was quicker than we.
-            # And what is surplus may be wanted by now.
+            # The first objects of a new job need no second look. What is missing later may be missing because the job is gone
+            # and the garbage collector was quicker than we; and what is surplus may be wanted by now.
             confirm=any(map(deletes_pod, surplus))
             or ((self._has_begun or limits.late(job, self.now)) and any(isinstance(a, Create) for a in creates)),
         )

@@ -20,6 +20,8 @@ from jobcommon.reconcile.slots import Slots
 # More UIDs would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
 # Successes are ranges of indexes, and all of them are entered at once.
 MAX_ENTRIES = 500
+# A failure that is entered so late another operator may have entered before, and let its pod go.
+LATE = 5.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class Ledger:
     def charged(self) -> int:
         """All failures charged to backoffLimit so far."""
         return self.recorded + self.in_place
+
+    def witnesses(self, now: float) -> tuple[tuple[str, str], ...]:
+        """Name and UID of the pods whose failures are entered late."""
+        failed = (entry for entry in self.entries if entry.ending.verdict != Verdict.SUCCEEDED)
+        return tuple((e.pod.name, e.pod.uid) for e in failed if now > (e.ending.finished_at or 0.0) + LATE)
 
     def having(self, *verdicts: Verdict) -> tuple[Entry, ...]:
         """The new entries with one of those verdicts."""
@@ -155,6 +162,8 @@ def _stopped(job: Job, pod: PodView) -> bool:
         return False
     if job.suspended or job.status.has(ConditionType.SUSPENDED):
         return True
+    if job.status.condition(ConditionType.SUSPENDED) is None:
+        return False  # an operator that died at the job's start, or came late, wrote startTime long after its pods
     # startTime is that of the last start: what was asked for before it belongs to the suspension.
     started = parse_time(job.status.start_time)
     return started is not None and deletion_asked_at(pod) <= started

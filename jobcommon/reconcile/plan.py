@@ -120,7 +120,8 @@ class Plan:
 
     The shell carries it out in this order: expectations, `actions`, then the one write of `status` (None: nothing
     changed), then `events`; and comes back at `wake_at` (seconds since the epoch) if nothing else brings it back before.
-    With `confirm`, a live read must show the job unchanged before anything is created or deleted (rule R7).
+    With `confirm`, a live read must show the job unchanged before anything is created or deleted (rule R7). The same for
+    the `witnesses`, names and UIDs of ended pods: a pod that is gone has been counted, for its finalizer held it until then.
     """
 
     actions: tuple[Action, ...] = ()
@@ -129,6 +130,7 @@ class Plan:
     wake_at: float | None = None
     reason: str = ""
     confirm: bool = False
+    witnesses: tuple[tuple[str, str], ...] = ()
 
     def describe(self) -> str:
         """The plan in words, a line each, for people and for golden tests."""

@@ -57,6 +57,8 @@ class Executor:
         plan, started = work.plan, self.clock.monotonic()
         if (plan.confirm and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
             return Result(stale=True)
+        if not all(await asyncio.gather(*(self._is_there(work, *witness) for witness in plan.witnesses))):
+            return Result(stale=True)
         done: dict[int, Outcome] = {}
         await self._take_away(work, done)
         await self._create(work, started, done)
@@ -266,6 +268,16 @@ class Executor:
         except ClientError:
             return False
         return found.uid == work.uid and found.resource_version == version
+
+    async def _is_there(self, work: Work, pod: str, uid: str) -> bool:
+        """Whether the pod still exists."""
+        try:
+            found = objects.written(
+                (await self._read(work, objects.get(objects.object_path("v1", PODS, work.namespace, pod)))).body
+            )
+        except ClientError:
+            return False
+        return found.uid == uid
 
     async def _orphaned(self, work: Work) -> bool:
         """Whether no job of that UID exists."""

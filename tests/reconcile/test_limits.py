@@ -47,6 +47,24 @@ def test_backoff_limit(policy: str, pods: list[str], limit: int | None, restarts
     assert (current(decided) == "Failed BackoffLimitExceeded") is past
 
 
+@pytest.mark.parametrize(
+    ("pod", "after", "witnesses"),
+    [
+        pytest.param("failed 137", 1, (), id="a failure of late"),
+        pytest.param("failed 137", 60, (("demo-worker-0", "uid-demo-worker-0"),), id="a failure of long ago"),
+        pytest.param("failed 1", 60, (("demo-worker-0", "uid-demo-worker-0"),), id="a final one"),
+        pytest.param("succeeded", 60, (), id="a success, which cannot count twice"),
+    ],
+)
+def test_a_failure_that_is_entered_late_needs_its_pod_for_a_witness(
+    pod: str, after: float, witnesses: tuple[tuple[str, str], ...]
+) -> None:
+    """Another operator may have counted it, and let the pod go, while our view of the pods stood still."""
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="ExitCode", run_policy={"backoffLimit": 2}, status=STARTED)
+    observed = observe(TEST_JOB, manifest, {"Worker-0": f"running,{pod}"})
+    assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + after).witnesses == witnesses
+
+
 def test_the_message_says_what_failed_last() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="OnFailure", run_policy={"backoffLimit": 1}, status=STARTED)
     observed = observe(TEST_JOB, manifest, {"Worker-0": "crash_looping 1"})

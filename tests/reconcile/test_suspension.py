@@ -3,9 +3,10 @@
 import pytest
 
 from jobcommon.api.status import JobStatus
+from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Observed
 from jobcommon.reconcile import plan, read_job
-from testutil.builders import START, Manifest, Pod, job_manifest, observe, services_of
+from testutil.builders import START, Manifest, Pod, condition, job_manifest, observe, services_of
 from testutil.frameworks import TEST_JOB
 
 BOTH = {"Master-0": "running", "Worker-0": "running"}
@@ -154,6 +155,17 @@ def test_what_counts_while_suspended(pod: str, restarts: int | None, disruptions
     assert decided.status is not None
     assert (decided.status.restarts, decided.status.disruptions) == (restarts, disruptions)
     assert decided.status.conditions[-1].type == "Suspended"
+
+
+def test_a_deletion_before_a_start_that_was_written_late_counts() -> None:
+    """An operator that died at the job's start left startTime to its successor; nothing was suspended."""
+    status = {"conditions": [condition("Created"), condition("Running")], "startTime": format_time(START + 60)}
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="ExitCode", status=status)
+    job = read_job(TEST_JOB, manifest)
+    deleted = Pod.of(TEST_JOB, job, "Worker", 0).running().deleting(at=START + 5).failed(143, at=START + 6)
+    decided = plan(TEST_JOB, job, Observed((deleted.view,)), START + 90)
+    assert decided.status is not None
+    assert decided.status.disruptions == 1
 
 
 @pytest.mark.parametrize(

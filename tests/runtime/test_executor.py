@@ -1,6 +1,7 @@
 """The executor against a scripted API server: what each answer makes of an action, in what order, under what guard."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -231,6 +232,24 @@ async def test_pods_are_let_go_only_if_a_live_read_shows_that_their_job_is_gone(
     result = await run(transport, work(RELEASE, orphans_of=UID))
     assert result.stale == stale
     assert len(transport.made("PATCH")) == (0 if stale else 1)
+
+
+WITNESS: dict[str, tuple[Answer, bool]] = {
+    "the pod is there": (found(), False),
+    "another pod of that name": (found(uid="another"), True),
+    "the pod is gone": (NO_JOB, True),
+    "no telling": (LOST, True),
+}
+
+
+@pytest.mark.parametrize("case", WITNESS)
+async def test_a_failure_is_entered_only_if_its_pod_is_there(case: str) -> None:
+    live, stale = WITNESS[case]
+    transport = ScriptedTransport().on("GET", f"{POD}/p", live).on("PUT", JOB, job_found("8"))
+    late = work(status=STATUS)
+    result = await run(transport, replace(late, plan=replace(late.plan, witnesses=(("p", "pod-uid"),))))
+    assert result.stale == stale
+    assert len(transport.made("PUT")) == (0 if stale else 1)
 
 
 def pods(number: int, kind: str = "worker") -> list[Create]:

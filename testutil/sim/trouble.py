@@ -31,6 +31,9 @@ _GARBAGE = b'{"type":"MODIFIED","object":{"metadata":{"name":"torn'
 
 Snapshot = tuple[int, dict[str, list[Item]]]
 
+#: Until somebody restarts the operators after a restore.
+RESTORE_SECONDS = 30.0
+
 
 class Trouble:
     """Begins and ends faults in a simulation. `pending`: some are yet to come."""
@@ -264,6 +267,11 @@ class Trouble:
 
     # -- the store goes back --------------------------------------------------------------------------------------------
 
+    def _restart_everybody(self) -> None:
+        self._open -= 1
+        for process in tuple(self._sim.alive):
+            self._sim.crash(process.name)
+
     def _remember(self, fault: Fault) -> None:
         storage = self._sim.server.storage
         self._snapshots[fault] = storage.rv, {name: list(table.items()) for name, table in storage.tables.items()}
@@ -275,6 +283,10 @@ class Trouble:
         for stream in tuple(self._sim.wires.streams):
             stream.break_off()
         restore(self._sim.server.storage, self._snapshots[fault])
+        # What runs against a restored etcd is to be restarted (Kubernetes' "Operating etcd clusters"): a watch goes on from
+        # a version that came twice, and never says what was there in between.
+        self._open += 1
+        self._at(self._sim.loop.time() + RESTORE_SECONDS, self._restart_everybody)
         # A watch from a version that is yet to come is silent (2.1, 9), and only the third silence is a reason to list.
         self.healed(self._sim.loop.time() + 3 * SILENCE_SECONDS)
         return True
