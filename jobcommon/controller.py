@@ -75,10 +75,9 @@ class JobController:
         """Called with the key of a job whose last open pod is over: whoever rests from it may stop."""
         self.resources = watched(self.framework)
         self._jobs: Store[ObjectView] = Store()
-        self._pods: Store[PodView] = Store(owned_indexes() | {BY_OWNER_NAME: _owner_name})
+        self._pods: Store[PodView] = Store({BY_OWNER_NAME: _owner_name})
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
         self._others = {name: Store[ObjectView](owned_indexes()) for name in self.resources if name not in (self.jobs, PODS)}
-        self._pod_lister: Lister[PodView] = Lister(self._pods)
         self._memory: dict[str, JobMemory] = {}
         self._gang_was_off = ""
         self.informers: dict[str, Informer[Any]] = {name: self._informer(name) for name in self.resources}
@@ -256,20 +255,22 @@ class JobController:
         companions = {
             (kind, view.name): view
             for kind, plural in [*kinds, *([(POD_GROUP, POD_GROUPS)] if gang else [])]
-            for view in self._others[plural].indexed("owner", uid)
+            for view in Lister(self._others[plural]).owned_by(uid)
         }
         for unwatched in self._unwatched:
             companions.update(((unwatched.kind, view.name), view) for view in memory.sights.found(unwatched.plural))
-        pods = self._pod_lister.owned_by(uid)
+        named = self._pods.indexed(BY_OWNER_NAME, (cached.namespace, cached.name))
+        pods = [pod for pod in named if pod.owner and pod.owner.uid == uid]
+        left = self._left_behind((cached.namespace, cached.name), uid) if len(pods) < len(named) else []
         self.open_pods.count(uid, pods)
         return Observed(
             pods=tuple(pods),
-            services=tuple(self._others[SERVICES].indexed("owner", uid)),
+            services=tuple(Lister(self._others[SERVICES]).owned_by(uid)),
             companions=companions,
             sights={kind.plural: memory.sights.of(kind.plural) for kind in self._unwatched},
             rejections=dict(memory.rejections),
             refusal=memory.refusals.text,
-            predecessors=frozenset(pod.name for pod in self._left_behind((cached.namespace, cached.name), uid)),
+            predecessors=frozenset(pod.name for pod in left),
             priorities=self._priorities() if gang else {},
             gang_off=self.gang_off,
         )

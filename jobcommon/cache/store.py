@@ -107,7 +107,8 @@ class Store(Generic[T]):
 
     def _replace(self, replaced: Replaced[T]) -> list[Change[T]]:
         self._resource_version = replaced.resource_version
-        present = {(new.namespace, new.name) for new in replaced.objects}
+        # The first list is the largest, and replaces nothing.
+        present = {(new.namespace, new.name) for new in replaced.objects} if self._objects else set()
         unreadable = {(known.namespace, known.name): known.uid for known in replaced.unreadable}
         gone = [(key, old) for key, old in self._objects.items() if key not in present and unreadable.get(key) != old.uid]
         changes = [change for key, old in gone for change in self._drop(key, old)]
@@ -122,23 +123,26 @@ class Store(Generic[T]):
             return self._drop(key, old) + self._put(new)
         if old is not None and new.resource_version and old.resource_version == new.resource_version:
             return []
-        if old is not None:
-            self._unindex(key, old)
         self._objects[key] = new
         for name, index in self._indexes.items():
-            for value in index(new):
-                self._indexed[name].setdefault(value, {})[key] = None
+            values = tuple(index(new))
+            # Hardly ever does an update change them; and what stays is not stored under a second, equal key.
+            if old is None or values != (before := tuple(index(old))):
+                self._unindex(name, key, () if old is None else before)
+                for value in values:
+                    self._indexed[name].setdefault(value, {})[key] = None
         return [Change(ChangeKind.ADDED if old is None else ChangeKind.UPDATED, old, new)]
 
     def _drop(self, key: Key, final: T) -> list[Change[T]]:
-        self._unindex(key, self._objects.pop(key))
+        old = self._objects.pop(key)
+        for name, index in self._indexes.items():
+            self._unindex(name, key, index(old))
         return [Change(ChangeKind.DELETED, final, None)]
 
-    def _unindex(self, key: Key, old: T) -> None:
-        for name, index in self._indexes.items():
-            entries = self._indexed[name]
-            for value in index(old):
-                keys = entries.get(value, {})
-                keys.pop(key, None)
-                if not keys:
-                    entries.pop(value, None)
+    def _unindex(self, name: str, key: Key, values: Iterable[Hashable]) -> None:
+        entries = self._indexed[name]
+        for value in values:
+            keys = entries.get(value, {})
+            keys.pop(key, None)
+            if not keys:
+                entries.pop(value, None)

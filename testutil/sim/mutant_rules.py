@@ -119,8 +119,7 @@ def _same_name_same_object(self: Store[Any], new: Any) -> list[Change[Any]]:
     old = self._objects.get(key)
     if old is None or old.uid == new.uid:
         return _put(self, new)
-    self._unindex(key, old)
-    self._objects.pop(key)
+    self._drop(key, old)
     _put(self, new)
     return [Change(ChangeKind.UPDATED, old, new)]
 
