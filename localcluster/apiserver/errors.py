@@ -149,6 +149,10 @@ def invalid_object(kind: str, group: str, name: str, causes: Sequence[Cause]) ->
     return ApiError(422, "Invalid", f'{qualified_kind} "{name}" is invalid: {text}', _details(name, group, kind, causes=rows))
 
 
+class StrictDecodingError(ApiError):
+    """400: unknown fields, which fieldValidation says are not to be taken."""
+
+
 def bad_request(message: str) -> ApiError:
     """400: the request itself cannot be understood."""
     return ApiError(400, "BadRequest", message)

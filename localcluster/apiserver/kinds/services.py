@@ -96,6 +96,8 @@ def validate(obj: Obj) -> Sequence[Cause]:
             causes.append(forbidden("spec.clusterIPs", "may not be set when `type` is 'ExternalName'"))
     elif not ports and spec.get("clusterIP") != "None":
         causes.append(required("spec.ports"))
+    elif spec.get("clusterIPs") and spec["clusterIPs"][0] != spec.get("clusterIP"):
+        causes.append(invalid("spec.clusterIPs", spec["clusterIPs"], "first value must match `clusterIP`"))
     causes += _validate_ports(ports)
     causes += check_labels(spec.get("selector") or {}, "spec.selector")
     if spec["sessionAffinity"] not in _AFFINITIES:

@@ -6,7 +6,7 @@ from typing import Any
 
 from localcluster.apiserver import typed
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import Cause, bad_request, invalid
+from localcluster.apiserver.errors import Cause, StrictDecodingError, bad_request, invalid
 from localcluster.apiserver.names import check, check_annotations, check_labels, check_name, dns1123_subdomain, qualified_name
 from localcluster.apiserver.resource import Resource
 
@@ -21,7 +21,7 @@ def accept(call: Call, obj: Obj) -> Obj:
 
     The result shares nothing mutable with `obj`, which may be a patched view of a stored object.
 
-    Raises 400 ApiErrors for a wrong kind, version, namespace, type or, under Strict, an unknown field.
+    Raises 400 ApiErrors for a wrong kind, version, namespace or type; under Strict a StrictDecodingError for an unknown field.
     """
     accepted, unknown = decode(call, obj)
     _report_unknown(call, unknown)
@@ -91,7 +91,7 @@ def _report_unknown(call: Call, unknown: Sequence[str]) -> None:
     if not call.resource.custom:
         kind = call.resource.kind
         problem = f'{kind} in version "{call.resource.version}" cannot be handled as a {kind}: {problem}'
-    raise bad_request(problem)
+    raise StrictDecodingError(400, "BadRequest", problem)
 
 
 def check_metadata(resource: Resource, meta: Obj) -> list[Cause]:

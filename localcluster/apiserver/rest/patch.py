@@ -10,7 +10,14 @@ from jsonpointer import JsonPointerException
 
 from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Response
 from localcluster.apiserver.call import BODY_LIMIT, Call, decode
-from localcluster.apiserver.errors import ApiError, bad_request, invalid, invalid_object, unsupported_media_type
+from localcluster.apiserver.errors import (
+    ApiError,
+    StrictDecodingError,
+    bad_request,
+    invalid,
+    invalid_object,
+    unsupported_media_type,
+)
 from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.apply import apply
@@ -37,6 +44,8 @@ def patch(call: Call) -> Response:
     except UndecodableError as error:
         # The object was right before, so it is the patch that is not.
         raise invalid_object("", "", "", [invalid("patch", patched, error.problem)]) from None
+    except StrictDecodingError as error:
+        raise invalid_object("", "", "", [invalid("patch", patched, error.message)]) from None
     return call.answer(replace(call, live, accepted))
 
 

@@ -164,6 +164,19 @@ CASES = (
         Step("PUT", WIDGETS, "n", widget("n"), Expect(404, "NotFound"), query={"fieldValidation": "Strict"},
              subresource="status"),
     )),
+    Case("a strict patch that leaves an unknown field is invalid", (
+        create(WIDGETS, widget("n")), create(CONFIG_MAPS, config_map("n")),
+        *(Step("PATCH", kind, "n", document, Expect(422, "Invalid"), f"application/{media}+json", {"fieldValidation": "Strict"})
+          for kind, document, media in (
+              (WIDGETS, {"spec": {"odd": 1}}, "merge-patch"),
+              (WIDGETS, [{"op": "add", "path": "/spec/odd", "value": 1}], "json-patch"),
+              (CONFIG_MAPS, {"odd": 1}, "strategic-merge-patch"),
+              (CONFIG_MAPS, {"odd": 1}, "merge-patch"))),
+    )),
+    Case("two addresses of a Service that do not agree", (
+        Step("POST", SERVICES, body={**service("n"), "spec": {"ports": [{"port": 80}], "clusterIP": "10.97.1.1",
+             "clusterIPs": ["10.97.1.2"]}}, expect=Expect(422, "Invalid", causes=("FieldValueInvalid spec.clusterIPs",))),
+    )),
     Case("a page of what an index gives has no next one", (
         create(PODS, bound("n1")), create(PODS, pod("n2")),
         Step("GET", PODS, query={"fieldSelector": "spec.nodeName=node-1", "limit": 1},
