@@ -258,8 +258,9 @@ class SimStream:
                 self._coming.append((due, _END))
 
     def send(self, line: bytes) -> None:
-        """Deliver a line that the server has not written."""
-        self._enqueue([(0.0, line)])
+        """Deliver a line that the server has not written. A stream that has lost lines gives none any more."""
+        if not self.silent:
+            self._enqueue([(0.0, line)])
 
     def _pull(self) -> None:
         if self._closed or self._ended:
