@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from jobcommon.api import labels
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
+from jobcommon.client.objects import collection_path
 from jobcommon.framework import Framework
 
 PODS = "pods"
@@ -26,8 +27,7 @@ class Resource:
 
     def path(self, namespace: str | None) -> str:
         """The collection's path, over all namespaces without one."""
-        root = "/api/v1" if self.api_version == "v1" else f"/apis/{self.api_version}"
-        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace and self.namespaced else f"{root}/{self.plural}"
+        return collection_path(self.api_version, self.plural, namespace or None if self.namespaced else None)
 
 
 def watched(framework: Framework) -> Mapping[str, Resource]:

@@ -54,10 +54,10 @@ def remembered(body: bytes, fields: Iterable[str]) -> ObjectView | None:
         return None
 
 
-def collection_path(api_version: str, plural: str, namespace: str) -> str:
-    """The path of all objects of a kind in a namespace."""
+def collection_path(api_version: str, plural: str, namespace: str | None) -> str:
+    """The path of all objects of a kind in a namespace; without one in all of them, or of a kind that belongs to none."""
     root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
-    return f"{root}/namespaces/{quote(namespace, safe='')}/{plural}"
+    return f"{root}/namespaces/{quote(namespace, safe='')}/{plural}" if namespace is not None else f"{root}/{plural}"
 
 
 def object_path(api_version: str, plural: str, namespace: str, name: str) -> str:

@@ -13,6 +13,7 @@ from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
 from testutil.sim.canonical import difference, objects_in
 from testutil.sim.crowds import scenario_named
 from testutil.sim.faults import KINDS
+from testutil.sim.oracles import OVER
 from testutil.sim.scenario import Scenario
 from testutil.sim.simulation import Run, is_slow
 
@@ -20,7 +21,7 @@ LIVENESS_SECONDS = 150.0
 """From the last fault healed to the reference's end, beside what the lifecycle itself takes: goal of 4.4, O4."""
 SPARE_UPDATES = 4
 """Updates of one object that each fault may cost beyond the reference's."""
-_RESTING = ("Succeeded", "Failed", "Suspended")
+_RESTING = (*OVER, "Suspended")
 
 
 def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[str]:
@@ -32,7 +33,7 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
         found.append(f"at-rest: {run.writes_at_rest} writes")
     found += _liveness(reference, run)
     if neutral:
-        taken = frozenset(KINDS[fault.kind].takes for fault in run.faults)
+        taken = frozenset(table for fault in run.faults if (table := KINDS[fault.kind].takes))
         loose = (
             *scenario.loose_paths,
             *_not_put_back(reference.end, run.end, taken, scenario.frameworks),
@@ -54,9 +55,11 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
 
 def _not_put_back(before: bytes, after: bytes, taken: frozenset[str], frameworks: tuple[Framework, ...]) -> Iterator[str]:
     """That what a fault took from a job is missing, if the job has ended: nobody needs it any more."""
+    if not taken:
+        return
     kinds = {f"{f.plural}.{f.group}": f.kind for f in frameworks}
     jobs = objects_in(after, frozenset(kinds))
-    ended = {(kinds[job["table"]], job["metadata"]["name"]) for job in jobs if _current(job) in ("Succeeded", "Failed")}
+    ended = {(kinds[job["table"]], job["metadata"]["name"]) for job in jobs if _current(job) in OVER}
     for obj in objects_in(before, taken):
         metadata = obj["metadata"]
         if any((owner["kind"], owner["name"]) in ended for owner in metadata.get("ownerReferences") or ()):
