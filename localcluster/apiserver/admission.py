@@ -1,13 +1,12 @@
-"""What needs to look at other objects before a write: namespaces, priority classes, service accounts, addresses, quota."""
+"""What needs to look at other objects before a write: namespaces, priority classes, service accounts, quota."""
 
-import hashlib
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from localcluster.apiserver import allocation
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import Cause, forbidden_error, invalid, invalid_object, not_found
-from localcluster.apiserver.names import is_address
+from localcluster.apiserver.errors import forbidden_error, not_found
 from localcluster.apiserver.quantity import parse_quantity
 from localcluster.apiserver.storage import Item, Storage
 
@@ -15,7 +14,6 @@ Obj = dict[str, Any]
 
 _SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 _BUILTIN_SERVICE_ACCOUNT = "default"
-_NODE_PORTS = range(30000, 32768)
 _LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LOST_NODE_SECONDS = 300
 QUOTA_TABLE = "resourcequotas"
@@ -44,22 +42,21 @@ def admit_new(call: Call, name: str, obj: Obj) -> None:
     if call.resource.gvk == ("", "v1", "Pod"):
         _admit_pod(call, name, obj)
     elif call.resource.gvk == ("", "v1", "Service"):
-        _allocate_address(obj)
-        _allocate_node_ports(call, obj["spec"])
+        allocation.allocate(call, obj, None)
 
 
-def admit_update(call: Call, new: Obj, _old: Obj) -> None:
-    """Complete a changed object."""
+def admit_update(call: Call, new: Obj, old: Obj) -> None:
+    """Complete a changed object, or refuse it with a 422 or 500 ApiError."""
     if call.resource.gvk == ("", "v1", "Service"):
-        _allocate_address(new)
-        _allocate_node_ports(call, new["spec"])
+        allocation.allocate(call, new, old)
     elif call.resource.gvk == ("", "v1", "Pod"):
         _tolerate_lost_nodes(new["spec"])
 
 
 def _admit_pod(call: Call, name: str, obj: Obj) -> None:
     spec = obj["spec"]
-    account = spec["serviceAccountName"]
+    account = spec.setdefault("serviceAccountName", _BUILTIN_SERVICE_ACCOUNT)
+    spec["serviceAccount"] = account
     # The default account is made by a controller a moment after its namespace; a pod need not wait for it.
     if account != _BUILTIN_SERVICE_ACCOUNT and call.storage.table("serviceaccounts").get(call.namespace, account) is None:
         why = f'error looking up service account {call.namespace}/{account}: serviceaccount "{account}" not found'
@@ -102,46 +99,6 @@ def _priority(call: Call, spec: Obj, pod: str) -> int:
         raise forbidden_error("pods", "", pod, f"no PriorityClass with name {name} was found")
     spec["preemptionPolicy"] = found.obj.get("preemptionPolicy", spec["preemptionPolicy"])
     return int(found.obj.get("value", 0))
-
-
-def _allocate_node_ports(call: Call, spec: Obj) -> None:
-    missing = [port for port in spec.get("ports") or () if not port.get("nodePort")]
-    if spec["type"] not in ("NodePort", "LoadBalancer") or not missing:
-        return
-    services = call.storage.table("services").items()
-    taken = {port.get("nodePort") for item in services for port in item.obj["spec"].get("ports") or ()}
-    free = (number for number in _NODE_PORTS if number not in taken)
-    for port in missing:
-        port["nodePort"] = next(free)
-
-
-def _check_address(name: str, spec: Obj) -> None:
-    """What the allocators refuse, before anything else is looked at."""
-    address = spec.get("clusterIP", "")
-    causes: list[Cause] = []
-    open_to_both = address == "None" and not spec.get("selector")
-    if not open_to_both and spec.get("ipFamilyPolicy") == "RequireDualStack":
-        detail = "this cluster is not configured for dual-stack services"
-        causes.append(invalid("spec.ipFamilyPolicy", "RequireDualStack", detail))
-    if not open_to_both and "IPv6" in spec.get("ipFamilies", ()):
-        index = spec["ipFamilies"].index("IPv6")
-        causes.append(invalid(f"spec.ipFamilies[{index}]", "IPv6", "not configured on this cluster"))
-    if address not in ("", "None") and not is_address(address):
-        causes.append(invalid("spec.clusterIPs[0]", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
-    if causes:
-        raise invalid_object("Service", "", name, causes)
-
-
-def _allocate_address(obj: Obj) -> None:
-    spec = obj["spec"]
-    if spec["type"] != "ExternalName":
-        _check_address(obj["metadata"].get("name", ""), spec)
-    if spec["type"] == "ExternalName" or spec.get("clusterIP"):
-        return
-    # Nothing routes to it here: the address only has to look like one and to stay the same.
-    digest = hashlib.sha256(obj["metadata"]["uid"].encode()).digest()
-    spec["clusterIP"] = f"10.{96 + digest[0] % 16}.{digest[1]}.{1 + digest[2] % 254}"
-    spec["clusterIPs"] = [spec["clusterIP"]]
 
 
 def check_quota(call: Call, obj: Obj) -> None:

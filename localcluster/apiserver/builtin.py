@@ -181,6 +181,7 @@ _CORE = (
             validate_update=services.validate_update,
             validate_name=names.dns1035_label,
             assigned=services.ASSIGNED,
+            assigned_in=services.ASSIGNED_IN,
         ),
     ),
 )

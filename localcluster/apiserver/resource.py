@@ -41,7 +41,8 @@ class Strategy:
     `default` fills fields in on create and update; `on_create` sets what only a new object gets (initial status);
     `on_update` carries over or resets fields that an update may not touch; `validate` and `validate_update` report broken
     fields (the latter what may not change). `assigned` are fields of the spec that nobody owns unless the request has one
-    of the group: `default` fills them in for admission or an allocator.
+    of the group: `default` fills them in for admission or an allocator. `assigned_in` names, for a list of the spec, the
+    field of its items of which the same holds.
     """
 
     default: Callable[[Obj], None] = nothing
@@ -51,6 +52,7 @@ class Strategy:
     validate_update: Callable[[Obj, Obj], Sequence[Cause]] = no_update_causes
     validate_name: Callable[[str], Sequence[str]] | None = None
     assigned: Sequence[Sequence[str]] = ()
+    assigned_in: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

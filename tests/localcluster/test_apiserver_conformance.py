@@ -126,7 +126,7 @@ def test_delete_of_a_custom_object_answers_with_a_status(api: Api) -> None:
 @pytest.mark.parametrize(
     ("path", "obj"),
     [
-        (PODS, pod("a")),
+        (PODS, pod("a", spec={"serviceAccountName": "default"})),
         (SERVICES, service("a")),
         (CONFIG_MAPS, {"metadata": {"name": "a"}}),
         ("/api/v1/namespaces/default/secrets", {"metadata": {"name": "a"}}),

@@ -47,9 +47,8 @@ def default_spec(spec: Obj) -> None:
 
 
 def default(obj: Obj) -> None:
-    """A pod's defaults; the priority, which needs a lookup, is admission's."""
+    """A pod's defaults; its account, and the priority, which needs a lookup, are admission's."""
     spec = obj.setdefault("spec", {})
-    spec.setdefault("serviceAccountName", spec.get("serviceAccount") or "default")
     default_spec(spec)
     # A negative period means the shortest one.
     if spec["terminationGracePeriodSeconds"] < 0:
@@ -161,23 +160,26 @@ def validate_update(new: Obj, old: Obj) -> Sequence[Cause]:
     """Images, the deadline and a few more may change; binding (an empty nodeName) is the binding subresource's."""
     if new["spec"] == old["spec"]:
         return []
-    for part in ("initContainers", "containers"):
+    for part in ("containers", "initContainers"):
         if len(new["spec"].get(part) or ()) != len(old["spec"].get(part) or ()):
             return [forbidden(f"spec.{part}", "pod updates may not add or remove containers")]
-    if _comparable(new["spec"]) != _comparable(old["spec"]):
-        return [forbidden("spec", _IMMUTABLE)]
+    causes: list[Cause] = []
+    before, after = old["spec"].get("activeDeadlineSeconds"), new["spec"].get("activeDeadlineSeconds")
+    if before is not None and after is None:
+        causes.append(invalid("spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value"))
+    elif before is not None and after > before:
+        return [invalid("spec.activeDeadlineSeconds", after, "must be less than or equal to previous value")]
     gates = [gate["name"] for gate in old["spec"].get("schedulingGates") or []]
-    for gate in new["spec"].get("schedulingGates") or []:
+    for index, gate in enumerate(new["spec"].get("schedulingGates") or []):
         if gate["name"] not in gates:
             text = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
-            return [forbidden("spec.schedulingGates", text)]
+            causes.append(forbidden(f"spec.schedulingGates[{index}].name", text))
     kept = [_without_seconds(one) for one in new["spec"].get("tolerations") or ()]
     if not all(_without_seconds(one) in kept for one in old["spec"].get("tolerations") or ()):
-        return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
-    before, after = old["spec"].get("activeDeadlineSeconds"), new["spec"].get("activeDeadlineSeconds")
-    if before is not None and (after is None or after > before):
-        return [invalid("spec.activeDeadlineSeconds", after, "must be less than or equal to previous value")]
-    return []
+        causes.append(forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"))
+    if _comparable(new["spec"]) != _comparable(old["spec"]):
+        causes.append(forbidden("spec", _IMMUTABLE))
+    return causes
 
 
 def _without_seconds(toleration: Obj) -> Obj:

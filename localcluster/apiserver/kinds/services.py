@@ -10,6 +10,7 @@ Obj = dict[str, Any]
 
 #: What the real server's allocators fill in.
 ASSIGNED = (("clusterIP",), ("clusterIPs",), ("ipFamilies",), ("ipFamilyPolicy",))
+ASSIGNED_IN = {"ports": "nodePort"}
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
 _AFFINITIES = ("ClientIP", "None")
@@ -32,8 +33,10 @@ def default(obj: Obj) -> None:
         spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
     if spec["sessionAffinity"] == "ClientIP":
         spec.setdefault("sessionAffinityConfig", {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}})
-    if spec["type"] in _NODE_PORT_TYPES:
+    if needs_node_ports(spec):
         spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port"))
@@ -46,13 +49,20 @@ def _drop_address(spec: Obj, before: Obj) -> None:
     """What only a Service with an address has goes, unless the update says otherwise."""
     if not spec.get("clusterIP"):
         spec.pop("clusterIP", None)
-    for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", "externalTrafficPolicy"):
-        if name in spec and spec[name] == before.get(name):
-            del spec[name]
+    _drop_unchanged(
+        spec, before, "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy",
+        "externalTrafficPolicy", "allocateLoadBalancerNodePorts",
+    )  # fmt: skip
     held = {_port_key(port): port.get("nodePort") for port in before.get("ports") or ()}
     for port in spec.get("ports") or ():
         if port.get("nodePort") == held.get(_port_key(port)):
             port.pop("nodePort", None)
+
+
+def _drop_unchanged(spec: Obj, before: Obj, *names: str) -> None:
+    for name in names:
+        if name in spec and spec[name] == before.get(name):
+            del spec[name]
 
 
 def on_update(new: Obj, old: Obj) -> None:
@@ -65,17 +75,39 @@ def on_update(new: Obj, old: Obj) -> None:
     for name in ("clusterIP", "clusterIPs"):
         if not spec.get(name) and before.get(name):
             spec[name] = before[name]
-    if spec.get("type") in _NODE_PORT_TYPES:
-        held = {_port_key(port): port["nodePort"] for port in before.get("ports") or () if "nodePort" in port}
-        for port in spec.get("ports") or ():
-            if not port.get("nodePort") and _port_key(port) in held:
-                port["nodePort"] = held[_port_key(port)]
-    elif before.get("type") in _NODE_PORT_TYPES:
+    if spec.get("clusterIP") != before.get("clusterIP") and spec.get("clusterIPs") == before.get("clusterIPs"):
+        # Of two fields for one thing, the one that changed counts.
+        spec["clusterIPs"] = [spec.get("clusterIP", "")]
+    if before.get("type") == "LoadBalancer" and spec.get("type") != "LoadBalancer":
+        _drop_unchanged(spec, before, "allocateLoadBalancerNodePorts")
+    if needs_node_ports(spec) and needs_node_ports(before):
+        _keep_node_ports(spec, before)
+    elif needs_node_ports(before):
         # What only the old type had goes with it, unless the update says otherwise.
         if spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
             spec.pop("externalTrafficPolicy", None)
-        for port in spec.get("ports") or ():
-            port.pop("nodePort", None)
+        if _node_ports(spec) == _node_ports(before):
+            for port in spec.get("ports") or ():
+                port.pop("nodePort", None)
+
+
+def needs_node_ports(spec: Obj) -> bool:
+    """Whether its type has ports of the nodes."""
+    return spec.get("type") in _NODE_PORT_TYPES
+
+
+def _node_ports(spec: Obj) -> set[int]:
+    return {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
+
+
+def _keep_node_ports(spec: Obj, before: Obj) -> None:
+    """A port of the same name keeps its port of the nodes, unless the update gave that to another."""
+    given = _node_ports(spec)
+    held = {port.get("name", ""): port.get("nodePort") for port in before.get("ports") or ()}
+    for port in spec.get("ports") or ():
+        kept = held.get(port.get("name", ""))
+        if kept and kept not in given and not port.get("nodePort"):
+            port["nodePort"] = kept
 
 
 def _port_key(port: Obj) -> tuple[str, Any]:
@@ -98,7 +130,10 @@ def validate(obj: Obj) -> Sequence[Cause]:
         causes.append(required("spec.ports"))
     elif spec.get("clusterIPs") and spec["clusterIPs"][0] != spec.get("clusterIP"):
         causes.append(invalid("spec.clusterIPs", spec["clusterIPs"], "first value must match `clusterIP`"))
+    if needs_node_ports(spec) and spec.get("clusterIP") == "None":
+        causes.append(invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services"))
     causes += _validate_ports(ports)
+    causes += _validate_node_ports(spec["type"], ports)
     causes += check_labels(spec.get("selector") or {}, "spec.selector")
     if spec["sessionAffinity"] not in _AFFINITIES:
         causes.append(not_supported("spec.sessionAffinity", spec["sessionAffinity"], _AFFINITIES))
@@ -132,6 +167,20 @@ def _validate_ports(ports: Sequence[Obj]) -> list[Cause]:
         if (number, port["protocol"]) in numbers:
             causes.append(duplicate(path, {"port": number, "protocol": port["protocol"]}))
         numbers.add((number, port["protocol"]))
+    return causes
+
+
+def _validate_node_ports(kind: str, ports: Sequence[Obj]) -> list[Cause]:
+    causes: list[Cause] = []
+    seen: set[tuple[str, int]] = set()
+    for index, port in enumerate(ports):
+        path, number = f"spec.ports[{index}].nodePort", port.get("nodePort")
+        if number and kind == "ClusterIP":
+            causes.append(forbidden(path, "may not be used when `type` is 'ClusterIP'"))
+        elif number and (port["protocol"], number) in seen:
+            causes.append(duplicate(path, number))
+        if number:
+            seen.add((port["protocol"], number))
     return causes
 
 

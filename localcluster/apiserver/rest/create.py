@@ -105,7 +105,10 @@ def _fresh_metadata(call: Call, given: Obj) -> Obj:
     meta = dict(given)
     # The real server wipes the deletion fields of what is posted, not of what a PUT or an apply creates.
     deletion = ("deletionTimestamp", "deletionGracePeriodSeconds") if call.info.verb == "create" else ()
-    for name in ("uid", "selfLink", "resourceVersion", "generation", *deletion):
+    # A version given to what is not stored is of no consequence, and comes back; so does a generation that nobody counts.
+    counted = ("generation",) if call.resource.generation or call.resource.custom else ()
+    version = () if call.dry_run else ("resourceVersion",)
+    for name in ("uid", "selfLink", *version, *counted, *deletion):
         meta.pop(name, None)
     if not call.applying:
         meta.pop("managedFields", None)

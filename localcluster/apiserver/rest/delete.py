@@ -31,13 +31,13 @@ class DeleteOptions:
 
 
 def options_of(call: Call, given: Obj | None = None) -> DeleteOptions:
-    """DeleteOptions from the body or the query. Raises 400 and 422 ApiErrors."""
+    """DeleteOptions from the body or, when there is none, the query. Raises 400 and 422 ApiErrors."""
     found: Obj = given or {}
     if given is None and call.request.body:
         found = decode(call.request.body, call.request.content_type)
         if found.get("kind", "DeleteOptions") != "DeleteOptions":
             raise bad_request(f"the body of a delete must be DeleteOptions, not {found['kind']}")
-    query = call.query
+    query = {} if found else call.query
     preconditions = found.get("preconditions") or {}
     policy = found.get("propagationPolicy") or query.get("propagationPolicy") or ""
     orphan = found.get("orphanDependents", query.get("orphanDependents"))
@@ -59,7 +59,7 @@ def options_of(call: Call, given: Obj | None = None) -> DeleteOptions:
 def delete(call: Call) -> Response:
     """DELETE of one object."""
     options = options_of(call)
-    dry_run = call.dry_run or _body_dry_run(call)
+    dry_run = _dry_run(call)
     shown, gone = delete_object(call, call.live(), options, dry_run)
     if gone and not call.resource.returns_deleted:
         resource = call.resource
@@ -67,16 +67,16 @@ def delete(call: Call) -> Response:
     return call.answer(shown)
 
 
-def _body_dry_run(call: Call) -> bool:
+def _dry_run(call: Call) -> bool:
     if not call.request.body:
-        return False
+        return call.dry_run
     return bool(decode(call.request.body, call.request.content_type).get("dryRun"))
 
 
 def delete_collection(call: Call) -> Response:
     """DELETE of a collection, filtered by selectors."""
     options = options_of(call)
-    dry_run = call.dry_run or _body_dry_run(call)
+    dry_run = _dry_run(call)
     items, meta = select(call, scope_of(call))
     for item in items:
         delete_object(call, item, options, dry_run)
@@ -107,6 +107,10 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
     if "deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds"):
         # Its time is up, only finalizers keep it: there is nothing to announce any more.
         grace = None
+    if grace is None and not finalizers and live.obj["metadata"].get("finalizers") and options.version and not dry_run:
+        # Its propagation took the last finalizer: the real server then compares the version of an empty object.
+        why = f"Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: {live.rv}"
+        raise conflict(resource.plural, resource.group, live.name, why)
     _mark(call, meta, grace, bool(finalizers))
     if resource.plural == "namespaces":
         _terminate_namespace(new)

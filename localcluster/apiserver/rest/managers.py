@@ -64,19 +64,25 @@ def track_created(call: Call, new: Obj, asked: Obj) -> None:
         new["metadata"]["managedFields"] = entries
 
 
-def track_updated(call: Call, old: Obj, new: Obj, asked: Obj, given: Any) -> None:
-    """Bring the managedFields of `new` up to date; `asked` is the spec of the request, `given` its managedFields."""
-    resource, meta = call.resource, new["metadata"]
-    live = old["metadata"].get("managedFields") or []
+def entries_of_update(call: Call, old: Obj, new: Obj, asked: Obj, given: Any) -> list[Obj]:
+    """The managedFields after an update, before admission adds to `new`.
+
+    `asked` is the spec of the request, `given` its managedFields.
+    """
+    resource = call.resource
     if call.applying or call.info.subresource == "scale":
         # They have already been worked out.
-        entries = given or []
-    else:
-        shown = resource.typed(new if call.info.subresource else _as_asked(resource, new, asked))
-        entries = ownership.of_updated(
-            shape_of(resource), resource.typed(old), shown, None if call.info.subresource else given, _me(call),
-            call.server.env.timestamp(), reset(call),
-        )  # fmt: skip
+        return given or []
+    shown = resource.typed(new if call.info.subresource else _as_asked(resource, new, asked))
+    return ownership.of_updated(
+        shape_of(resource), resource.typed(old), shown, None if call.info.subresource else given, _me(call),
+        call.server.env.timestamp(), reset(call),
+    )  # fmt: skip
+
+
+def set_entries(new: Obj, old: Obj, entries: list[Obj]) -> None:
+    """Give the finished `new` its managedFields."""
+    meta, live = new["metadata"], old["metadata"].get("managedFields") or []
     meta.pop("managedFields", None)
     if entries:
         meta["managedFields"] = entries
@@ -91,7 +97,8 @@ def spec_asked(resource: Resource, obj: Obj) -> Obj:
     """The spec of a request, to be kept before defaults change it; empty for a kind that is assigned nothing."""
     if not resource.strategy.assigned:
         return {}
-    return {key: value for key, value in (obj.get("spec") or {}).items() if value not in ("", None, [])}
+    asked = {key: value for key, value in (obj.get("spec") or {}).items() if value not in ("", None, [])}
+    return asked | {key: [dict(item) for item in asked[key]] for key in resource.strategy.assigned_in if key in asked}
 
 
 def _as_asked(resource: Resource, obj: Obj, asked: Obj) -> Obj:
@@ -100,7 +107,18 @@ def _as_asked(resource: Resource, obj: Obj, asked: Obj) -> Obj:
     if not groups or not isinstance(obj.get("spec"), dict):
         return obj
     unasked = {name for names in groups if not any(one in asked for one in names) for name in names}
-    return {**obj, "spec": {**asked, **{key: value for key, value in obj["spec"].items() if key not in unasked}}}
+    spec = {**asked, **{key: value for key, value in obj["spec"].items() if key not in unasked}}
+    for key, name in resource.strategy.assigned_in.items():
+        if spec.get(key):
+            spec[key] = [_item_as_asked(*pair, name) for pair in zip(spec[key], asked[key], strict=True)]
+    return {**obj, "spec": spec}
+
+
+def _item_as_asked(item: Obj, asked: Obj, name: str) -> Obj:
+    if item.get(name) == asked.get(name):
+        return item
+    kept = {key: value for key, value in item.items() if key != name}
+    return {**kept, name: asked[name]} if name in asked else kept
 
 
 def _me(call: Call) -> Manager:

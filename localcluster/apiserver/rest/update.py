@@ -9,7 +9,7 @@ from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.create import create_object, prepare, validate
-from localcluster.apiserver.rest.managers import spec_asked, track_updated
+from localcluster.apiserver.rest.managers import entries_of_update, set_entries, spec_asked
 from localcluster.apiserver.storage import Item
 
 Obj = dict[str, Any]
@@ -29,8 +29,9 @@ def update(call: Call) -> Response:
     live = table.get(call.namespace, call.info.name)
     if live is None:
         if call.resource.create_on_update and not call.info.subresource and not meta.get("uid"):
-            # Whatever version it says it comes from, as with the real server.
-            meta.pop("resourceVersion", None)
+            if not call.dry_run:
+                # Whatever version it says it comes from, as with the real server.
+                meta.pop("resourceVersion", None)
             return call.answer(create_object(call, obj), 201)
         if call.resource.create_on_update and not call.info.subresource:
             raise conflict(call.resource.plural, call.resource.group, call.info.name, STALE)
@@ -72,14 +73,16 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     if call.info.subresource != "status" or resource.custom:
         # A built-in kind has no defaults in its status, and the rest of it is the stored object's, which is not to be changed.
         prepare(call, new)
-    _count_generation(call, new, old)
-    unchanged = new == old and not ends_deletion(call, new)
+    unchanged = new == old and not ends_deletion(call, new) and asked in ({}, spec_asked(resource, old))
     if unchanged and not causes and given in (None, old["metadata"].get("managedFields")):
         return resource.typed(old)
+    # Nobody owns what admission and the allocators add.
+    entries = entries_of_update(call, old, new, asked, given)
     admission.admit_update(call, new, old)
+    _count_generation(call, new, old)
     validate(call, new, old, causes)
     pod_security.check(call, new, old)
-    track_updated(call, old, new, asked, given)
+    set_entries(new, old, entries)
     if new == old and not ends_deletion(call, new):
         return resource.typed(old)
     return resource.typed(commit(call, live, new))

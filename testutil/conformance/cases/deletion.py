@@ -90,4 +90,32 @@ CASES = (
         put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"deletionTimestamp": None, "labels": {"a": "b"}}})),
         patch(CONFIG_MAPS, "n", _FREE), get(CONFIG_MAPS, "n", 404),
     )),
+    *(
+        Case(f"a propagation that takes the last finalizer, and a version: {kind.plural}", (
+            create(kind, make("n", finalizers=["orphan"])),
+            delete(kind, "n", {"propagationPolicy": "Orphan"}, fields={"metadata.finalizers": ["orphan"]}),
+            delete(kind, "n", {"propagationPolicy": "Background",
+                "preconditions": {"resourceVersion": ref(kind, "n", VERSION)}}, 409,
+                reason="Conflict", fields={"details.kind": kind.plural}),
+            get(kind, "n", fields={"metadata.finalizers": ["orphan"]}),
+            delete(kind, "n", {"propagationPolicy": "Background", "preconditions": {"uid": ref(kind, "n", UID)}}),
+            get(kind, "n", 404),
+        ))
+        for kind, make in _MAKERS
+    ),
+    Case("options in the body of a delete make the query void", (
+        create(CONFIG_MAPS, config_map("n")),
+        Step("DELETE", CONFIG_MAPS, "n", {"apiVersion": "v1", "kind": "DeleteOptions"}, query={"dryRun": "All"},
+            expect=Expect(200)),
+        get(CONFIG_MAPS, "n", 404),
+    )),
+    Case("a generation that nobody counts", (
+        create(CONFIG_MAPS, config_map("n", generation=5, finalizers=_HOLD), fields={"metadata.generation": 5}),
+        patch(CONFIG_MAPS, "n", {"metadata": {"generation": 7}}, fields={"metadata.generation": 5}),
+        put(CONFIG_MAPS, "n", config_map("n"), fields={"metadata.generation": 5}),
+        create(CONFIG_MAPS, config_map("m", generation=5, finalizers=_HOLD)),
+        delete(CONFIG_MAPS, "m", fields={"metadata.generation": 6}),
+        create(PODS, pod("n", generation=5), fields={"metadata.generation": 1}),
+        create(WIDGETS, widget("n", generation=5), fields={"metadata.generation": 1}),
+    )),
 )  # fmt: skip

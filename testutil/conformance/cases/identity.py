@@ -186,4 +186,10 @@ CASES = (
         delete(CONFIG_MAPS, "n", {"preconditions": {"uid": ref(CONFIG_MAPS, "n", UID, 1)}}, 409, reason="Conflict"),
         get(CONFIG_MAPS, "n", fields={"data.k": "new"}),
     )),
+    Case("a version given to what is not stored", (
+        Step("POST", CONFIG_MAPS, body=config_map("n", resourceVersion="1"), query={"dryRun": "All"},
+            expect=Expect(201, fields={VERSION: "1"})),
+        Step("PUT", SERVICES, "n", service("n", resourceVersion="1"), query={"dryRun": "All"},
+            expect=Expect(201, fields={VERSION: "1"})),
+    )),
 )  # fmt: skip

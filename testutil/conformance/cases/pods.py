@@ -3,9 +3,9 @@
 from typing import Any
 
 from jobcommon.client.request import STRATEGIC_PATCH
-from testutil.conformance.case import Case, Expect, Json, Step
+from testutil.conformance.case import Case, Expect, Json, Seen, Step
 from testutil.conformance.kinds import NODE, PODS, bound, pod
-from testutil.conformance.steps import VERSION, create, get, patch, ref
+from testutil.conformance.steps import VERSION, create, get, json_patch, patch, put, ref
 
 
 def _refused(what: str, *causes: str, spec: Json | None = None, container: Json | None = None) -> Case:
@@ -106,5 +106,28 @@ CASES = (
         patch(PODS, "n", {"status": {"phase": "Failed"}}, fields={"status.phase": "Running", VERSION: ref(PODS, "n", VERSION)}),
         patch(PODS, "n", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, subresource="status",
               fields={"status.conditions.0.lastProbeTime": None}),
+    )),
+    Case("what is added to an update of a pod", (
+        create(PODS, pod("n")), patch(PODS, "n", {"spec": {"tolerations": None}}, fields={"metadata.generation": 1}),
+        put(PODS, "n", Seen("pods/a/n", {"spec": {"tolerations": None}}), fields={VERSION: ref(PODS, "n", VERSION)}),
+        patch(PODS, "n", {"spec": {"serviceAccountName": None}}, fields={VERSION: ref(PODS, "n", VERSION)}),
+        put(PODS, "n", pod("n"), 422, causes=("FieldValueForbidden spec",)),
+        json_patch(PODS, "n", [{"op": "add", "path": "/spec/tolerations/-", "value": {"key": "k", "operator": "Exists"}}]),
+        put(PODS, "n", Seen("pods/a/n", {"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}),
+            fields={"metadata.generation": 3, "spec.tolerations.0.key": "k"}),
+    )),
+    Case("every rule that an update of a pod breaks", (
+        create(PODS, pod("n", {"tolerations": [{"operator": "Exists"}], "activeDeadlineSeconds": 10})),
+        patch(PODS, "n", {"spec": {"tolerations": [{"key": "k"}], "hostname": "h"}}, 422,
+            causes=("FieldValueForbidden spec.tolerations", "FieldValueForbidden spec")),
+        patch(PODS, "n", {"spec": {"schedulingGates": [{"name": "example.com/g"}], "hostname": "h"}}, 422,
+            causes=("FieldValueForbidden spec.schedulingGates[0].name", "FieldValueForbidden spec")),
+        patch(PODS, "n", {"spec": {"activeDeadlineSeconds": None, "hostname": "h"}}, 422,
+            causes=("FieldValueInvalid spec.activeDeadlineSeconds", "FieldValueForbidden spec")),
+        patch(PODS, "n", {"spec": {"activeDeadlineSeconds": 20, "hostname": "h"}}, 422,
+            causes=("FieldValueInvalid spec.activeDeadlineSeconds",)),
+        patch(PODS, "n", {"spec": {"initContainers": [{"name": "i", "image": "i"}], "containers": [
+            {"name": "main", "image": "i"}, {"name": "c", "image": "i"}]}}, 422,
+            causes=("FieldValueForbidden spec.containers",)),
     )),
 )  # fmt: skip

@@ -1,9 +1,25 @@
 """Services: ports, addresses, families."""
 
+from typing import Any
+
 from jobcommon.client.request import STRATEGIC_PATCH
-from testutil.conformance.case import Case, Seen
+from testutil.conformance.case import Case, Json, Seen, Step
 from testutil.conformance.kinds import SERVICES, service
-from testutil.conformance.steps import NOBODY, create, patch, put
+from testutil.conformance.steps import NOBODY, create, get, patch, put
+
+
+def _node_ports(name: str, *ports: tuple[str, int, int] | tuple[str, int, int, str]) -> Json:
+    """A Service of type NodePort; each port is a name, a number, its port of the nodes (0: any) and its protocol."""
+    listed = [{"name": port[0], "port": port[1]} | ({"nodePort": port[2]} if port[2] else {}) for port in ports]
+    for made, port in zip(listed, ports, strict=True):
+        made.update({"protocol": port[3]} if len(port) > 3 else {})
+    return service(name, {"clusterIP": "", "type": "NodePort", "ports": listed})
+
+
+def _given(*ports: tuple[str, int, int], code: int = 200, **expect: Any) -> Step:
+    """A patch of the ports of a Service."""
+    return patch(SERVICES, "n", {"spec": {"ports": _node_ports("n", *ports)["spec"]["ports"]}}, code, **expect)
+
 
 CASES = (
     Case("headless service without ports", (create(SERVICES, service("n", {"ports": []}), fields={"spec.ports": None}),)),
@@ -67,5 +83,39 @@ CASES = (
                fields={"spec.clusterIP": None}),
         create(SERVICES, service("m", {"type": "ExternalName", "clusterIP": "", "ports": []}), 422,
                causes=("FieldValueRequired spec.externalName",)),
+    )),
+    Case("ports of the nodes of a new service", (
+        create(SERVICES, _node_ports("n", ("a", 1, 0), ("b", 1, 0, "UDP"))),
+        create(SERVICES, _node_ports("m", ("a", 1, 31201), ("b", 1, 31202, "UDP"), ("c", 2, 31203))),
+        create(SERVICES, _node_ports("o", ("a", 1, 31203)), 422, causes=("FieldValueInvalid spec.ports[0].nodePort",)),
+        create(SERVICES, _node_ports("o", ("a", 1, 5)), 422, causes=("FieldValueInvalid spec.ports[0].nodePort",)),
+        create(SERVICES, _node_ports("o", ("a", 1, 31204), ("b", 2, 31204), ("c", 3, 31204)), 422,
+            causes=("FieldValueInvalid spec.ports[1].nodePort",)),
+        create(SERVICES, _node_ports("o", ("a", 1, 31204), ("b", 2, 31204, "UDP")), 422,
+            causes=("FieldValueInvalid spec.ports[1].nodePort",)),
+        create(SERVICES, _node_ports("o", ("a", 1, 0), ("b", 1, 0)), 422,
+            causes=("FieldValueDuplicate spec.ports[1].nodePort", "FieldValueDuplicate spec.ports[1]")),
+        create(SERVICES, service("o", {"ports": [{"port": 1, "nodePort": 31204}]}), 422,
+            causes=("FieldValueForbidden spec.ports[0].nodePort",)),
+        create(SERVICES, service("o", {"type": "NodePort"}), 422, causes=("FieldValueInvalid spec.clusterIPs[0]",)),
+    )),
+    Case("ports of the nodes that an update gives", (
+        create(SERVICES, _node_ports("m", ("a", 1, 31211))), create(SERVICES, _node_ports("n", ("a", 1, 0), ("b", 2, 0))),
+        _given(("a", 1, 0), ("b", 1, 0), code=422, causes=("FieldValueDuplicate spec.ports[1]",)),
+        _given(("a", 1, 31211), code=422, causes=("FieldValueInvalid spec.ports[0].nodePort",)),
+        _given(("a", 1, 5), code=422, causes=("FieldValueInvalid spec.ports[0].nodePort",)),
+        _given(("a", 1, 31212), ("b", 2, 31212), code=500), _given(("a", 1, 31212), ("b", 2, 0)),
+        _given(("a", 3, 0), ("c", 4, 0), fields={"spec.ports.0.nodePort": 31212}), _given(("a", 3, 31212)),
+        _given(("a", 3, 0), fields={"spec.ports.0.nodePort": 31212}), get(SERVICES, "n"),
+        patch(SERVICES, "n", {"spec": {"type": "ClusterIP"}}, fields={"spec.ports.0.nodePort": None}),
+        patch(SERVICES, "n", {"spec": {"type": "NodePort"}}),
+        patch(SERVICES, "n", {"spec": {"clusterIP": "10.97.1.1"}}, 422, causes=("FieldValueInvalid spec.clusterIPs[0]",)),
+    )),
+    Case("a load balancer has ports of the nodes unless it says otherwise", (
+        create(SERVICES, service("n", {"clusterIP": "", "type": "LoadBalancer"}),
+            fields={"spec.allocateLoadBalancerNodePorts": True}),
+        patch(SERVICES, "n", {"spec": {"type": "ClusterIP"}}, fields={"spec.allocateLoadBalancerNodePorts": None}),
+        create(SERVICES, service("m", {"clusterIP": "", "type": "LoadBalancer", "allocateLoadBalancerNodePorts": False}),
+            fields={"spec.ports.0.nodePort": None}),
     )),
 )  # fmt: skip
