@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from testutil.conformance import envtest, real
+from testutil.conformance import envtest, real, runner
 from testutil.conformance.case import Case, Expect, Step
 from testutil.conformance.cases import TABLE
-from testutil.conformance.comparison import compare
+from testutil.conformance.comparison import Outcome, compare
 from testutil.conformance.driver import Driver
 from testutil.conformance.kinds import CONFIG_MAPS, config_map
 from testutil.conformance.record import Answer, Record, difference
@@ -96,8 +96,10 @@ async def test_table_against_a_real_server(theirs: Driver, ours: Driver, cases: 
 
 
 @pytest.mark.timeout(36_000)
-async def test_sequences_against_a_real_server(theirs: Driver, ours: Driver) -> None:
-    outcomes = [await compare(sequence(SEED + number), ours, theirs) for number in range(SEQUENCES)]
+async def test_sequences_against_a_real_server(theirs: Driver) -> None:
+    outcomes: list[Outcome] = []
+    await runner.run((sequence(SEED + number) for number in range(SEQUENCES)), theirs, outcomes.append)
+    assert len(outcomes) == SEQUENCES
     assert [outcome.report() for outcome in outcomes if not outcome.agrees] == []
 
 

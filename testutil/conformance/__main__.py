@@ -2,19 +2,17 @@
 
 import argparse
 import asyncio
-import itertools
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 
-from testutil.conformance import real
+from testutil.conformance import real, runner
 from testutil.conformance.case import Case
 from testutil.conformance.cases import TABLE
-from testutil.conformance.comparison import Outcome, compare
+from testutil.conformance.comparison import Outcome
 from testutil.conformance.driver import Driver
 from testutil.conformance.sequences import sequence
-from testutil.conformance.target import embedded
 
 
 def _parse() -> argparse.Namespace:
@@ -25,38 +23,42 @@ def _parse() -> argparse.Namespace:
         "--case", action="append", help="only table cases whose name contains this; with --sequences 0 nothing else"
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="end after this long, however many are left")
+    parser.add_argument(
+        "--workers", type=int, default=runner.WORKERS, help=f"how many sequences at a time (default {runner.WORKERS})"
+    )
     parser.add_argument("--show", type=int, default=20, help="how many differing cases to print (default 20)")
     return parser.parse_args()
 
 
-async def _run(cases: Iterable[Case], show: int, minutes: float) -> int:
+async def _run(table: Sequence[Case], sequences: Iterable[Case], show: int, minutes: float, workers: int) -> int:
+    outcomes: list[Outcome] = []
+
+    def report(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        if not outcome.agrees and sum(not one.agrees for one in outcomes) <= show:
+            print(outcome.report(), flush=True)
+
     async with AsyncExitStack() as stack:
-        ours = Driver(await stack.enter_async_context(embedded()))
-        await ours.prepare()
         target = await stack.enter_async_context(real.real())
         theirs = None if target is None else Driver(target, f"run{int(time.time())}")
         if theirs is None:
             print(real.WHY_NOT, file=sys.stderr)
         else:
             await theirs.prepare()
-        outcomes: list[Outcome] = []
         started = time.monotonic()
-        for case in cases:
-            if time.monotonic() - started > minutes * 60:
-                break
-            outcome = await compare(case, ours, theirs)
-            outcomes.append(outcome)
-            if not outcome.agrees and sum(not one.agrees for one in outcomes) <= show:
-                print(outcome.report(), flush=True)
+        # Some cases of the table look at the whole cluster.
+        await runner.run(table, theirs, report, workers=1, seconds=minutes * 60)
+        left = minutes * 60 - (time.monotonic() - started)
+        await runner.run(sequences, theirs, report, workers=workers, seconds=left)
+        took = time.monotonic() - started
         if theirs is not None and theirs.target.lasting:
             await theirs.tidy()
     against = "the embedded server alone" if target is None else f"{target.name} {target.version}"
     steps = sum(len(outcome.case.steps) for outcome in outcomes)
-    sequences = sum(outcome.case not in TABLE for outcome in outcomes)
+    made = sum(outcome.case not in table for outcome in outcomes)
     wrong = sum(not outcome.agrees for outcome in outcomes)
     print(
-        f"{len(outcomes) - sequences} cases and {sequences} sequences, {steps} requests, against {against}: {wrong} differ; "
-        f"{time.monotonic() - started:.1f} s"
+        f"{len(outcomes) - made} cases and {made} sequences, {steps} requests, against {against}: {wrong} differ; {took:.1f} s"
     )
     return 1 if wrong else 0
 
@@ -65,8 +67,8 @@ def main() -> int:
     """Run as asked; 1 when something differs."""
     asked = _parse()
     wanted = [case for case in TABLE if not asked.case or any(part in case.name for part in asked.case)]
-    cases = itertools.chain(wanted, (sequence(asked.seed + number) for number in range(asked.sequences)))
-    return asyncio.run(_run(cases, asked.show, asked.minutes))
+    sequences = (sequence(asked.seed + number) for number in range(asked.sequences))
+    return asyncio.run(_run(wanted, sequences, asked.show, asked.minutes, asked.workers))
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ class Driver:
 
     async def _watch(self, step: Step, memory: Memory) -> Answer:
         """Every event up to one that the driver causes itself."""
-        end = f"{_END}{next(self._count)}"
+        end = f"{_END}{next(memory.watches)}"
         space = memory.spaces[step.space or "a"]
         collection = f"{step.kind.prefix}/namespaces/{space}/{step.kind.plural}"
         await self._must("POST", collection, _ending(step.kind, end), (201,))
@@ -142,7 +142,7 @@ class Driver:
         query = {"timeoutSeconds": "10", **dict(_query(step, memory)), "watch": "true"}
         request = Request("GET", _path(step, memory), tuple(query.items()))
         try:
-            events = await self._events(request, end, memory)
+            events = await self._events(request, (space, end), memory)
         except StatusError as error:
             return Answer(error.code, {"kind": "Status", "status": "Failure", "reason": error.reason})
         if query.get("resourceVersion", "") in ("", "0"):
@@ -156,7 +156,7 @@ class Driver:
             )
         return Answer(200, events=events)
 
-    async def _events(self, request: Request, end: str, memory: Memory) -> list[Json]:
+    async def _events(self, request: Request, end: tuple[str, str], memory: Memory) -> list[Json]:
         wanted = (*memory.spaces.values(), None)
         whole = dict(request.query).get("sendInitialEvents") == "true"
         events: list[Json] = []
@@ -165,7 +165,7 @@ class Driver:
             async for line in lines:
                 event: Json = msgspec.json.decode(line)
                 meta = event["object"].get("metadata") or {}
-                if meta.get("name") == end:
+                if (meta.get("namespace"), meta.get("name")) == end:
                     if whole:
                         continue
                     break

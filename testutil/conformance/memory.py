@@ -1,5 +1,6 @@
 """What a case has seen of one server, and the values of a step that depend on it."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,10 +33,11 @@ def merge(target: Any, change: Any) -> Any:
 
 
 class Memory:
-    """The answers of one server to one case, and its namespaces by key."""
+    """The answers of one server to one case, its namespaces by key, and a number for the next watch."""
 
     def __init__(self, spaces: Mapping[str, str]) -> None:
         self.spaces = dict(spaces)
+        self.watches = itertools.count()
         self._seen: dict[str, list[Json]] = {}
 
     def remember(self, key: str, body: Json) -> None:

@@ -1,5 +1,6 @@
 """DELETE: preconditions, finalizers, propagation and graceful deletion."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from jobcommon.client.request import Response
 from localcluster.apiserver.call import Call, decode
 from localcluster.apiserver.env import format_time, parse_time
 from localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, success_status
+from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.rest.read import scope_of, select
 from localcluster.apiserver.storage import Item
 
@@ -18,6 +20,8 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 _POLICIES = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background": ""}
 _DEFAULT_GRACE = 30
+#: The fields that an empty object of a kind is sent with.
+_EMPTY: Mapping[str, Obj] = {"Pod": {"spec": {"containers": None}}, "Service": {"status": {"loadBalancer": {}}}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,10 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
     if "deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds"):
         # Its time is up, only finalizers keep it: there is nothing to announce any more.
         grace = None
-    if grace is None and not finalizers and live.obj["metadata"].get("finalizers") and options.version and not dry_run:
+    freed = grace is None and not finalizers and bool(live.obj["metadata"].get("finalizers"))
+    if freed and dry_run:
+        return _nothing(resource), False
+    if freed and options.version:
         # Its propagation took the last finalizer: the real server then compares the version of an empty object.
         why = f"Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: {live.rv}"
         raise conflict(resource.plural, resource.group, live.name, why)
@@ -126,6 +133,14 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
     if held or grace:
         return resource.typed(stored.obj), False
     return resource.typed(call.storage.remove(table, live.namespace, live.name).obj), True
+
+
+def _nothing(resource: Resource) -> Obj:
+    """What the real server answers when a dry run would take the last finalizer: an object that was never filled in."""
+    if resource.custom:
+        return resource.typed({})
+    filled: Obj = {"spec": {}, "status": {}} if resource.status else {}
+    return resource.typed({"metadata": {}, **filled, **_EMPTY.get(resource.kind, {})})
 
 
 def _check_preconditions(call: Call, live: Item, options: DeleteOptions) -> None:

@@ -98,6 +98,8 @@ CASES = (
                 "preconditions": {"resourceVersion": ref(kind, "n", VERSION)}}, 409,
                 reason="Conflict", fields={"details.kind": kind.plural}),
             get(kind, "n", fields={"metadata.finalizers": ["orphan"]}),
+            delete(kind, "n", {"propagationPolicy": "Background", "dryRun": ["All"]},
+                fields={"kind": kind.kind, "metadata.name": None}),
             delete(kind, "n", {"propagationPolicy": "Background", "preconditions": {"uid": ref(kind, "n", UID)}}),
             get(kind, "n", 404),
         ))
