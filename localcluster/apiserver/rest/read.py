@@ -72,7 +72,7 @@ def select(call: Call, scope: Scope) -> tuple[list[Item], dict[str, Any]]:
         except ApiError:
             # The client may go on from here, inconsistently: the fresh token has no version.
             raise expired(_CONTINUE_EXPIRED, _token(-1, start)) from None
-        candidates = [item for item in candidates if f"{item.namespace}/{item.name}" > start]
+        candidates = [item for item in candidates if _place(item, scope) > start]
     elif rv is not None:
         candidates = table.snapshot(rv, scope.namespace or None)
     else:
@@ -82,12 +82,16 @@ def select(call: Call, scope: Scope) -> tuple[list[Item], dict[str, Any]]:
     meta: dict[str, Any] = {"resourceVersion": str(shown_rv)}
     # Whether there is more goes by the objects, not by the matching ones: the next page may turn out to be empty.
     if limit and len(found) >= limit and candidates[-1] is not found[limit - 1] and call.query.get("resourceVersion") != "0":
-        last = found[limit - 1]
-        meta["continue"] = _token(shown_rv, f"{last.namespace}/{last.name}")
+        meta["continue"] = _token(shown_rv, _place(found[limit - 1], scope))
         if not scope.selective:
             meta["remainingItemCount"] = len(found) - limit
         found = found[:limit]
     return found, meta
+
+
+def _place(item: Item, scope: Scope) -> str:
+    """Where the next page goes on: below the collection that is listed, so that a token of another namespace is of use too."""
+    return item.name if scope.namespace else f"{item.namespace}/{item.name}"
 
 
 def _candidates(table: Table, scope: Scope) -> list[Item]:

@@ -79,6 +79,9 @@ def _write(call: Call, wanted: Obj) -> Response:
         raise bad_request(f"the body of a scale update must be a Scale, not {wanted.get('kind')}")
     _, paths = _scale_of(call)
     live = call.live()
+    version = (wanted.get("metadata") or {}).get("resourceVersion")
+    if version and version != str(live.rv):
+        raise conflict(call.resource.plural, call.resource.group, call.info.name, STALE)
     replicas = (wanted.get("spec") or {}).get("replicas", 0)
     if type(replicas) is not int or replicas < 0:
         causes: list[Cause] = [invalid("spec.replicas", replicas, "must be greater than or equal to 0")]
@@ -87,9 +90,6 @@ def _write(call: Call, wanted: Obj) -> Response:
         # A custom object is refused in its own name, with the path of its definition too.
         causes.append(invalid(f".{paths.replicas}", replicas, "should be a non-negative integer"))
         raise invalid_object(call.resource.kind, call.resource.group, call.info.name, causes)
-    version = (wanted.get("metadata") or {}).get("resourceVersion")
-    if version and version != str(live.rv):
-        raise conflict(call.resource.plural, call.resource.group, call.info.name, STALE)
     obj = copy.deepcopy(call.resource.typed(live.obj))
     obj["metadata"]["managedFields"] = ownership.of_scaled(
         obj["metadata"].get("managedFields"), tuple(f"f:{part}" for part in paths.replicas.split(".")),

@@ -120,4 +120,9 @@ CASES = (
             reason="Conflict"),
         get(WIDGETS, "missing", 404, subresource="scale", reason="NotFound"),
     )),
+    Case("a scale that is both stale and impossible", (
+        create(WIDGETS, widget("n")),
+        put(WIDGETS, "n", {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "n", "resourceVersion": "1"},
+            "spec": {"replicas": -1}}, 409, "scale", reason="Conflict"),
+    )),
 )  # fmt: skip

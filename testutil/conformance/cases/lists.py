@@ -1,6 +1,6 @@
 """GET of collections: selectors, pages, versions."""
 
-from testutil.conformance.case import Case, Ref, Step
+from testutil.conformance.case import Case, Expect, Ref, Step
 from testutil.conformance.kinds import CONFIG_MAPS, NODE, PODS, WIDGETS, bound, config_map, pod, widget
 from testutil.conformance.steps import VERSION, create, delete, get, listed, patch, ref
 
@@ -65,5 +65,12 @@ CASES = (
         listed(PODS, 422, query={"resourceVersion": "0", "resourceVersionMatch": "Exact"}, reason="Invalid"),
         listed(PODS, 422, query={"resourceVersion": "1", "resourceVersionMatch": "Odd"}, reason="Invalid"),
         listed(PODS, 422, query={"sendInitialEvents": "true"}, reason="Invalid"),
+    )),
+    Case("a page goes on in another namespace", (
+        create(WIDGETS, widget("n1")), create(WIDGETS, widget("n2")),
+        *(Step("POST", WIDGETS, body=widget(name), space="b") for name in ("n1", "n2")),
+        listed(WIDGETS, query={"limit": 1}, items=("n1",)),
+        Step("GET", WIDGETS, space="b", expect=Expect(200, items=("n2",)),
+             query={"limit": 1, "continue": Ref("list/widgets", "metadata.continue")}),
     )),
 )  # fmt: skip
