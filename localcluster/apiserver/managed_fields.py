@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.field_sets import Path, difference, from_fields_v1, to_fields_v1
+from localcluster.apiserver.field_sets import Path, difference, from_fields_v1, to_fields_v1, union
 
 APPLY, UPDATE = "Apply", "Update"
+_MOST_UPDATERS, _ANCIENT = 10, "ancient-changes"
 # Fields that identify the object or belong to the server are nobody's.
 _UNOWNED_META = frozenset((
     "name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion",
@@ -82,6 +83,25 @@ def write(managers: Mapping[Manager, Entry] | Iterable[tuple[Manager, Entry]]) -
     rows = managers.items() if isinstance(managers, Mapping) else managers
     ordered = sorted(rows, key=lambda row: (row[0].operation, row[1].time, row[0].name, row[1].version, row[0].subresource))
     return [_entry(manager, entry) for manager, entry in ordered if entry.tree]
+
+
+def capped(managers: Managers) -> Managers:
+    """With at most ten updaters: the oldest of a version become one. An update does so, an apply does not."""
+    updaters = [manager for manager in managers if manager.operation == UPDATE]
+    excess = len(updaters) - _MOST_UPDATERS
+    if excess <= 0:
+        return managers
+    kept, first = dict(managers), dict[str, Manager]()
+    for manager in sorted(updaters, key=lambda one: (managers[one].time, one.name, one.version, one.subresource)):
+        oldest = first.setdefault(manager.version, manager)
+        bucket = Manager(_ANCIENT, UPDATE, manager.version)
+        if excess and manager not in (oldest, bucket):
+            if bucket not in kept:
+                kept[bucket] = kept.pop(oldest)
+            entry = kept.pop(manager)
+            kept[bucket] = Entry(entry.version, union(entry.tree, kept[bucket].tree), entry.time)
+            excess -= 1
+    return kept
 
 
 def _entry(manager: Manager, entry: Entry) -> Json:

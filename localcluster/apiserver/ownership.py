@@ -73,7 +73,7 @@ def of_updated(shape: Shape, old: Json, new: Json, given: Any, me: Manager, now:
     if changes.written:
         mine = managers.get(me)
         managers[me] = Entry(me.version, union(mine.tree if mine else {}, changes.written), now)
-    return managed_fields.write(managers)
+    return managed_fields.write(managed_fields.capped(managers))
 
 
 def same_but_for_times(one: Sequence[Json], other: Sequence[Json]) -> bool:

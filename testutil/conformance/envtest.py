@@ -95,8 +95,9 @@ def _arguments(work: Path, store: str, port: int) -> list[str]:
         "--service-account-issuer=https://conformance.invalid",
         f"--service-account-key-file={work / 'server.crt'}",
         f"--service-account-signing-key-file={work / 'server.key'}",
-        # Thousands of Services, none ever deleted: the smallest allowed range is not enough.
+        # Thousands of Services, most of them never deleted: the usual ranges are not enough.
         "--service-cluster-ip-range=10.96.0.0/12",
+        "--service-node-port-range=20000-60000",
         "--endpoint-reconciler-type=none",
         "--allow-privileged=true",
     ]

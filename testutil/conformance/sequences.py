@@ -74,7 +74,7 @@ class _Source:
             self._generated += 1
             del meta["name"]
             meta["generateName"] = f"g{self._generated}-"
-        if self._chance(0.03) and "dryRun" not in query:
+        if self._chance(0.03):
             meta["resourceVersion"] = "1"
         if self._chance(0.03):
             meta["namespace"] = "elsewhere"

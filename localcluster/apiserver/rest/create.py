@@ -76,7 +76,7 @@ def validate(call: Call, new: Obj, old: Obj | None, known: Sequence[Cause] = ())
         causes += resource.strategy.validate(new)
         causes += [] if old is None else resource.strategy.validate_update(new, old)
     if resource.schema is not None:
-        causes += resource.schema.validate(resource.typed(new), None if old is None else resource.typed(old))
+        causes += resource.schema.validate(resource.typed(new), None if old is None else resource.typed(old), causes)
         causes += _check_replicas(resource, new)
     if causes:
         name = new["metadata"].get("name") or ""

@@ -1,5 +1,6 @@
 """One version of a CRD, ready to admit objects."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json, crd_root
@@ -40,15 +41,16 @@ class CompiledSchema:
         if self._defaults is not None:
             defaults.default(self._defaults, value)
 
-    def validate(self, new: Json, old: Json | None = None) -> list[Cause]:
+    def validate(self, new: Json, old: Json | None = None, known: Sequence[Cause] = ()) -> list[Cause]:
         """What is wrong with the object, by field. `old` is the stored object on update, for transition rules.
 
-        CEL rules run only on an object whose shape they can rely on; else a cause says that they did not.
+        CEL rules run only on an object whose shape they can rely on, by what is `known` to be wrong with it already too; else
+        a cause says that they did not.
         """
         found = values.value_causes(self._values, new)
         if self._lists is not None:
             found += values.list_causes(self._lists, new)
-        if self._rules is not None and any(cause.reason in _BLOCKING for cause in found):
+        if self._rules is not None and any(cause.reason in _BLOCKING for cause in (*known, *found)):
             found.append(_UNCHECKED)
         elif self._rules is not None:
             found += rules.rule_causes(self._rules, self.node, new, old, old is not None)

@@ -125,4 +125,8 @@ CASES = (
         put(WIDGETS, "n", {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "n", "resourceVersion": "1"},
             "spec": {"replicas": -1}}, 409, "scale", reason="Conflict"),
     )),
+    Case("annotations that are too large leave the rules unchecked", (
+        create(WIDGETS, widget("n", {"replicas": 50}, annotations={"a": "x" * 300_000}), 422,
+            causes=("FieldValueTooLong metadata.annotations", "FieldValueInvalid <nil>")),
+    )),
 )  # fmt: skip

@@ -183,4 +183,10 @@ CASES = (
              expect=Expect(200, items=("n1",), fields={"metadata.continue": None})),
         Step("GET", PODS, query={"fieldSelector": "spec.nodeName!=", "limit": 1}, expect=Expect(200, items=("n1",))),
     )),
+    Case("of more than ten updaters the oldest become one", (
+        create(CONFIG_MAPS, config_map("n")),
+        *(_by(f"u{number:02}", "n", {"data": {f"k{number}": "v"}}) for number in range(13)),
+        get(CONFIG_MAPS, "n", fields={f"{_MANAGED}.0.manager": "ancient-changes", f"{_MANAGED}.10": None}),
+        apply(CONFIG_MAPS, "n", {"data": {"a": "b"}}), _by("u14", "n", {"data": {"z": "v"}}), get(CONFIG_MAPS, "n"),
+    )),
 )  # fmt: skip
