@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobcommon.client.request import STRATEGIC_PATCH
+from jobcommon.client.request import MERGE_PATCH, STRATEGIC_PATCH
 from testutil.conformance.case import Case, Expect, Json, Seen, Step
 from testutil.conformance.kinds import NODE, PODS, bound, pod
 from testutil.conformance.steps import VERSION, create, get, json_patch, patch, put, ref
@@ -115,6 +115,9 @@ CASES = (
         json_patch(PODS, "n", [{"op": "add", "path": "/spec/tolerations/-", "value": {"key": "k", "operator": "Exists"}}]),
         put(PODS, "n", Seen("pods/a/n", {"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}),
             fields={"metadata.generation": 3, "spec.tolerations.0.key": "k"}),
+        Step("PATCH", PODS, "n", {"spec": {"tolerations": [{"key": "k", "operator": "Exists"}, {"operator": "Exists"}]}},
+             Expect(200, fields={"metadata.generation": 4}), MERGE_PATCH, {"dryRun": "All"}),
+        get(PODS, "n", fields={"metadata.generation": 3}),
     )),
     Case("every rule that an update of a pod breaks", (
         create(PODS, pod("n", {"tolerations": [{"operator": "Exists"}], "activeDeadlineSeconds": 10})),
