@@ -117,7 +117,10 @@ class SimLoop(asyncio.BaseEventLoop):
         process = PROCESS.get() if context is None else context.get(PROCESS, "")
         if process:
             self._order += 1
-            self._tasks.setdefault(process, WeakValueDictionary())[self._order] = task
+            known = self._tasks.get(process)
+            if known is None:
+                known = self._tasks[process] = WeakValueDictionary()
+            known[self._order] = task
         return task
 
     def run(self, main: Coroutine[Any, Any, Any]) -> Any:
