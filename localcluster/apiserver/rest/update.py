@@ -120,7 +120,10 @@ def _with_status_of(call: Call, old: Obj, new: Obj) -> Obj:
     result.pop("status", None)
     if "status" in new:
         result["status"] = new["status"]
-    return json_copy(result) if call.resource.custom else result
+    if call.resource.custom:
+        # Defaults may change what is beside them; metadata has none, and what was sent is nobody else's.
+        return {key: one if key in ("metadata", "status") else json_copy(one) for key, one in result.items()}
+    return result
 
 
 def _settle_metadata(meta: Obj, old: Obj, custom: bool) -> list[Cause]:
