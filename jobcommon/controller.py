@@ -11,7 +11,7 @@ A key is never in two hands. An exception in a framework's function costs its ow
 (rule R14).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,7 +177,8 @@ class JobController:
     def _work(self, key: JobKey, moment: Moment) -> Work | None:
         namespace, name = key
         cached = self._jobs.get(namespace, name)
-        orphans = self._orphans(key, cached)
+        named = self._pods.indexed(BY_OWNER_NAME, key)
+        orphans = self._orphans(key, cached, named)
         if orphans is not None:
             return orphans
         if cached is None:
@@ -185,21 +186,20 @@ class JobController:
             return None
         if self._must_wait(key, cached.uid, moment):
             return None
-        return self._plan(cached, moment)
+        return self._plan(cached, named, moment)
 
-    def _orphans(self, key: JobKey, cached: ObjectView | None) -> Work | None:
+    def _orphans(self, key: JobKey, cached: ObjectView | None, named: Sequence[PodView]) -> Work | None:
         """Work on the pods of a predecessor that still carry our finalizer. The key comes back with their next event."""
-        left = self._left_behind(key, cached.uid if cached is not None else "")
+        left = self._left_behind(named, cached.uid if cached is not None else "")
         held = [(pod.owner.uid, pod) for pod in left if pod.owner is not None and FINALIZER in pod.finalizers]
         if not held:
             return None
         uid = held[0][0]
         return Work(*key, uid, plan_for_orphans(pod for owner, pod in held if owner == uid), orphans_of=uid)
 
-    def _left_behind(self, key: JobKey, uid: str) -> list[PodView]:
-        """The pods of jobs of this kind and name, but of another UID."""
-        pods = self._pods.indexed(BY_OWNER_NAME, key)
-        return [pod for pod in pods if pod.owner and pod.owner.kind == self.framework.kind and pod.owner.uid != uid]
+    def _left_behind(self, named: Sequence[PodView], uid: str) -> list[PodView]:
+        """The pods of jobs of this kind, but of another UID, among those whose owner has a certain name."""
+        return [pod for pod in named if pod.owner and pod.owner.kind == self.framework.kind and pod.owner.uid != uid]
 
     def _can_wait(self, key: JobKey) -> bool:
         """Whether the job has come to its end, so that there is only tidying up left."""
@@ -228,11 +228,11 @@ class JobController:
         self.queue.add_rate_limited(key, moment.monotonic)
         return True
 
-    def _plan(self, cached: ObjectView, moment: Moment) -> Work:
+    def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
         memory = self._memory.setdefault(cached.uid, JobMemory())
         try:
             job = memory.read(self.framework, cached)
-            decided = decide(self.framework, job, self._observe(cached, memory), moment.wall)
+            decided = decide(self.framework, job, self._observe(cached, named, memory), moment.wall)
             plan = memory.refusals.left_out(decided, moment.monotonic)
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
             event = Event(WARNING, reasons.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1024], lasting=True)
@@ -248,7 +248,7 @@ class JobController:
         raw = cached.raw if plan.status is not None else None
         return Work(cached.namespace, cached.name, cached.uid, plan, job, raw, releases=releases, later=memory.finished)
 
-    def _observe(self, cached: ObjectView, memory: JobMemory) -> Observed:
+    def _observe(self, cached: ObjectView, named: Sequence[PodView], memory: JobMemory) -> Observed:
         uid = cached.uid
         gang = self.framework.options.gang
         kinds = [(kind.kind, kind.plural) for kind in self.framework.companion_kinds if kind.watched]
@@ -259,9 +259,8 @@ class JobController:
         }
         for unwatched in self._unwatched:
             companions.update(((unwatched.kind, view.name), view) for view in memory.sights.found(unwatched.plural))
-        named = self._pods.indexed(BY_OWNER_NAME, (cached.namespace, cached.name))
         pods = [pod for pod in named if pod.owner and pod.owner.uid == uid]
-        left = self._left_behind((cached.namespace, cached.name), uid) if len(pods) < len(named) else []
+        left = self._left_behind(named, uid) if len(pods) < len(named) else []
         self.open_pods.count(uid, pods)
         return Observed(
             pods=tuple(pods),

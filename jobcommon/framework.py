@@ -259,7 +259,7 @@ class Framework:
     * `outcome(job, tallies)`: does the job run, has it succeeded;
     * `is_master(job, replica)`: which replica carries the job-role=master label;
     * `upgrade(spec, version)`: the raw spec of an older or looser form, brought to the current one;
-    * `validate(job)`: errors beyond those of the models;
+    * `validate(job)`: errors of spec and metadata beyond those of the models; not asked again when only the status changes;
     * `shape_pod(job, replica, pod)`: anything else a pod needs; may change and return `pod`;
     * `companions(job, pods)`: the further objects the job needs now;
     * `may_create(job, replica, tallies)`: whether that replica's pod may be created yet;

@@ -1,10 +1,11 @@
 """What the controller remembers of one job. None of it is needed to be right; it is gone with the process."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Rejection
-from jobcommon.reconcile import read_job
+from jobcommon.reconcile import read_job, reread_job
 from jobcommon.refusals import Refusals
 from jobcommon.sights import Sights
 
@@ -21,16 +22,20 @@ class JobMemory:
     sights: Sights = field(default_factory=Sights)
     finished: bool = False
     _seen: ObjectView | None = None
+    _raw: dict[str, Any] = field(default_factory=dict)
     _job: Job | None = None
 
     def read(self, framework: Framework, cached: ObjectView) -> Job:
         """The job in `cached`, read once for all its pods' events. What was refused of an earlier spec is forgotten."""
-        job = self._job if cached is self._seen else None
-        if job is None:
-            job = read_job(framework, cached.raw)
+        job = self._job
+        if job is None or cached is not self._seen:
+            raw = cached.raw
+            job = read_job(framework, raw) if job is None else reread_job(framework, job, self._raw, raw)
+            self._seen, self._raw, self._job = cached, raw, job
         if job.generation != self.generation:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.finished = job.status.finished
-        # Most jobs are at their end, and hardly looked at any more.
-        self._seen, self._job = (None, None) if self.finished else (cached, job)
+        if self.finished:
+            # Most jobs are at their end, and hardly looked at any more.
+            self._seen, self._raw, self._job = None, {}, None
         return job

@@ -1,7 +1,19 @@
 """The decision what to do for a job, as a pure function."""
 
 from jobcommon.reconcile.decision import plan, plan_for_orphans
-from jobcommon.reconcile.defaulting import read_job
+from jobcommon.reconcile.defaulting import read_job, reread_job
 from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, Release, Update
 
-__all__ = ["Action", "Create", "Delete", "Event", "Plan", "Release", "Update", "plan", "plan_for_orphans", "read_job"]
+__all__ = [
+    "Action",
+    "Create",
+    "Delete",
+    "Event",
+    "Plan",
+    "Release",
+    "Update",
+    "plan",
+    "plan_for_orphans",
+    "read_job",
+    "reread_job",
+]

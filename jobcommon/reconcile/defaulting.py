@@ -29,6 +29,9 @@ _WORDS = {
     "too_short": "must not be empty",
 }
 
+# What the API server keeps for itself with every write.
+_BOOKKEEPING = {"resourceVersion", "managedFields"}
+
 
 def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     """The job in `raw`: replica types in canonical spelling and declared order, defaults set, `errors` complete."""
@@ -64,6 +67,21 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         unindexed=frozenset(kind.name.lower() for kind in framework.replica_types if not kind.indexed),
     )
     return _with_errors(framework, job, errors)
+
+
+def reread_job(framework: Framework, job: Job, before: Mapping[str, Any], raw: Mapping[str, Any]) -> Job:
+    """`read_job(framework, raw)`, by way of `job`, which was read from `before`: most changes of a job are our own statuses."""
+    if any(before.get(part) != raw.get(part) for part in ("apiVersion", "spec")):
+        return read_job(framework, raw)
+    metadata, earlier = _mapping(raw.get("metadata")), _mapping(before.get("metadata"))
+    if any(metadata.get(key) != earlier.get(key) for key in {*metadata, *earlier} - _BOOKKEEPING):
+        return read_job(framework, raw)
+    return replace(
+        job,
+        resource_version=_text(metadata.get("resourceVersion")),
+        status=read_status(raw.get("status")),
+        raw_status=_mapping(raw.get("status")),
+    )
 
 
 def _with_errors(framework: Framework, job: Job, errors: list[FieldError]) -> Job:

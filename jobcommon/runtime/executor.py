@@ -38,8 +38,9 @@ _job = decoder(dict[str, Any])
 class Executor:
     """Carries out the plans of one framework's jobs.
 
-    `gate` bounds the requests under way and is shared by all frameworks; `slow_start_cap` is how many pods of
-    one type are created at once at most. `clock` tells how long ago a job was looked at.
+    `gate` bounds the requests under way and is shared by all frameworks, `ends` those that write a job's end (None: `gate`
+    does); `slow_start_cap` is how many pods of one type are created at once at most. `clock` tells how long ago a job was
+    looked at.
     """
 
     framework: Framework
@@ -48,6 +49,7 @@ class Executor:
     fence: Fence = field(default_factory=NoFence)
     slow_start_cap: int = SLOW_START_CAP
     clock: Clock = field(default_factory=SystemClock)
+    ends: FairGate | None = None
 
     def __post_init__(self) -> None:
         self._unwatched = {kind.plural for kind in self.framework.companion_kinds if not kind.watched}
@@ -142,7 +144,8 @@ class Executor:
             request = status_write(work.raw, self.framework.plural, status)
             # That a job is created can be seen already; other jobs' pods and ends are waited for.
             first = work.job is not None and not work.job.status.conditions
-            response = await self._write(work, request, later=first)
+            gate = self.ends if work.plan.status.finished else None
+            response = await self._write(work, request, later=first, gate=gate)
         except TransportError as error:
             return await self._find_status(work, status, error)
         except ClientError as error:
@@ -295,8 +298,8 @@ class Executor:
         async with self.gate.turn(work.namespace, work.uid, later=work.later):
             return await self._send(request)
 
-    async def _write(self, work: Work, request: Request, *, later: bool = False) -> Response:
-        async with self.gate.turn(work.namespace, work.uid, later=later or work.later):
+    async def _write(self, work: Work, request: Request, *, later: bool = False, gate: FairGate | None = None) -> Response:
+        async with (gate or self.gate).turn(work.namespace, work.uid, later=later or work.later):
             # After the wait for a turn: it may have been long.
             if not self.fence.held():
                 raise FencedError("this process does not hold the lease")

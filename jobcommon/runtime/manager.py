@@ -41,6 +41,8 @@ from jobcommon.runtime.stalls import stalls_are_told
 
 # For the last events and the release of the lease, after the writes have ended.
 FAREWELL_SECONDS = 3.0
+# The part of all requests under way that is kept for the ends of jobs.
+SHARE_OF_ENDS = 4
 
 
 @dataclass
@@ -102,7 +104,7 @@ class Manager:
         self.elector = self._make_elector(election_transport or transport) if settings.leader_elect else None
         self._fence: Fence = self.elector or NoFence()
         self._transport = self._limited(FencedTransport(MeteredTransport(transport, self.metrics, clock), self._fence))
-        self._gate = FairGate(self._concurrency(), clock.monotonic)
+        self._gate, self._ends = self._gates()
         self.recorder = Recorder(
             GatedTransport(self._transport, self._gate, "", "events"), clock, self.log, instance=self.env.identity
         )
@@ -226,7 +228,9 @@ class Manager:
     def _driver(self, framework: Framework) -> Driver:
         settings = self.settings
         controller = JobController(framework, self.env.random, settings.namespace)
-        executor = Executor(framework, self._transport, self._gate, self._fence, settings.slow_start_cap, self.env.clock)
+        executor = Executor(
+            framework, self._transport, self._gate, self._fence, settings.slow_start_cap, self.env.clock, self._ends
+        )
         reporter = _Reporter(framework, self.metrics, self.recorder)
         self.metrics.watch_queue(framework.name, lambda: len(controller.queue))
         return Driver(controller, self._transport, executor, self.env.clock, reporter, self.log, workers=settings.workers)
@@ -238,12 +242,19 @@ class Manager:
         bucket = TokenBucket(settings.qps, settings.burst or max(settings.qps, 1.0), clock.monotonic, clock.sleep_until)
         return LimitedTransport(transport, bucket)
 
-    def _concurrency(self) -> int:
-        """With a limit on the rate, no more requests than it lets through in a second may wait for it: they wait in
-        order of arrival, which would undo the fairness between jobs.
+    def _gates(self) -> tuple[FairGate, FairGate]:
+        """One for most requests, and one for the ends of jobs: one request each, and the one that people wait for.
+
+        The first follows the server's pace, which it cannot tell from how slow this process is when it has much to do;
+        ends have room of their own. With a limit on the rate, no more requests than it lets through in a second may wait for
+        it: they wait in order of arrival, which would undo the fairness between jobs.
         """
-        qps = self.settings.qps
-        return self.settings.concurrency if qps is None else min(self.settings.concurrency, max(int(qps), 1))
+        most, clock = self.settings.concurrency, self.env.clock
+        if self.settings.qps is not None or most < 2:
+            gate = FairGate(min(most, max(int(self.settings.qps or most), 1)), clock.monotonic)
+            return gate, gate
+        ends = max(most // SHARE_OF_ENDS, 1)
+        return FairGate(most - ends, clock.monotonic), FairGate(ends)
 
     def _make_elector(self, transport: Transport) -> LeaderElector:
         settings = self.settings

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Self
 
 
@@ -40,11 +41,13 @@ class Env:
         return datetime.fromtimestamp(self.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+@lru_cache(maxsize=1024)
 def format_time(seconds: float) -> str:
     """Unix seconds as metav1.Time."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@lru_cache(maxsize=4096)
 def parse_time(text: str) -> float:
     """A metav1.Time or MicroTime as Unix seconds. Raises ValueError."""
     moment = datetime.fromisoformat(text)

@@ -30,7 +30,7 @@ def strategic_merge(node: Json, current: Json, patch: Json) -> Json:
 
 
 def _is_directive(key: str) -> bool:
-    return key in (DIRECTIVE, RETAIN_KEYS) or key.startswith((SET_ORDER, DELETE_PRIMITIVES))
+    return key.startswith("$") and (key in (DIRECTIVE, RETAIN_KEYS) or key.startswith((SET_ORDER, DELETE_PRIMITIVES)))
 
 
 def _without_directives(value: Any) -> Any:
@@ -54,7 +54,7 @@ def _merge_map(node: Json, current: Json, patch: Json, path: str) -> Json:
         raise StrategicPatchError(f"{path or 'patch'}: unknown patch type: {directive}")
     result = _retained(current, patch, path)
     fields = [key for key in patch if not _is_directive(key)]
-    for prefix in (SET_ORDER, DELETE_PRIMITIVES):
+    for prefix in (SET_ORDER, DELETE_PRIMITIVES) if len(fields) < len(patch) else ():
         named = (key.removeprefix(prefix) for key in patch if key.startswith(prefix))
         fields += [field for field in named if field not in fields]
     for field in fields:
@@ -149,6 +149,7 @@ def _ordered(merged: list[Any], original: list[Any], order: Any, key: Callable[[
         raise StrategicPatchError(f"{SET_ORDER}… must be a list")
     wanted = [key(one) for one in order]
     before = [key(one) for one in original]
-    ours = sorted((one for one in merged if key(one) in wanted), key=lambda one: wanted.index(key(one)))
-    theirs = [one for one in merged if key(one) not in wanted]
-    return list(interleave(theirs, ours, lambda one: before.index(key(one)) if key(one) in before else None))
+    keyed = [(key(one), one) for one in merged]
+    ours = sorted((pair for pair in keyed if pair[0] in wanted), key=lambda pair: wanted.index(pair[0]))
+    theirs = [pair for pair in keyed if pair[0] not in wanted]
+    return [one for _, one in interleave(theirs, ours, lambda pair: before.index(pair[0]) if pair[0] in before else None)]

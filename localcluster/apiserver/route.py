@@ -1,6 +1,7 @@
 """From an HTTP request to what it asks for: the verb and attributes that authorisation and the handlers work with."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 from jobcommon.client.request import Request
@@ -32,9 +33,14 @@ class RequestInfo:
 
 def parse(request: Request) -> RequestInfo:
     """Understand a request's path; never raises, an unknown path becomes one without a resource."""
-    path = unquote(request.path)
-    parts = [unquote(part) for part in request.path.strip("/").split("/")]
-    other = RequestInfo(_VERBS.get(request.method, request.method.lower()), path)
+    return _parse(request.method, request.path, _flag(request, "watch"))
+
+
+@lru_cache(maxsize=4096)
+def _parse(method: str, asked: str, watch: bool) -> RequestInfo:
+    path = unquote(asked)
+    parts = [unquote(part) for part in asked.strip("/").split("/")]
+    other = RequestInfo(_VERBS.get(method, method.lower()), path)
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
     elif parts[0] == "apis" and len(parts) > 3:
@@ -52,14 +58,14 @@ def parse(request: Request) -> RequestInfo:
     if not rest or len(rest) > 3:
         return other
     resource, name, subresource = [*rest, "", ""][:3]
-    verb = _verb(request, name, watching)
+    verb = _verb(method, name, watching, watch)
     return RequestInfo(verb, path, group, version, namespace, resource, subresource, name)
 
 
-def _verb(request: Request, name: str, watching: bool) -> str:
-    verb = (_VERBS if name else {**_VERBS, **_COLLECTION_VERBS}).get(request.method, request.method.lower())
+def _verb(method: str, name: str, watching: bool, watch: bool) -> str:
+    verb = (_VERBS if name else {**_VERBS, **_COLLECTION_VERBS}).get(method, method.lower())
     # A GET of one object never watches, whatever its query says, except through the old /watch/ prefix.
-    if (watching and verb in ("get", "list")) or (verb == "list" and _flag(request, "watch")):
+    if (watching and verb in ("get", "list")) or (verb == "list" and watch):
         return "watch"
     return verb
 

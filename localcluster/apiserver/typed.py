@@ -173,6 +173,7 @@ def _array(item: Decoder) -> Decoder:
 def _map(node: Obj) -> Decoder:
     inner = node.get("additionalProperties")
     decoder = _compile(inner) if isinstance(inner, dict) else None
+    plain = _plain_type(inner) if isinstance(inner, dict) else None
     text = isinstance(inner, dict) and inner.get("type") == "string" and "format" not in inner
 
     def mapping(value: Any, path: str, unknown: list[str]) -> Any:
@@ -180,6 +181,8 @@ def _map(node: Obj) -> Decoder:
             raise _wrong(value, path, "map")
         if decoder is None:
             return value
+        if plain is not None and all(type(one) is plain for one in value.values()):
+            return dict(value)
         # A null is the zero value, which of text is the empty one.
         given = {key: "" for key in value if value[key] is None} if text else {}
         return {key: decoder(one, f"{path}.{key}", unknown) for key, one in {**value, **given}.items() if one is not None}
@@ -189,6 +192,7 @@ def _map(node: Obj) -> Decoder:
 
 def _object(node: Obj) -> Decoder:
     fields = {key: _compile(inner) for key, inner in node["properties"].items()}
+    plain = {key: kind for key, inner in node["properties"].items() if (kind := _plain_type(inner)) is not None}
     collections = {key for key, inner in node["properties"].items() if _is_collection(inner)} - set(node.get("required") or ())
 
     def struct(value: Any, path: str, unknown: list[str]) -> Any:
@@ -197,6 +201,10 @@ def _object(node: Obj) -> Decoder:
         prefix = f"{path}." if path else ""
         found = {}
         for key, one in value.items():
+            if type(one) is plain.get(key):
+                # Most fields; a call for each would cost more than all the rest.
+                found[key] = one
+                continue
             decoder = fields.get(key)
             if decoder is None:
                 unknown.append(prefix + key)
@@ -208,6 +216,11 @@ def _object(node: Obj) -> Decoder:
         return found
 
     return struct
+
+
+def _plain_type(node: Obj) -> type | None:
+    """The type whose every value fits the node."""
+    return {"string": str, "boolean": bool}.get(node.get("type", "")) if not {"$ref", "format"} & node.keys() else None
 
 
 def _is_collection(node: Obj) -> bool:

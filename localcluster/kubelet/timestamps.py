@@ -1,8 +1,10 @@
 """Times as the API writes them."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
+@lru_cache(maxsize=1024)
 def format_time(seconds: float) -> str:
     """Unix seconds as metav1.Time: RFC 3339 in UTC, whole seconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobcommon.api.status import JobCondition, JobStatus
+from jobcommon.api.status import ConditionType, JobCondition, JobStatus
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import JSON_PATCH, Request, Response
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, read_job
+from jobcommon.reconcile.conditions import set_condition
 from jobcommon.result import Effect, Result, Work
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import SIGHT_SECONDS, Executor
@@ -367,6 +368,18 @@ async def test_the_bound_on_requests_holds_for_deletions_too() -> None:
     many = [Delete("v1", "pods", f"p{i}", f"u{i}", "test") for i in range(50)]
     await run(transport, work(*many), concurrency=5)
     assert transport.most_under_way == 5
+
+
+@pytest.mark.parametrize("condition", [ConditionType.RUNNING, ConditionType.SUCCEEDED])
+async def test_the_end_of_a_job_does_not_wait_behind_everything_else(condition: ConditionType) -> None:
+    transport, gate = ScriptedTransport().on("PUT", "/", reply()), FairGate(1)
+    status = JobStatus(conditions=list(set_condition((), condition, True, "Because", "It is so.", 0.0)))
+    async with gate.turn("others"):
+        job = Executor(TESTJOB, transport, gate, ends=FairGate(1)).execute(work(status=status))
+        running = asyncio.create_task(job)
+        await turns()
+        assert len(transport.sent) == (condition is ConditionType.SUCCEEDED)
+    assert (await running).status_error is None
 
 
 async def test_a_write_that_waited_for_the_rate_limit_is_not_made_without_the_lease() -> None:

@@ -307,3 +307,13 @@ async def test_nothing_to_run_is_refused() -> None:
 def test_an_environment_of_its_own_has_a_unique_identity() -> None:
     assert Env().identity != Env().identity
     assert isinstance(Env(FakeClock()).clock, FakeClock)
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "qps", "limits"), [(64, None, (48, 16)), (2, None, (1, 1)), (1, None, (1,)), (64, 5.0, (5,))]
+)
+def test_the_ends_of_jobs_have_a_share_of_the_requests(concurrency: int, qps: float | None, limits: tuple[int, ...]) -> None:
+    """Both together let in no more than may be under way."""
+    manager = Manager(World().transport, [TESTJOB], replace(SETTINGS, concurrency=concurrency, qps=qps))
+    executor = manager._driver(TESTJOB)._executor
+    assert tuple(gate._most for gate in dict.fromkeys((executor.gate, executor.ends))) == limits  # type: ignore[attr-defined]

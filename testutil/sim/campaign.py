@@ -3,6 +3,7 @@
 A failing case is printed as one command that runs it again.
 """
 
+import gc
 import json
 import multiprocessing
 import shlex
@@ -11,10 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import TextIO, TypeVar
 from zlib import crc32
 
+from testutil.sim import image
 from testutil.sim.crowds import scenario_named
 from testutil.sim.differential import compare
 from testutil.sim.faults import KINDS, Fault, to_json
@@ -27,6 +29,10 @@ DOUBLE_RUN = 100
 """One case in so many is run twice, and must have the same history (oracle O8)."""
 PROGRESS_SECONDS = 60.0
 _REFERENCES_KEPT = 512
+#: How many cases are looked at for what runs begin with.
+_AHEAD = 64
+#: How many more objects than at the last collection there must be for the next one: about as many as a few runs leave behind.
+_GARBAGE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +111,13 @@ _references: dict[tuple[str, int], Run] = {}
 def reference(scenario: str, seed: int) -> Run:
     """The fault-free run; kept for a while."""
     found = _references.get((scenario, seed))
-    if found is None:
-        if len(_references) >= _REFERENCES_KEPT:
-            _references.clear()
-        found = _references[scenario, seed] = simulate(scenario_named(scenario), seed)
-    return found
+    return found if found is not None else _keep(simulate(scenario_named(scenario), seed))
+
+
+def _keep(run: Run) -> Run:
+    if len(_references) >= _REFERENCES_KEPT:
+        _references.clear()
+    return _references.setdefault((run.scenario, run.seed), run)
 
 
 def judge(case: Case) -> Verdict:
@@ -143,7 +151,32 @@ def conduct(title: str, cases: Iterable[Case], workers: int, out: TextIO = sys.s
 
 def verdicts(cases: Iterable[Case], workers: int) -> Iterator[Verdict]:
     """The verdicts on all cases, in whatever order they come, from `workers` processes."""
+    if workers > 1:
+        rest = iter(cases)
+        first = list(islice(rest, _AHEAD))
+        _prepare(case.scenario for case in first)
+        cases = chain(first, rest)
     return spread(judge, cases, workers)
+
+
+def _prepare(scenarios: Iterable[str]) -> None:
+    """Make what runs begin with before there are workers, each of which would have to make it for itself."""
+    for name in scenarios:
+        image.prepare(scenario_named(name).frameworks)
+
+
+def references(keys: Iterable[tuple[str, int]], workers: int) -> Iterator[Verdict]:
+    """The verdicts on fault-free runs, in whatever order they come; the runs are kept for the workers of later campaigns."""
+    cases = [Case(*key) for key in keys]
+    if workers > 1:
+        _prepare(case.scenario for case in cases)
+    for verdict, run in spread(_judge_reference, cases, workers):
+        _keep(run)
+        yield verdict
+
+
+def _judge_reference(case: Case) -> tuple[Verdict, Run]:
+    return judge(case), reference(case.scenario, case.seed)
 
 
 def spread(work: Callable[[A], B], tasks: Iterable[A], workers: int, chunk: int = 8) -> Iterator[B]:
@@ -152,11 +185,17 @@ def spread(work: Callable[[A], B], tasks: Iterable[A], workers: int, chunk: int 
         yield from map(work, tasks)
         return
     # A fresh interpreter would compile every CRD again; nothing here has started a thread.
-    with multiprocessing.get_context("fork").Pool(workers) as pool:
+    with multiprocessing.get_context("fork").Pool(workers, _collect_rarely) as pool:
         # A pool reads its input to the end at once, and the tasks may be many or bounded by time.
         rest = iter(tasks)
         while batch := list(islice(rest, workers * chunk * 4)):
             yield from pool.imap_unordered(work, batch, chunk)
+
+
+def _collect_rarely() -> None:
+    """A worker lives on runs, each of which leaves its garbage at once; what the worker began with stays."""
+    gc.freeze()
+    gc.set_threshold(_GARBAGE, 10, 10)
 
 
 def _until(cases: Iterable[Case], until: float | None) -> Iterator[Case]:

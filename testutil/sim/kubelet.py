@@ -66,6 +66,8 @@ class _Worker:
     version: int = -1
     due: float | None = None
     evicted: str = ""
+    said: tuple[int, Obj] | None = None
+    """A report that changed nothing, and the version of the pod that said so: the server drops fields that it does not know."""
 
 
 class Kubelet:
@@ -92,14 +94,16 @@ class Kubelet:
             node = item.obj["spec"].get("nodeName")
             if not node:
                 continue
-            present.add(item.uid)
-            worker = self._workers.get(item.uid) or self._admit(item, node)
+            uid = item.uid
+            present.add(uid)
+            worker = self._workers.get(uid) or self._admit(item, node)
             state = nodes.get(node, DOWN)
             if state == DOWN:
                 self._power_off(worker)
             else:
                 self._work(item, worker, silent=state == PARTITIONED)
-                due += [worker.due] if worker.due is not None else []
+                if worker.due is not None:
+                    due.append(worker.due)
         for uid in [uid for uid in self._workers if uid not in present]:
             del self._workers[uid]
         return min(due, default=None)
@@ -125,8 +129,8 @@ class Kubelet:
 
     def _work(self, item: Item, worker: _Worker, *, silent: bool) -> None:
         now = self._access.now
-        waiting = any(container.waits_for_cue for container in worker.containers.values())
-        if worker.version == item.rv and (worker.due is None or worker.due > now) and not waiting:
+        idle = worker.version == item.rv and (worker.due is None or worker.due > now)
+        if idle and not any(container.waits_for_cue for container in worker.containers.values()):
             return
         while True:
             self._pass_time(item, worker, now)
@@ -280,11 +284,13 @@ class Kubelet:
                     "message": worker.evicted,
                 }
                 wanted["conditions"] = [*wanted["conditions"], {**why, "lastTransitionTime": moment, "lastProbeTime": None}]
-        if _same(item.obj.get("status") or {}, wanted):
+        if _same(item.obj.get("status") or {}, wanted) or worker.said == (item.rv, wanted):
             return item.rv
         path = f"/api/v1/namespaces/{item.namespace}/pods/{item.name}/status"
         self._access.send("PATCH", path, {"metadata": {"uid": item.uid}, "status": wanted}, STRATEGIC_PATCH)
         current = self._access.get("pods", item.namespace, item.name)
+        if current is item:
+            worker.said = item.rv, wanted
         return current.rv if current is not None and current.uid == item.uid else -1
 
     def _finish(self, item: Item) -> None:

@@ -48,6 +48,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._ready: deque[asyncio.Handle] = deque()
+        self._stopping = False
         self._now = 0.0
         self._order = 0
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
@@ -98,12 +99,16 @@ class SimLoop(asyncio.BaseEventLoop):
                 timer = heappop(timers)[2]
                 if not timer.cancelled():
                     ready.append(timer)
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if handle.cancelled() or (self._frozen and self._keep_back(handle)):
-                continue
-            self.steps += 1
-            handle._run()
+        while ready:
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                if handle.cancelled() or (self._frozen and self._keep_back(handle)):
+                    continue
+                self.steps += 1
+                handle._run()
+            # Whoever stops the loop stops it here; else a round like this one would only be called again.
+            if self._stopping:
+                break
 
     def _keep_back(self, handle: asyncio.Handle) -> bool:
         context: Context = handle._context  # type: ignore[attr-defined]
@@ -117,7 +122,10 @@ class SimLoop(asyncio.BaseEventLoop):
         process = PROCESS.get() if context is None else context.get(PROCESS, "")
         if process:
             self._order += 1
-            self._tasks.setdefault(process, WeakValueDictionary())[self._order] = task
+            known = self._tasks.get(process)
+            if known is None:
+                known = self._tasks[process] = WeakValueDictionary()
+            known[self._order] = task
         return task
 
     def run(self, main: Coroutine[Any, Any, Any]) -> Any:

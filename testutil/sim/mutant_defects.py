@@ -104,9 +104,9 @@ _arrange = slots.arrange
 _plan = JobController._plan
 
 
-def _created_in_the_cache_only(self: JobController, cached: Any, moment: Any) -> Work:
+def _created_in_the_cache_only(self: JobController, cached: Any, named: Any, moment: Any) -> Work:
     """Created is said once, in the cached object, which everybody believes to be written."""
-    work = _plan(self, cached, moment)
+    work = _plan(self, cached, named, moment)
     status = work.plan.status
     if status is not None and {c.type for c in status.conditions} <= {"Created"}:
         return replace(work, plan=replace(work.plan, status=None))
@@ -125,11 +125,11 @@ def _last_worker_too_many(job: Job, pods: tuple[PodView, ...]) -> slots.Slots:
 _observe = JobController._observe
 
 
-def _by_labels(self: JobController, cached: Any, memory: Any) -> Observed:
+def _by_labels(self: JobController, cached: Any, named: Any, memory: Any) -> Observed:
     """Pods are ours by their labels."""
-    named = {labels.JOB_NAME: cached.name}
-    pods = [p for p in self._pods.all(cached.namespace) if named.items() <= dict(p.labels).items()]
-    return replace(_observe(self, cached, memory), pods=tuple(pods))
+    labelled = {labels.JOB_NAME: cached.name}
+    pods = [p for p in self._pods.all(cached.namespace) if labelled.items() <= dict(p.labels).items()]
+    return replace(_observe(self, cached, named, memory), pods=tuple(pods))
 
 
 _failed = Reflector.failed

@@ -62,10 +62,10 @@ _left_behind = JobController._left_behind
 _observe = JobController._observe
 
 
-def _owned_by_name(self: JobController, cached: Any, memory: Any) -> Any:
+def _owned_by_name(self: JobController, cached: Any, named: Any, memory: Any) -> Any:
     """Pods are ours when their owner has our name."""
-    seen = _observe(self, cached, memory)
-    old = _left_behind(self, (cached.namespace, cached.name), cached.uid)
+    seen = _observe(self, cached, named, memory)
+    old = _left_behind(self, named, cached.uid)
     return replace(seen, pods=(*seen.pods, *old), predecessors=frozenset())
 
 
@@ -147,9 +147,9 @@ def _types(work: Work) -> tuple[tuple[Any, ...], ...]:
 _plan = JobController._plan
 
 
-def _cache_is_changed(self: JobController, cached: ObjectView, moment: Any) -> Work:
+def _cache_is_changed(self: JobController, cached: ObjectView, named: Any, moment: Any) -> Work:
     """What was decided is put into the cached object before it is written, and is not seen to be missing afterwards."""
-    work = _plan(self, cached, moment)
+    work = _plan(self, cached, named, moment)
     if work.plan.status is not None and work.raw is not None:
         changed = msgspec.json.encode({**work.raw, "status": work.plan.status.to_json()})
         view = msgspec.structs.replace(cached, data=changed)

@@ -41,9 +41,8 @@ class Scheduler:
         """Bind every pod whose time has come."""
         now, due = self._access.now, []
         nodes = sorted(node.name for node in self._access.items("nodes") if _schedulable(node))
-        for pod in sorted(self._access.items("pods"), key=lambda pod: (pod.namespace, pod.name)):
-            if not _unbound(pod):
-                continue
+        unbound = [pod for pod in self._access.items("pods") if _unbound(pod)]
+        for pod in sorted(unbound, key=lambda pod: (pod.namespace, pod.name)):
             at = parse_time(pod.obj["metadata"]["creationTimestamp"]) + self._draw(f"bind/{pod.uid}", 0.05, 0.5)
             if now < at:
                 due.append(at)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from testutil.sim.campaign import Case, Verdict, verdicts
+from testutil.sim import campaign
+from testutil.sim.campaign import Case, Verdict
 from testutil.sim.faults import Fault
 
 WRITE_FAULTS = (
@@ -36,7 +37,7 @@ EXHAUSTIVE_PAIRS = ("L2-retryable-exit", "L8-suspend-resume", "L11-recreated")
 
 def references(names: Sequence[str], seeds: Sequence[int], workers: int) -> list[Verdict]:
     """The fault-free runs, in order; they say how many points there are."""
-    found = verdicts((Case(name, seed) for name in names for seed in seeds), workers)
+    found = campaign.references(((name, seed) for name in names for seed in seeds), workers)
     return sorted(found, key=lambda verdict: (names.index(verdict.case.scenario), verdict.case.seed))
 
 

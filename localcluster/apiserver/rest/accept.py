@@ -1,12 +1,12 @@
 """What a written object must look like before anything else is asked of it: its kind, its fields, its metadata."""
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
 from localcluster.apiserver import typed
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import Cause, StrictDecodingError, bad_request, invalid
+from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.names import check, check_annotations, check_labels, check_name, dns1123_subdomain, qualified_name
 from localcluster.apiserver.resource import Resource
 
@@ -42,7 +42,7 @@ def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
         obj = {"status": obj["status"]} if "status" in obj else {}
     obj = {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": dict(meta)}
     if resource.custom:
-        obj = copy.deepcopy(obj)
+        obj = json_copy(obj)
         unknown = [] if resource.schema is None else resource.schema.prune(obj)
         obj["metadata"] = typed.decode_metadata(resource.kind, obj["metadata"])
     else:

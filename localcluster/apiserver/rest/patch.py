@@ -1,6 +1,5 @@
 """PATCH: the four patch types, on an object or on one of its subresources."""
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from localcluster.apiserver.errors import (
     invalid_object,
     unsupported_media_type,
 )
+from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.apply import apply
@@ -85,7 +85,7 @@ def _json_patch(body: bytes, obj: Obj) -> Obj:
         operations = msgspec.json.decode(body)
         if not isinstance(operations, list):
             raise bad_request("a JSON patch must be a list of operations")
-        result = jsonpatch.JsonPatch(operations).apply(copy.deepcopy(obj), in_place=True)
+        result = jsonpatch.JsonPatch(operations).apply(json_copy(obj), in_place=True)
     except msgspec.DecodeError as error:
         raise bad_request(f"error decoding patch: {error}") from None
     except (jsonpatch.JsonPatchException, JsonPointerException, TypeError, KeyError) as error:

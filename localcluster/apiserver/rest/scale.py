@@ -1,6 +1,5 @@
 """The scale subresource: replicas of a workload or custom resource as an autoscaling/v1 Scale."""
 
-import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ from jobcommon.client.request import Response
 from localcluster.apiserver import ownership
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, invalid, invalid_object, not_found_cause
+from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.resource import Scale
 from localcluster.apiserver.rest.managers import manager_of
 from localcluster.apiserver.rest.patch import apply_patch, media_of
@@ -90,7 +90,7 @@ def _write(call: Call, wanted: Obj) -> Response:
         # A custom object is refused in its own name, with the path of its definition too.
         causes.append(invalid(f".{paths.replicas}", replicas, "should be a non-negative integer"))
         raise invalid_object(call.resource.kind, call.resource.group, call.info.name, causes)
-    obj = copy.deepcopy(call.resource.typed(live.obj))
+    obj = json_copy(call.resource.typed(live.obj))
     obj["metadata"]["managedFields"] = ownership.of_scaled(
         obj["metadata"].get("managedFields"), tuple(f"f:{part}" for part in paths.replicas.split(".")),
         call.resource.api_version, ownership.me(manager_of(call), ownership.SCALE_VERSION, "scale"),

@@ -1,12 +1,12 @@
 """PUT, and the common end of PUT and PATCH: the rules by which a live object is replaced."""
 
-import copy
 from typing import Any
 
 from jobcommon.client.request import Response
 from localcluster.apiserver import admission, escalation, pod_security
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
+from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.create import create_object, prepare, validate
 from localcluster.apiserver.rest.managers import entries_of_update, set_entries, spec_asked
@@ -123,7 +123,10 @@ def _with_status_of(call: Call, old: Obj, new: Obj) -> Obj:
     result.pop("status", None)
     if "status" in new:
         result["status"] = new["status"]
-    return copy.deepcopy(result) if call.resource.custom else result
+    if call.resource.custom:
+        # Defaults may change what is beside them; metadata has none, and what was sent is nobody else's.
+        return {key: one if key in ("metadata", "status") else json_copy(one) for key, one in result.items()}
+    return result
 
 
 def _settle_metadata(meta: Obj, old: Obj, custom: bool) -> list[Cause]:

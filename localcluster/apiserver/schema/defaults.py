@@ -1,9 +1,9 @@
 """Pruning and defaulting of custom resources, in place."""
 
-import copy
 from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json, resolve
+from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.schema.trim import branches
 
 
@@ -55,7 +55,7 @@ def default(node: Json, value: Any) -> None:
         for key, below in node.get("properties", {}).items():
             null = key in value and value[key] is None and not below.get("nullable")
             if "default" in below and (key not in value or null):
-                value[key] = copy.deepcopy(below["default"])
+                value[key] = json_copy(below["default"])
     for below, _, item in branches(node, value):
         if isinstance(item, dict | list):
             default(below, item)

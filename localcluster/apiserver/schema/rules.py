@@ -5,17 +5,23 @@ and a rule with `oldSelf` runs only where an old value is known. Strings with fo
 takes no time stamps from Python inside maps); `timestamp(self.x)` works.
 """
 
+import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import msgspec
 
 from localcluster.apiserver import cel
 from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.errors import Cause
 from localcluster.apiserver.schema.trim import branches, step
 
+#: How many verdicts are remembered at one place of a schema.
+_MOST_KNOWN = 1024
 _OLD = re.compile(r"\boldSelf\b")
 _RESERVED = {
     "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
@@ -42,7 +48,7 @@ class Rule:
         """Whether the rule mentions the old value."""
         return bool(_OLD.search(self.source["rule"]))
 
-    @property
+    @cached_property
     def needs_old(self) -> bool:
         """A transition rule that may not run without an old value."""
         return self.uses_old and not self.source.get("optionalOldSelf")
@@ -78,6 +84,7 @@ def compile_rules(node: Json, full: Json) -> Json:
             if rule.program is not None:
                 result["rules"].append(rule)
     result["renames"] = _renames(full) if result["rules"] else None
+    result["known"] = {}
     if "properties" in node:
         result["properties"] = {key: compile_rules(one, full["properties"][key]) for key, one in node["properties"].items()}
     for key in ("items", "additionalProperties"):
@@ -113,7 +120,7 @@ def rule_causes(node: Json, full: Json, value: Any, old: Any, has_old: bool, pat
     if value is None:
         return
     if node["rules"]:
-        yield from _own(node, full, value, old, has_old, path)
+        yield from _verdict(node, full, value, old, has_old, path)
     for below, key, item in branches(node, value):
         before, known = _correlated(full, value, old if has_old else None, key)
         yield from rule_causes(below, _below(full, key), item, before, known, step(node, path, key))
@@ -139,6 +146,24 @@ def _correlated(full: Json, value: Any, old: Any, key: str | int) -> tuple[Any, 
         if isinstance(item, dict) and [item.get(one) for one in keys] == wanted:
             return item, True
     return None, False
+
+
+def _verdict(node: Json, full: Json, value: Any, old: Any, has_old: bool, path: str) -> Sequence[Cause]:
+    """What the node's own rules say. A rule sees nothing but the values, and an object is written again and again with the
+    same ones: what was said of them once is remembered, by their digest.
+    """
+    key = path, _digest(value), _digest(old) if has_old else b""
+    known: dict[tuple[str, bytes, bytes], Sequence[Cause]] = node["known"]
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        found = known[key] = tuple(_own(node, full, value, old, has_old, path))
+    return found
+
+
+def _digest(value: Any) -> bytes:
+    return hashlib.blake2b(msgspec.json.encode(value), digest_size=16).digest()
 
 
 def _own(node: Json, full: Json, value: Any, old: Any, has_old: bool, path: str) -> Iterator[Cause]:

@@ -115,7 +115,7 @@ CASES = (
         json_patch(PODS, "n", [{"op": "add", "path": "/spec/tolerations/-", "value": {"key": "k", "operator": "Exists"}}]),
         put(PODS, "n", Seen("pods/a/n", {"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}),
             fields={"metadata.generation": 3, "spec.tolerations.0.key": "k"}),
-        Step("PATCH", PODS, "n", {"spec": {"tolerations": [{"key": "k", "operator": "Exists"}, {"operator": "Exists"}]}},
+        Step("PATCH", PODS, "n", {"spec": {"tolerations": [{"key": key, "operator": "Exists"} for key in ("k", "l")]}},
              Expect(200, fields={"metadata.generation": 4}), MERGE_PATCH, {"dryRun": "All"}),
         get(PODS, "n", fields={"metadata.generation": 3}),
     )),

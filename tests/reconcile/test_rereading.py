@@ -1,0 +1,66 @@
+"""A job that has changed is read by way of the one before: the same Job, and what did not change is not read again."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from jobcommon.reconcile import read_job, reread_job
+from testutil.builders import job_manifest
+from testutil.frameworks import TEST_JOB
+
+Raw = dict[str, Any]
+
+
+def raw_job() -> Raw:
+    raw = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2})
+    raw["metadata"] |= {"uid": "u", "resourceVersion": "7", "generation": 1, "labels": {"team": "a"}}
+    return raw
+
+
+def with_status(raw: Raw) -> None:
+    raw["metadata"]["resourceVersion"] = "8"
+    raw["metadata"]["managedFields"] = [{"manager": "jobcommon", "operation": "Update", "subresource": "status"}]
+    raw["status"] = {"startTime": "2026-01-01T00:00:00Z", "replicaStatuses": {"Worker": {"active": 2}}}
+
+
+def without_spec(raw: Raw) -> None:
+    del raw["spec"]
+
+
+CHANGES: dict[str, tuple[Callable[[Raw], object], bool]] = {
+    "nothing": (lambda raw: None, True),
+    "the status": (with_status, True),
+    "a status of the wrong form": (lambda raw: raw.update(status=[1]), True),
+    "the spec": (lambda raw: raw["spec"]["testReplicaSpecs"]["Worker"].update(replicas=3), False),
+    "an invalid spec": (lambda raw: raw["spec"]["testReplicaSpecs"].update(Boss={}), False),
+    "no spec": (without_spec, False),
+    "the version": (lambda raw: raw.update(apiVersion="test.kubeflow.org/v2"), False),
+    "a label": (lambda raw: raw["metadata"]["labels"].update(team="b"), False),
+    "an annotation": (lambda raw: raw["metadata"].update(annotations={"a": "b"}), False),
+    "its deletion": (lambda raw: raw["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"), False),
+    "the generation": (lambda raw: raw["metadata"].update(generation=2), False),
+    "metadata that is none": (lambda raw: raw.update(metadata="none"), False),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_it_is_what_a_fresh_reading_gives(what: str) -> None:
+    change, kept = CHANGES[what]
+    before = raw_job()
+    job = read_job(TEST_JOB, before)
+    raw = deepcopy(before)
+    change(raw)
+    found = reread_job(TEST_JOB, job, before, raw)
+    assert found == read_job(TEST_JOB, raw)
+    assert (found.spec is job.spec) == kept
+
+
+def test_back_and_forth() -> None:
+    """From a job that was invalid to one that is not, and back."""
+    good = raw_job()
+    bad = deepcopy(good)
+    bad["spec"]["testReplicaSpecs"] = {}
+    for before, after in ((good, bad), (bad, good)):
+        assert reread_job(TEST_JOB, read_job(TEST_JOB, before), before, after) == read_job(TEST_JOB, after)
