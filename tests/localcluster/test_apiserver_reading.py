@@ -143,10 +143,12 @@ def test_limit_is_ignored_at_version_zero(api: Api) -> None:
     assert api.get(PODS, limit="1", resourceVersion="0").names == ["a", "b"]
 
 
-def test_a_continue_token_is_opaque_but_decodable(api: Api) -> None:
+@pytest.mark.parametrize(("path", "place"), [(PODS, "a"), (ALL_PODS, "default/a")])
+def test_a_continue_token_is_opaque_but_decodable(api: Api, path: str, place: str) -> None:
+    """It says from where on within what is listed: a page can go on in another namespace."""
     fill(api, "a", "b")
-    token = api.get(PODS, limit="1").body["metadata"]["continue"]
-    assert json.loads(base64.urlsafe_b64decode(token + "=="))["start"] == "default/a"
+    token = api.get(path, limit="1").body["metadata"]["continue"]
+    assert json.loads(base64.urlsafe_b64decode(token + "=="))["start"] == place
 
 
 def test_watch_from_a_version_replays_and_goes_on(api: Api) -> None:
