@@ -31,9 +31,18 @@ def before(kind: str, *, custom: bool) -> Json:
     return {"metadata": {}} if custom else _BEFORE.get(kind, _BARE)
 
 
-def of_created(shape: Shape, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = ()) -> list[Json]:
-    """The managedFields of a new object: its creator owns all but `start` and what the write `reset`s."""
-    return managed_fields.write({me: Entry(me.version, _owned(shape, obj, start, reset), now)})
+def of_created(
+    shape: Shape, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = (), given: Any = None
+) -> list[Json]:
+    """The managedFields of a new object: its creator owns all but `start` and what the write `reset`s.
+
+    Those `given` keep what the object does not have, as with the real server.
+    """
+    owned = _owned(shape, obj, start, reset)
+    known = managed_fields.read(given, trusted=False)
+    managers = {manager: entry.less(owned) for manager, entry in known.items()}
+    managers[me] = Entry(me.version, union(known[me].tree if me in known else {}, owned), now)
+    return managed_fields.write(managed_fields.capped(managers))
 
 
 def of_untracked(shape: Shape, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = ()) -> Managers:

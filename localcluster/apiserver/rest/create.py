@@ -36,6 +36,8 @@ def create_object(call: Call, obj: Obj) -> Obj:
     resource = call.resource
     new = resource.bare(obj)
     given_version = new["metadata"].get("resourceVersion")
+    # What is posted starts anew; a PUT that creates goes on from the fields it came with.
+    tracked = new["metadata"].get("managedFields") if call.info.verb == "update" else None
     # Refusals that come before a name is generated name its beginning.
     asked_name = new["metadata"].get("name") or new["metadata"].get("generateName", "")
     meta = new["metadata"] = _fresh_metadata(call, new["metadata"])
@@ -46,7 +48,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
     escalation.check(call, new, None)
     asked = spec_asked(resource, new)
     prepare(call, new)
-    track_created(call, new, asked)
+    track_created(call, new, asked, tracked)
     resource.strategy.on_create(new)
     admission.admit_new(call, asked_name, new)
     validate(call, new, None)

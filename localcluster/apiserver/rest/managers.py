@@ -48,10 +48,11 @@ def reset(call: Call) -> Sequence[Path]:
     return _NOT_OF_A_POD_STATUS if resource.plural == "pods" else _SPEC
 
 
-def track_created(call: Call, new: Obj, asked: Obj) -> None:
+def track_created(call: Call, new: Obj, asked: Obj, given: Any) -> None:
     """Set the managedFields of a new object; an apply has already done so.
 
-    `new` has its defaults and nothing yet of what admission adds; `asked` is the spec of the request.
+    `new` has its defaults and nothing yet of what admission adds; `asked` is the spec of the request, `given` the
+    managedFields it goes on from.
     """
     if call.applying:
         return
@@ -59,7 +60,7 @@ def track_created(call: Call, new: Obj, asked: Obj) -> None:
     start = ownership.before(resource.kind, custom=resource.custom)
     shown = resource.typed(_as_asked(resource, new, asked))
     now = call.server.env.timestamp()
-    entries = ownership.of_created(shape_of(resource), shown, start, _me(call), now, reset(call))
+    entries = ownership.of_created(shape_of(resource), shown, start, _me(call), now, reset(call), given)
     if entries:
         new["metadata"]["managedFields"] = entries
 

@@ -93,6 +93,17 @@ CASES = (
         put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"managedFields": [
             {"manager": "x", "operation": "Odd", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}]}})),
     )),
+    Case("a PUT that creates goes on from the entries that it brings", (
+        create(SERVICES, service("n")),
+        Step("PATCH", SERVICES, "n", {"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}}, Expect(200),
+            "application/merge-patch+json", {"fieldManager": "one"}),
+        patch(SERVICES, "n", {"metadata": {"labels": {"c": "d"}}}), get(SERVICES, "n"), delete(SERVICES, "n"),
+        put(SERVICES, "n", Seen("services/a/n", {"metadata": {"uid": None, "labels": None}}, back=1), 201,
+            fields={f"{_MANAGED}.1.manager": "one"}),
+        delete(SERVICES, "n"),
+        put(SERVICES, "n", Seen("services/a/n", {"metadata": {"uid": None, "managedFields": []}}, back=1), 201,
+            fields={f"{_MANAGED}.0.manager": "conformance"}),
+    )),
     Case("what another manager applied already is applied without a time", (
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201),
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, manager="two",
