@@ -3,9 +3,10 @@
 Behaviour: that of the reference's TFJob v1, with its defects put right (docs/deviations.md).
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.legacy import lift_run_policy
@@ -89,7 +90,8 @@ def _addresses(job: Job, kind: str) -> list[str]:
     return [_address(job, Replica(kind, index)) for index in range(job.count(kind))]
 
 
-_compact = json.JSONEncoder(separators=(",", ":")).encode
+def _compact(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 @remembered
