@@ -122,7 +122,8 @@ class Kubelet:
     def _power_off(self, worker: _Worker) -> None:
         """Everything dies with the node; what it knew of its containers is lost, and so is their exit code."""
         for container in worker.containers.values():
-            container.starts_at = None
+            # What was about to start is started anew when the node is back.
+            container.starts_at, container.seen = None, replace(container.seen, starting=False)
             if container.seen.running:
                 self._end(container, self._access.now, 137, "ContainerStatusUnknown", "The container could not be located")
         worker.version, worker.due = -1, None
