@@ -6,6 +6,7 @@ from testutil.sim import swarm, sweep
 from testutil.sim.campaign import Case, Verdict
 from testutil.sim.faults import KINDS, NUMBERS, Fault, from_json, to_json, unfired
 from testutil.sim.shrink import shrink
+from testutil.sim.weather import replayed_from
 
 FAULTS = (
     Fault("crash-before", write=0),
@@ -16,6 +17,11 @@ FAULTS = (
 
 def test_all_forty_have_a_kind() -> None:
     assert tuple(f"F{number}" for number in range(1, 41)) == NUMBERS
+
+
+@pytest.mark.parametrize(("version", "compacted", "begins"), [(200, 0, 192), (200, 197, 197), (200, 200, 200), (66, 69, 66)])
+def test_a_replay_leaves_nothing_out(version: int, compacted: int, begins: int) -> None:
+    assert replayed_from(version, compacted) == begins
 
 
 def test_they_survive_json() -> None:

@@ -203,7 +203,7 @@ class FaultyWeather:
                 self.replaying.discard(request.path)
                 self.fired["duplicate-events"] += 1
                 table = self.wires.server.storage.table(request.path.rsplit("/", 1)[-1])
-                query["resourceVersion"] = str(max(int(version) - REPLAYED, table.history.compacted))
+                query["resourceVersion"] = str(replayed_from(int(version), table.history.compacted))
             elif version.isdigit() and "gone-storm" in self.active:
                 self._hit("gone-storm")
                 self.wires.server.storage.compact(self.wires.server.storage.rv)
@@ -317,3 +317,11 @@ _ANSWERS: Mapping[str, Callable[[Fault], Response]] = {
     "timeout-after": lambda _: ApiError(504, "Timeout", "simulated: request did not complete within the time").response(),
     "invalid": lambda _: ApiError(422, "Invalid", "simulated: a new validator says no").response(),
 }
+
+
+def replayed_from(version: int, compacted: int) -> int:
+    """Where a watch begins that was asked for from `version` and gives again what came before.
+
+    Of what is compacted nothing can be replayed; from such a version the answer is 410, as without the fault.
+    """
+    return min(version, max(version - REPLAYED, compacted))
