@@ -69,10 +69,12 @@ def _not_put_back(before: bytes, after: bytes, taken: frozenset[str], frameworks
 def _by_a_wrong_clock(scenario: Scenario) -> Iterator[str]:
     """What follows from times that a wrong clock wrote down.
 
-    A job with a time to live is still there: its end is yet to come. Whether a pod was stopped by a suspension or lost is
-    told by the time of the job's start.
+    A job with a time to live is still there: its end is yet to come. So it may be with a deadline, which is reckoned from the
+    job's start. Whether a pod was stopped by a suspension or lost is told by that time, too.
     """
     yield from ("*.status.disruptions*", "*.status.failures*")
+    for name in _limited(scenario):
+        yield from (f"*/{name}.*", f"*/{name}: not in the reference", f"*/{name}-*: not in the reference")
     for name in _expiring(scenario):
         yield from (f"*/{name}: not in the reference", f"*/{name}-*: not in the reference")
 
@@ -96,9 +98,14 @@ def _liveness(reference: Run, run: Run, scenario: Scenario) -> Iterator[str]:
 
 def _in_a_hurry(scenario: Scenario) -> Iterator[str]:
     """The pods of jobs with a deadline, as prefixes: a fault may take longer than the job has, and they never run."""
+    return (f"{name}-" for name in _limited(scenario))
+
+
+def _limited(scenario: Scenario) -> Iterator[str]:
+    """The names of the jobs with a deadline."""
     for job in scenario.jobs:
         if (job["spec"].get("runPolicy") or {}).get("activeDeadlineSeconds") is not None:
-            yield f"{job['metadata']['name']}-"
+            yield job["metadata"]["name"]
 
 
 def _runs(

@@ -294,5 +294,5 @@ def _settings(scenario: Scenario, faults: Sequence[Fault]) -> Settings:
 
 
 def _tolerance(faults: Sequence[Fault]) -> float:
-    jumps = [abs(float(fault.value or 3600.0)) for fault in faults if fault.kind == "clock-jump"]
-    return max(jumps, default=0.0) + 1.0
+    # They may overlap.
+    return sum(abs(float(fault.value or 3600.0)) for fault in faults if fault.kind == "clock-jump") + 1.0
