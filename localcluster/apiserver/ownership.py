@@ -76,13 +76,18 @@ def of_updated(shape: Shape, old: Json, new: Json, given: Any, me: Manager, now:
         changes = UNCHANGED
     if not managers:
         return []
-    if not changes and (not given or given == live):
+    if not changes and (not given or given == live) and not doubled(live):
         return live
     managers = {manager: entry.less(changes.written).less(changes.removed) for manager, entry in managers.items()}
     if changes.written:
         mine = managers.get(me)
         managers[me] = Entry(me.version, union(mine.tree if mine else {}, changes.written), now)
     return managed_fields.write(managed_fields.capped(managers))
+
+
+def doubled(live: Sequence[Json]) -> bool:
+    """Whether two entries have one identity, as a write of the scale leaves them: the next update keeps one of them."""
+    return len(live) > 1 and len(managed_fields.read(live)) < len(live)
 
 
 def same_but_for_times(one: Sequence[Json], other: Sequence[Json]) -> bool:

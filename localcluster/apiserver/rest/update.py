@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobcommon.client.request import Response
-from localcluster.apiserver import admission, escalation, pod_security
+from localcluster.apiserver import admission, escalation, ownership, pod_security
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
 from localcluster.apiserver.json_copy import json_copy
@@ -74,7 +74,8 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
         # A built-in kind has no defaults in its status, and the rest of it is the stored object's, which is not to be changed.
         prepare(call, new)
     unchanged = new == old and not ends_deletion(call, new) and asked in ({}, spec_asked(resource, old))
-    if unchanged and not causes and given in (None, old["metadata"].get("managedFields")):
+    entries = old["metadata"].get("managedFields")
+    if unchanged and not causes and given in (None, entries) and not ownership.doubled(entries or ()):
         return resource.typed(old)
     # Nobody owns what admission and the allocators add.
     entries = entries_of_update(call, old, new, asked, given)

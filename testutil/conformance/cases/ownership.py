@@ -104,6 +104,11 @@ CASES = (
         put(SERVICES, "n", Seen("services/a/n", {"metadata": {"uid": None, "managedFields": []}}, back=1), 201,
             fields={f"{_MANAGED}.0.manager": "conformance"}),
     )),
+    Case("an update that changes nothing keeps one of two entries of one manager", (
+        create(WIDGETS, widget("n")), _scaled(1), get(WIDGETS, "n"),
+        json_patch(WIDGETS, "n", [{"op": "remove", "path": "/spec/nested"}]),
+        get(WIDGETS, "n", fields={f"{_MANAGED}.1": None}),
+    )),
     Case("what another manager applied already is applied without a time", (
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 201),
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, manager="two",
