@@ -36,6 +36,7 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
         taken = frozenset(table for fault in run.faults if (table := KINDS[fault.kind].takes))
         loose = (
             *scenario.loose_paths,
+            *_never_made(scenario),
             *_not_put_back(reference.end, run.end, taken, scenario.frameworks),
             *(_by_a_wrong_clock(scenario) if any(KINDS[fault.kind].number == "F23" for fault in run.faults) else ()),
         )
@@ -99,6 +100,11 @@ def _liveness(reference: Run, run: Run, scenario: Scenario) -> Iterator[str]:
 def _in_a_hurry(scenario: Scenario) -> Iterator[str]:
     """The pods of jobs with a deadline, as prefixes: a fault may take longer than the job has, and they never run."""
     return (f"{name}-" for name in _limited(scenario))
+
+
+def _never_made(scenario: Scenario) -> Iterator[str]:
+    """That what such jobs need besides pods is missing: it was not made before their time was over."""
+    return (f"*/{name}-*: missing" for name in _limited(scenario))
 
 
 def _limited(scenario: Scenario) -> Iterator[str]:
