@@ -26,6 +26,8 @@ class Refusals:
 
     until: float = 0.0
     text: str = ""
+    untried: bool = False
+    """Whether the last plan left something out. It is still to be tried, also if its time has come since."""
     _tries: int = 0
     _plurals: frozenset[str] = frozenset()
 
@@ -50,10 +52,10 @@ class Refusals:
 
     def left_out(self, plan: Plan, now: float) -> Plan:
         """The plan without what it is too early to ask for."""
-        if not self.pending(now):
-            return plan
-        kept = tuple(a for a in plan.actions if not (isinstance(a, Create) and a.plural in self._plurals))
-        return replace(plan, actions=kept)
+        early = self.pending(now)
+        kept = tuple(a for a in plan.actions if not (early and isinstance(a, Create) and a.plural in self._plurals))
+        self.untried = len(kept) < len(plan.actions)
+        return replace(plan, actions=kept) if self.untried else plan
 
 
 def _said(outcome: Outcome) -> str:

@@ -474,6 +474,28 @@ def test_73_events_meanwhile_do_not_ask_again(bench: Bench, manifest: Manifest) 
     assert "create pods/demo-worker-1" in pods_of(bench.work()), "a new spec is another request"
 
 
+def test_73_a_look_that_ends_when_the_time_has_come_is_not_the_try(bench: Bench, manifest: Manifest) -> None:
+    """What was planned before the time left the refused pod out, however long its carrying out took."""
+    manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
+    bench.say("testjobs", "ADDED", manifest)
+    no = StatusError(403, "Forbidden", "exceeded quota")
+    work = bench.work()
+    made = {a.name: created(a) for a in work.plan.actions if isinstance(a, Create)}
+    bench.finish(work, refuse=lambda a: no if a.name == "demo-worker-1" else None)
+    for plural, name in (("services", "demo"), ("pods", "demo-worker-0")):
+        bench.say(plural, "ADDED", made[name])
+    manifest["status"] = _look_for_status(bench, "pods/demo-worker-1 is refused: exceeded quota").to_json()
+    bench.say("testjobs", "MODIFIED", manifest)
+    # Of several times the earliest counts: this one takes the place of that of the next try.
+    bench.controller.queue.add_at(("default", "demo"), bench.now + 9.8)
+    bench.now += 9.8
+    early = bench.work()
+    assert pods_of(early) == []
+    bench.now += 0.4
+    bench.finish(early)
+    assert pods_of(bench.work()) == ["create pods/demo-worker-1"]
+
+
 @pytest.mark.parametrize("status", [False, True])
 def test_71_a_server_that_asks_for_a_pause_is_left_alone(bench: Bench, manifest: Manifest, status: bool) -> None:
     """Whatever brings the job back meanwhile."""
