@@ -141,7 +141,7 @@ def _disruptions(shape: Shape) -> Iterator[Scenario]:
         UserStep("down", user.set_node(worker, DOWN), when=all_run, after=1),
         UserStep("gone", user.remove_node(worker), after=700),
     ))  # fmt: skip
-    yield shape.scenario("L12-drained", job, replaced, user=(UserStep("drain", user.drain(worker), when=all_run, after=1),))
+    yield shape.scenario("L12-drained", job, back, user=(UserStep("drain", user.drain(worker), when=all_run, after=1),))
     retried = {leader: [Exit(5, 137, cue=together), Exit(10, cue=together)]}
     yield shape.scenario("L12-pod-gc", job, retried, keep_finished=0)
     yield shape.scenario("L12-pod-gc-after-success", shape.job(), {leader: [Exit(10, cue=together)]}, keep_finished=0)
