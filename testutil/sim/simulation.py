@@ -288,8 +288,8 @@ def simulate(scenario: Scenario, seed: int, faults: Sequence[Fault] = ()) -> Run
 
 
 def _settings(scenario: Scenario, faults: Sequence[Fault]) -> Settings:
-    """With leader election when a fault is about it."""
-    about_leases = any(fault.kind in ("lease-lost", "clock-rate") for fault in faults)
+    """With leader election when a fault is about it, or makes two operators of one."""
+    about_leases = any(fault.kind in ("lease-lost", "clock-rate", "upgrade") for fault in faults)
     return replace(scenario.settings, leader_elect=True) if about_leases else scenario.settings
 
 
