@@ -137,6 +137,10 @@ def validate(obj: Obj) -> Sequence[Cause]:
     causes += check_labels(spec.get("selector") or {}, "spec.selector")
     if spec["sessionAffinity"] not in _AFFINITIES:
         causes.append(not_supported("spec.sessionAffinity", spec["sessionAffinity"], _AFFINITIES))
+    policy = spec.get("externalTrafficPolicy")
+    if policy and not (needs_node_ports(spec) or (spec["type"] == "ClusterIP" and spec.get("externalIPs"))):
+        detail = "may only be set for externally-accessible services"
+        causes.append(invalid("spec.externalTrafficPolicy", policy, detail))
     return causes
 
 

@@ -118,4 +118,11 @@ CASES = (
         create(SERVICES, service("m", {"clusterIP": "", "type": "LoadBalancer", "allocateLoadBalancerNodePorts": False}),
             fields={"spec.ports.0.nodePort": None}),
     )),
+    Case("a policy for traffic from outside wants a way in", (
+        create(SERVICES, service("n", {"externalTrafficPolicy": "Cluster"}), 422,
+            causes=("FieldValueInvalid spec.externalTrafficPolicy",)),
+        create(SERVICES, service("n", {"clusterIP": "", "externalTrafficPolicy": "Local", "externalIPs": ["192.0.2.1"]})),
+        create(SERVICES, service("m", {"clusterIP": "", "type": "NodePort", "externalTrafficPolicy": "Local"})),
+        put(SERVICES, "m", Seen("services/a/m", {"spec": {"type": "ClusterIP"}})),
+    )),
 )  # fmt: skip
