@@ -443,18 +443,26 @@ def test_73_what_was_refused_leaves_the_status_with_the_refusal(bench: Bench, ma
     assert after.conditions[-1].message == "TestJob demo is created."
 
 
-def test_73_events_meanwhile_do_not_ask_again(bench: Bench, manifest: Manifest) -> None:
-    """A quota lets one pod through. What its watch says brings the job back, but the other is not asked for before its time."""
+OVER_QUOTA = StatusError(403, "Forbidden", "exceeded quota")
+
+
+def _refuse_one_pod(bench: Bench, manifest: Manifest) -> dict[str, Manifest]:
+    """A quota refuses the second of two pods, and the status says so. Gives what was to be made, by name."""
     manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
     bench.say("testjobs", "ADDED", manifest)
-    no = StatusError(403, "Forbidden", "exceeded quota")
     work = bench.work()
     made = {a.name: created(a) for a in work.plan.actions if isinstance(a, Create)}
-    bench.finish(work, refuse=lambda a: no if a.name == "demo-worker-1" else None)
+    bench.finish(work, refuse=lambda a: OVER_QUOTA if a.name == "demo-worker-1" else None)
     for plural, name in (("services", "demo"), ("pods", "demo-worker-0")):
         bench.say(plural, "ADDED", made[name])
     manifest["status"] = _look_for_status(bench, "pods/demo-worker-1 is refused: exceeded quota").to_json()
     bench.say("testjobs", "MODIFIED", manifest)
+    return made
+
+
+def test_73_events_meanwhile_do_not_ask_again(bench: Bench, manifest: Manifest) -> None:
+    """A quota lets one pod through. What its watch says brings the job back, but the other is not asked for before its time."""
+    made = _refuse_one_pod(bench, manifest)
     bench.finish(bench.work())
     for delay in (10, 20, 40):
         begin = bench.now
@@ -468,7 +476,7 @@ def test_73_events_meanwhile_do_not_ask_again(bench: Bench, manifest: Manifest) 
         bench.now = begin + delay
         again = bench.work()
         assert pods_of(again) == ["create pods/demo-worker-1"]
-        bench.finish(again, refuse=lambda _: no)
+        bench.finish(again, refuse=lambda _: OVER_QUOTA)
     edited = {**manifest, "metadata": {**manifest["metadata"], "generation": 2}}
     bench.say("testjobs", "MODIFIED", edited)
     assert "create pods/demo-worker-1" in pods_of(bench.work()), "a new spec is another request"
@@ -476,16 +484,7 @@ def test_73_events_meanwhile_do_not_ask_again(bench: Bench, manifest: Manifest) 
 
 def test_73_a_look_that_ends_when_the_time_has_come_is_not_the_try(bench: Bench, manifest: Manifest) -> None:
     """What was planned before the time left the refused pod out, however long its carrying out took."""
-    manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
-    bench.say("testjobs", "ADDED", manifest)
-    no = StatusError(403, "Forbidden", "exceeded quota")
-    work = bench.work()
-    made = {a.name: created(a) for a in work.plan.actions if isinstance(a, Create)}
-    bench.finish(work, refuse=lambda a: no if a.name == "demo-worker-1" else None)
-    for plural, name in (("services", "demo"), ("pods", "demo-worker-0")):
-        bench.say(plural, "ADDED", made[name])
-    manifest["status"] = _look_for_status(bench, "pods/demo-worker-1 is refused: exceeded quota").to_json()
-    bench.say("testjobs", "MODIFIED", manifest)
+    _refuse_one_pod(bench, manifest)
     # Of several times the earliest counts: this one takes the place of that of the next try.
     bench.controller.queue.add_at(("default", "demo"), bench.now + 9.8)
     bench.now += 9.8
