@@ -357,10 +357,10 @@ class JobController:
         memory.asked_until = moment.monotonic + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
         if unfinished and not waits:
             self.queue.add_rate_limited(key, moment.monotonic)
-        elif not (memory.refusals.pending(moment.monotonic) or memory.refusals.untried):
+        elif not memory.refusals.pending(moment.monotonic):
             memory.refusals = Refusals()
             self.queue.forget(key)
-        if memory.refusals.pending(moment.monotonic) or memory.refusals.untried:
+        if memory.refusals.pending(moment.monotonic):
             self.queue.add_at(key, memory.refusals.until)
         if work.plan.wake_at is not None:
             self.queue.add_after(key, min(max(work.plan.wake_at - moment.wall, 0.0), MAX_WAKE) + 0.001, moment.monotonic)

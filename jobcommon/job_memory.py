@@ -1,7 +1,6 @@
 """What the controller remembers of one job. None of it is needed to be right; it is gone with the process."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Rejection
@@ -22,20 +21,18 @@ class JobMemory:
     sights: Sights = field(default_factory=Sights)
     finished: bool = False
     _seen: ObjectView | None = None
-    _raw: dict[str, Any] = field(default_factory=dict)
     _job: Job | None = None
 
     def read(self, framework: Framework, cached: ObjectView) -> Job:
         """The job in `cached`, read once for all its pods' events. What was refused of an earlier spec is forgotten."""
         job = self._job
-        if job is None or cached is not self._seen:
-            raw = cached.raw
-            job = read_job(framework, raw) if job is None else reread_job(framework, job, self._raw, raw)
-            self._seen, self._raw, self._job = cached, raw, job
+        if job is None or self._seen is None:
+            job = read_job(framework, cached.raw)
+        elif cached is not self._seen:
+            job = reread_job(framework, job, self._seen.raw, cached.raw)
         if job.generation != self.generation:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.finished = job.status.finished
-        if self.finished:
-            # Most jobs are at their end, and hardly looked at any more.
-            self._seen, self._raw, self._job = None, {}, None
+        # Most jobs are at their end, and hardly looked at any more.
+        self._seen, self._job = (None, None) if self.finished else (cached, job)
         return job

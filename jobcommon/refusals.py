@@ -26,10 +26,9 @@ class Refusals:
 
     until: float = 0.0
     text: str = ""
-    untried: bool = False
-    """Whether the last plan left something out. It is still to be tried, also if its time has come since."""
     _tries: int = 0
     _plurals: frozenset[str] = frozenset()
+    _untried: bool = False
 
     def take(self, plan: Plan, outcomes: Iterable[Outcome], now: float) -> bool:
         """Take note of what became of a plan; says whether something was refused and is to be tried again at `until`."""
@@ -47,15 +46,15 @@ class Refusals:
         return True
 
     def pending(self, now: float) -> bool:
-        """Whether it is too early to try again."""
-        return now < self.until
+        """Whether something is still to be tried at `until`: also what the last plan left out, if its time has come since."""
+        return now < self.until or self._untried
 
     def left_out(self, plan: Plan, now: float) -> Plan:
         """The plan without what it is too early to ask for."""
-        early = self.pending(now)
+        early = now < self.until
         kept = tuple(a for a in plan.actions if not (early and isinstance(a, Create) and a.plural in self._plurals))
-        self.untried = len(kept) < len(plan.actions)
-        return replace(plan, actions=kept) if self.untried else plan
+        self._untried = len(kept) < len(plan.actions)
+        return replace(plan, actions=kept) if self._untried else plan
 
 
 def _said(outcome: Outcome) -> str:
