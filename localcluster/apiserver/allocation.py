@@ -5,7 +5,7 @@ from typing import Any
 
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import ApiError, Cause, invalid, invalid_object
-from localcluster.apiserver.kinds.services import needs_node_ports
+from localcluster.apiserver.kinds.services import needs_node_ports, node_ports
 from localcluster.apiserver.names import is_address
 
 Obj = dict[str, Any]
@@ -51,8 +51,8 @@ def _check_address(name: str, spec: Obj) -> None:
 def _allocate_node_ports(call: Call, new: Obj, old: Obj | None) -> None:
     spec, me = new["spec"], new["metadata"]["uid"]
     others = (item.obj["spec"] for item in call.storage.table("services").items() if item.uid != me)
-    taken = {number for other in others for number in _numbers(other)}
-    held = set() if old is None else set(_numbers(old["spec"]))
+    taken = {number for other in others for number in node_ports(other)}
+    held = set() if old is None else node_ports(old["spec"])
     free = (number for number in _NODE_PORTS if number not in taken and number not in held)
     shared: dict[int, int] = {}
     seen = set()
@@ -82,7 +82,3 @@ def _check_node_port(name: str, path: str, number: int, taken: set[int]) -> None
     else:
         return
     raise invalid_object("Service", "", name, [invalid(path, number, detail)])
-
-
-def _numbers(spec: Obj) -> list[int]:
-    return [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]

@@ -39,9 +39,7 @@ def of_created(
     Those `given` keep what the object does not have, as with the real server.
     """
     owned = _owned(shape, obj, start, reset)
-    known = managed_fields.read(given, trusted=False)
-    managers = {manager: entry.less(owned) for manager, entry in known.items()}
-    managers[me] = Entry(me.version, union(known[me].tree if me in known else {}, owned), now)
+    managers = _taken(managed_fields.read(given, trusted=False), me, owned, now)
     return managed_fields.write(managed_fields.capped(managers))
 
 
@@ -78,11 +76,18 @@ def of_updated(shape: Shape, old: Json, new: Json, given: Any, me: Manager, now:
         return []
     if not changes and (not given or given == live) and not doubled(live):
         return live
-    managers = {manager: entry.less(changes.written).less(changes.removed) for manager, entry in managers.items()}
+    managers = {manager: entry.less(changes.removed) for manager, entry in managers.items()}
     if changes.written:
-        mine = managers.get(me)
-        managers[me] = Entry(me.version, union(mine.tree if mine else {}, changes.written), now)
+        managers = _taken(managers, me, changes.written, now)
     return managed_fields.write(managed_fields.capped(managers))
+
+
+def _taken(managers: Managers, me: Manager, fields: Json, now: str) -> Managers:
+    """The managers after `me` has written some fields: they are nobody else's any more."""
+    managers = {manager: entry.less(fields) for manager, entry in managers.items()}
+    mine = managers.get(me)
+    managers[me] = Entry(me.version, union(mine.tree if mine else {}, fields), now)
+    return managers
 
 
 def doubled(live: Sequence[Json]) -> bool:

@@ -86,7 +86,7 @@ def on_update(new: Obj, old: Obj) -> None:
         # What only the old type had goes with it, unless the update says otherwise.
         if spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
             spec.pop("externalTrafficPolicy", None)
-        if _node_ports(spec) == _node_ports(before):
+        if node_ports(spec) == node_ports(before):
             for port in spec.get("ports") or ():
                 port.pop("nodePort", None)
 
@@ -96,13 +96,14 @@ def needs_node_ports(spec: Obj) -> bool:
     return spec.get("type") in _NODE_PORT_TYPES
 
 
-def _node_ports(spec: Obj) -> set[int]:
+def node_ports(spec: Obj) -> set[int]:
+    """The ports of the nodes that it names."""
     return {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
 
 
 def _keep_node_ports(spec: Obj, before: Obj) -> None:
     """A port of the same name keeps its port of the nodes, unless the update gave that to another."""
-    given = _node_ports(spec)
+    given = node_ports(spec)
     held = {port.get("name", ""): port.get("nodePort") for port in before.get("ports") or ()}
     for port in spec.get("ports") or ():
         kept = held.get(port.get("name", ""))

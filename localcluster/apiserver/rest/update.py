@@ -74,8 +74,8 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
         # A built-in kind has no defaults in its status, and the rest of it is the stored object's, which is not to be changed.
         prepare(call, new)
     unchanged = new == old and not ends_deletion(call, new) and asked in ({}, spec_asked(resource, old))
-    entries = old["metadata"].get("managedFields")
-    if unchanged and not causes and given in (None, entries) and not ownership.doubled(entries or ()):
+    before = old["metadata"].get("managedFields")
+    if unchanged and not causes and given in (None, before) and not ownership.doubled(before or ()):
         return resource.typed(old)
     # Nobody owns what admission and the allocators add.
     entries = entries_of_update(call, old, new, asked, given)
