@@ -10,7 +10,7 @@ on, unheard), or nothing (up).
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -70,6 +70,11 @@ class _Worker:
     """A report that changed nothing, and the version of the pod that said so: the server drops fields that it does not know."""
 
 
+def node_states(nodes: Iterable[Item]) -> dict[str, str]:
+    """What has happened to each node, by name; "" to one that is up."""
+    return {node.name: (node.obj["metadata"].get("annotations") or {}).get(STATE, "") for node in nodes}
+
+
 class Kubelet:
     """All kubelets. `runs` counts the starts of each pod's main container by pod name (``name#2`` for the second job of it)."""
 
@@ -85,9 +90,7 @@ class Kubelet:
 
     def step(self) -> float | None:
         """Do what is due on every node."""
-        nodes = {
-            item.name: (item.obj["metadata"].get("annotations") or {}).get(STATE, "") for item in self._access.items("nodes")
-        }
+        nodes = node_states(self._access.items("nodes"))
         due: list[float] = []
         present: set[str] = set()
         for item in list(self._access.items("pods")):

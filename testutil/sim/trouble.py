@@ -10,9 +10,10 @@ from jobcommon.client.request import MERGE_PATCH, Request
 from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Storage
 from localcluster.apiserver.users import ADMIN
 from testutil.sim.faults import Fault
-from testutil.sim.kubelet import STATE
+from testutil.sim.kubelet import node_states
 from testutil.sim.network import SimStream
 from testutil.sim.processes import Process
+from testutil.sim.user import mark_node
 from testutil.sim.weather import BROKEN, FROZEN
 
 if TYPE_CHECKING:
@@ -283,13 +284,13 @@ class Trouble:
             return False
         for stream in tuple(self._sim.wires.streams):
             stream.break_off()
-        nodes = self._states()
-        restore(self._sim.server.storage, self._snapshots[fault])
-        for name, state in self._states().items():
+        server = self._sim.server
+        nodes = node_states(server.storage.table("nodes").items())
+        restore(server.storage, self._snapshots[fault])
+        for name, state in node_states(server.storage.table("nodes").items()).items():
             if state != nodes[name]:
                 # It is up or down whatever etcd remembers of it.
-                body = msgspec.json.encode({"metadata": {"annotations": {STATE: nodes[name]}}})
-                self._sim.server.handle(Request("PATCH", f"/api/v1/nodes/{name}", (), body, MERGE_PATCH), ADMIN)
+                mark_node(server, name, nodes[name] or None)
         # What runs against a restored etcd is to be restarted (Kubernetes' "Operating etcd clusters"): a watch goes on from
         # a version that came twice, and never says what was there in between.
         self._open += 1
@@ -297,10 +298,6 @@ class Trouble:
         # A watch from a version that is yet to come is silent (2.1, 9), and only the third silence is a reason to list.
         self.healed(self._sim.loop.time() + 3 * SILENCE_SECONDS)
         return True
-
-    def _states(self) -> dict[str, str | None]:
-        nodes = self._sim.server.storage.table("nodes").items()
-        return {node.name: (node.obj["metadata"].get("annotations") or {}).get(STATE) for node in nodes}
 
 
 def restore(storage: Storage, snapshot: Snapshot) -> None:

@@ -217,12 +217,16 @@ def node_of(server: ApiServer, pod: str) -> str:
     return str(node)
 
 
+def mark_node(server: ApiServer, name: str, state: str | None) -> None:
+    """What happens to a node: ``down``, ``partitioned``, or None for up again."""
+    ask(server, "PATCH", f"/api/v1/nodes/{name}", {"metadata": {"annotations": {STATE: state}}}, MERGE_PATCH)
+
+
 def set_node(pod: str, state: str | None) -> Do:
-    """What happens to the node of a pod: ``down``, ``partitioned``, or None for up again."""
+    """What happens to the node of a pod, as `mark_node` has it."""
 
     def do(server: ApiServer) -> None:
-        body = {"metadata": {"annotations": {STATE: state}}}
-        ask(server, "PATCH", f"/api/v1/nodes/{node_of(server, pod)}", body, MERGE_PATCH)
+        mark_node(server, node_of(server, pod), state)
 
     return do
 
@@ -231,7 +235,7 @@ def wake_nodes(server: ApiServer) -> None:
     """Every node is up again."""
     for node in list(server.storage.table("nodes").items()):
         if STATE in (node.obj["metadata"].get("annotations") or {}):
-            ask(server, "PATCH", f"/api/v1/nodes/{node.name}", {"metadata": {"annotations": {STATE: None}}}, MERGE_PATCH)
+            mark_node(server, node.name, None)
 
 
 def remove_node(pod: str) -> Do:
