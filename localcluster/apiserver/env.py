@@ -8,9 +8,9 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Self
+
+from localcluster.timestamps import format_micro_time, format_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +38,4 @@ class Env:
 
     def micro_timestamp(self) -> str:
         """Now as metav1.MicroTime: RFC 3339 in UTC with six digits."""
-        return datetime.fromtimestamp(self.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-@lru_cache(maxsize=1024)
-def format_time(seconds: float) -> str:
-    """Unix seconds as metav1.Time."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@lru_cache(maxsize=4096)
-def parse_time(text: str) -> float:
-    """A metav1.Time or MicroTime as Unix seconds. Raises ValueError."""
-    moment = datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        return format_micro_time(self.now())

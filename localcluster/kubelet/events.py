@@ -8,7 +8,7 @@ from typing import Any
 from jobcommon.client.errors import ClientError
 from localcluster.kubelet.api import Api, object_path
 from localcluster.kubelet.lifecycle import Pod
-from localcluster.kubelet.timestamps import format_time
+from localcluster.timestamps import format_time
 
 _REMEMBERED = 4096
 

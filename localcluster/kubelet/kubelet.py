@@ -18,8 +18,8 @@ from localcluster.kubelet.hosts import Names
 from localcluster.kubelet.lifecycle import TERMINAL
 from localcluster.kubelet.options import KubeletOptions, Shared
 from localcluster.kubelet.process import detect
-from localcluster.kubelet.timestamps import format_time
 from localcluster.kubelet.worker import PodWorker
+from localcluster.timestamps import format_time
 
 
 class Kubelet:

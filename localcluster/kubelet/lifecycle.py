@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localcluster.kubelet.timestamps import parse_time
+from localcluster.timestamps import parse_time
 
 Pod = Mapping[str, Any]
 Container = Mapping[str, Any]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 from localcluster.apiserver.pods import LogOptions
-from localcluster.kubelet.timestamps import parse_time
+from localcluster.timestamps import parse_time
 
 _POLL = 0.03
 _CHUNK = 1 << 16

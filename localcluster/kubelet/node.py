@@ -10,7 +10,7 @@ from typing import Any
 
 from jobcommon.client.errors import ClientError, StatusError
 from localcluster.kubelet.api import Api
-from localcluster.kubelet.timestamps import format_micro_time, format_time
+from localcluster.timestamps import format_micro_time, format_time
 
 # The real kubelet renews every 10 s with a duration of 40 s; nothing here watches that closely.
 _RENEW_EVERY = 10.0

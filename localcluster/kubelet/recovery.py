@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from localcluster.kubelet.lifecycle import Pod, Run, Seen
-from localcluster.kubelet.timestamps import parse_time
+from localcluster.timestamps import parse_time
 
 LOST_CODE = 137
 LOST_REASON = "ContainerStatusUnknown"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from localcluster.kubelet.lifecycle import TERMINAL, Container, Decision, Pod, Run, Seen, is_sidecar
-from localcluster.kubelet.timestamps import format_time
+from localcluster.timestamps import format_time
 
 
 def pod_status(

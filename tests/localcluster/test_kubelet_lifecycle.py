@@ -7,7 +7,7 @@ import pytest
 
 from localcluster.kubelet.lifecycle import Run, Seen, Settings, Stop, backoff, decide
 from localcluster.kubelet.status import pod_status, qos_class
-from localcluster.kubelet.timestamps import format_time
+from localcluster.timestamps import format_time
 
 SETTINGS = Settings(base=10, cap=300, reset=600)
 NOW = 1_000_000.0

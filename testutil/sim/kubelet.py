@@ -16,12 +16,12 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from jobcommon.client.request import STRATEGIC_PATCH
-from localcluster.apiserver.env import format_time
 from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.storage import Item
 from localcluster.controllers.access import Access
 from localcluster.kubelet.lifecycle import TERMINAL, Decision, Run, Seen, Settings, decide
 from localcluster.kubelet.status import pod_status
+from localcluster.timestamps import format_time
 from testutil.sim.scenario import DONE, FOREVER, Exit, Scenario
 
 Obj = dict[str, Any]

@@ -6,10 +6,10 @@ All level-triggered: each step reads what is there and does what is due. Times a
 from typing import Any
 
 from jobcommon.client.request import MERGE_PATCH, STRATEGIC_PATCH
-from localcluster.apiserver.env import format_time, parse_time
 from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.storage import Item
 from localcluster.controllers.access import Access
+from localcluster.timestamps import format_time, parse_time
 from testutil.sim.kubelet import STATE
 from testutil.sim.scenario import Scenario
 

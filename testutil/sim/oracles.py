@@ -12,8 +12,8 @@ from jobcommon.api import labels
 from jobcommon.api.job import MAX_REPLICAS
 from jobcommon.api.replica import parse_indexes
 from jobcommon.framework import FINALIZER, Framework
-from localcluster.apiserver.env import parse_time
 from localcluster.apiserver.storage import ADDED, DELETED, Change, Item
+from localcluster.timestamps import parse_time
 from testutil.builders import START
 from testutil.sim.scenario import Scenario
 

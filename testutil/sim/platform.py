@@ -9,12 +9,12 @@ from typing import Any
 
 from jobcommon.api import gang
 from jobcommon.client.request import MERGE_PATCH
-from localcluster.apiserver.env import parse_time
 from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.storage import Item
 from localcluster.controllers.access import Access
 from localcluster.controllers.controllers import Controller
 from localcluster.kubelet.scheduler import DEFAULT_SCHEDULER
+from localcluster.timestamps import parse_time
 from testutil.sim.kubelet import Draw, Kubelet, drawing
 from testutil.sim.nodes import Nodes, PodCollector, ready_of
 from testutil.sim.saboteur import Saboteur

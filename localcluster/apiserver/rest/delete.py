@@ -8,11 +8,11 @@ import msgspec
 
 from jobcommon.client.request import Response
 from localcluster.apiserver.call import Call, decode
-from localcluster.apiserver.env import format_time, parse_time
 from localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, success_status
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.rest.read import scope_of, select
 from localcluster.apiserver.storage import Item
+from localcluster.timestamps import format_time, parse_time
 
 Obj = dict[str, Any]
 

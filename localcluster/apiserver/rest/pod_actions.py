@@ -6,12 +6,12 @@ from typing import Any
 from jobcommon.client.request import Response
 from localcluster.apiserver.authentication import DEFAULT_AUDIENCES
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.env import format_time
 from localcluster.apiserver.errors import ApiError, bad_request, conflict, forbidden, invalid, invalid_object, required
 from localcluster.apiserver.rest.delete import delete_object, options_of
 from localcluster.apiserver.rest.update import commit
 from localcluster.apiserver.selectors import from_object
 from localcluster.apiserver.storage import Item
+from localcluster.timestamps import format_time
 
 Obj = dict[str, Any]
 

@@ -15,6 +15,7 @@ def format_micro_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+@lru_cache(maxsize=4096)
 def parse_time(text: str) -> float:
     """A metav1.Time or MicroTime (at most nanoseconds) as Unix seconds. Raises ValueError."""
     moment = datetime.fromisoformat(text)
