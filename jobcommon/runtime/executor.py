@@ -8,6 +8,7 @@ outcome is looked up by a live read (rule R12), and whatever failed comes back b
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,12 +26,11 @@ from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.fairness import FairGate
 from jobcommon.runtime.fence import Fence, FencedError, NoFence
+from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.slow_start import slow_start
 from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
 
 SLOW_START_CAP = 64
-#: A job that was last seen so long ago may have ended meanwhile: it is looked at again before the next pod is made.
-SIGHT_SECONDS = 5.0
 _job = decoder(dict[str, Any])
 
 
@@ -56,14 +56,14 @@ class Executor:
 
     async def execute(self, work: Work) -> Result:
         """Carry `work.plan` out. Errors of the API server are part of the Result and never raised."""
-        plan, started = work.plan, self.clock.monotonic()
+        plan, recheck = work.plan, Recheck(lambda: self._unchanged(work, gated=False), self.clock)
         if (plan.confirm and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
             return Result(stale=True)
         if not all(await asyncio.gather(*(self._is_there(work, *witness) for witness in plan.witnesses))):
             return Result(stale=True)
         done: dict[int, Outcome] = {}
         await self._take_away(work, done)
-        await self._create(work, started, done)
+        await self._create(work, recheck, done)
         version, error = await self._write_status(work) if plan.status is not None else (None, None)
         return Result(tuple(done[i] for i in range(len(plan.actions))), version, error)
 
@@ -83,7 +83,7 @@ class Executor:
 
         await asyncio.gather(*(run(chain) for chain in chains.values()))
 
-    async def _create(self, work: Work, seen_at: float, done: dict[int, Outcome]) -> None:
+    async def _create(self, work: Work, recheck: Recheck, done: dict[int, Outcome]) -> None:
         """What pods need first, then the pods; replica types do not wait for each other (rule R15).
 
         Without what they need no pods: they would fail, or find another owner's Secret under the name of theirs.
@@ -96,42 +96,32 @@ class Executor:
             elif isinstance(action, Create):
                 kind = action.manifest.get("metadata", {}).get("labels", {}).get(labels.REPLICA_TYPE, "")
                 types.setdefault(kind, []).append((i, action))
-        for (i, _), outcome in zip(others, await self._all(work, others), strict=True):
+        for (i, _), outcome in zip(others, await self._all(work, others, recheck), strict=True):
             done[i] = outcome
         if any(action.required and done[i].effect not in (Effect.APPLIED, Effect.EXISTED) for i, action in others):
             done.update((i, Outcome(action, Effect.SKIPPED)) for pods in types.values() for i, action in pods)
             return
-        await asyncio.gather(*(self._slow_start(work, pods, seen_at, done) for pods in types.values()))
+        await asyncio.gather(*(self._slow_start(work, pods, recheck, done) for pods in types.values()))
 
-    async def _slow_start(self, work: Work, pods: list[tuple[int, Create]], seen_at: float, done: dict[int, Outcome]) -> None:
+    async def _slow_start(self, work: Work, pods: list[tuple[int, Create]], recheck: Recheck, done: dict[int, Outcome]) -> None:
         """Create pods with slow start; stop at the first error (R16).
 
         A taken name concerns one slot only. But whoever took it may be another operator that is further on, so a live
-        read must show the job unchanged before the next pod (rule R7). The same after a while: many creates take long, and
-        a process that stood still knows nothing of what others did meanwhile.
+        read must show the job unchanged before the next pod (rule R7).
         """
-        looking = asyncio.Lock()
-        left, changed = len(pods), False
-
-        async def look(since: float) -> None:
-            nonlocal changed, seen_at
-            async with looking:
-                if seen_at <= since and not changed:
-                    now = self.clock.monotonic()
-                    changed = not await self._unchanged(work)
-                    seen_at = now
+        left = len(pods)
 
         async def one(pod: tuple[int, Create]) -> bool:
             nonlocal left
             i, action = pod
             left -= 1
-            await look(self.clock.monotonic() - SIGHT_SECONDS)
-            outcome = done[i] = Outcome(action, Effect.SKIPPED) if changed else await self._carry_out(work, action)
+            outcome = done[i] = await self._carry_out(work, action, recheck)
             if outcome.effect is Effect.SKIPPED or (outcome.effect is Effect.REFUSED and not _name_in_use(outcome)):
                 return False
             if outcome.effect is not Effect.APPLIED and left:
-                await look(self.clock.monotonic())
-            return not changed
+                async with self._turn(work):
+                    await recheck.now()
+            return not recheck.changed
 
         not_begun = await slow_start(pods, one, self.slow_start_cap)
         done.update((i, Outcome(action, Effect.SKIPPED)) for i, action in not_begun)
@@ -167,14 +157,14 @@ class Executor:
 
     # -- one action --------------------------------------------------------------------------------------------------
 
-    async def _all(self, work: Work, creates: Sequence[tuple[int, Action]]) -> list[Outcome]:
-        return list(await asyncio.gather(*(self._carry_out(work, action) for _, action in creates)))
+    async def _all(self, work: Work, creates: Sequence[tuple[int, Action]], recheck: Recheck) -> list[Outcome]:
+        return list(await asyncio.gather(*(self._carry_out(work, action, recheck) for _, action in creates)))
 
-    async def _carry_out(self, work: Work, action: Action) -> Outcome:
+    async def _carry_out(self, work: Work, action: Action, recheck: Recheck | None = None) -> Outcome:
         try:
             match action:
                 case Create():
-                    return await self._create_one(work, action)
+                    return await self._create_one(work, action, recheck)
                 case LookUp():
                     return await self._look(work, action)
                 case Delete():
@@ -187,9 +177,17 @@ class Executor:
         except FencedError as error:
             return Outcome(action, Effect.SKIPPED, error=error)
 
-    async def _create_one(self, work: Work, action: Create) -> Outcome:
+    async def _create_one(self, work: Work, action: Create, recheck: Recheck | None) -> Outcome:
+        """Create an object, unless the job has changed while others were created or this one waited for its turn.
+
+        Many creates take long, and a process that stood still knows nothing of what others did meanwhile (rule R7).
+        """
         try:
-            response = await self._write(work, request_for(_generated(action), work.namespace))
+            request = request_for(_generated(action), work.namespace)
+            async with self._turn(work):
+                if recheck is not None and not await recheck.lately():
+                    return Outcome(action, Effect.SKIPPED)
+                response = await self._send_fenced(request)
         except StatusError as error:
             if error.code == 409 and error.reason in ("AlreadyExists", ""):
                 return await self._look_up(work, action, error)
@@ -263,11 +261,12 @@ class Executor:
         path = objects.object_path(self.framework.api_version, self.framework.plural, work.namespace, work.name)
         return objects.get(path)
 
-    async def _unchanged(self, work: Work) -> bool:
-        """Whether the job is still the very object the plan was made for (rule R7)."""
+    async def _unchanged(self, work: Work, *, gated: bool = True) -> bool:
+        """Whether the job is still the very object the plan was made for (rule R7). Without `gated` a turn is held already."""
         version = work.job.resource_version if work.job is not None else ""
+        request = self._job_request(work)
         try:
-            found = objects.written((await self._read(work, self._job_request(work))).body)
+            found = objects.written((await (self._read(work, request) if gated else self._send(request))).body)
         except ClientError:
             return False
         return found.uid == work.uid and found.resource_version == version
@@ -295,15 +294,21 @@ class Executor:
     # -- requests ----------------------------------------------------------------------------------------------------
 
     async def _read(self, work: Work, request: Request) -> Response:
-        async with self.gate.turn(work.namespace, work.uid, later=work.later):
+        async with self._turn(work):
             return await self._send(request)
 
     async def _write(self, work: Work, request: Request, *, later: bool = False, gate: FairGate | None = None) -> Response:
-        async with (gate or self.gate).turn(work.namespace, work.uid, later=later or work.later):
-            # After the wait for a turn: it may have been long.
-            if not self.fence.held():
-                raise FencedError("this process does not hold the lease")
-            return await self._send(request)
+        async with self._turn(work, later=later, gate=gate):
+            return await self._send_fenced(request)
+
+    def _turn(self, work: Work, *, later: bool = False, gate: FairGate | None = None) -> AbstractAsyncContextManager[None]:
+        return (gate or self.gate).turn(work.namespace, work.uid, later=later or work.later)
+
+    async def _send_fenced(self, request: Request) -> Response:
+        # After the wait for a turn: it may have been long.
+        if not self.fence.held():
+            raise FencedError("this process does not hold the lease")
+        return await self._send(request)
 
     async def _send(self, request: Request) -> Response:
         response = await self.transport.send(request)

@@ -16,9 +16,10 @@ from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, r
 from jobcommon.reconcile.conditions import set_condition
 from jobcommon.result import Effect, Result, Work
 from jobcommon.runtime.clock import SystemClock
-from jobcommon.runtime.executor import SIGHT_SECONDS, Executor
+from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
 from jobcommon.runtime.fence import FencedError, FencedTransport
+from jobcommon.runtime.recheck import SIGHT_SECONDS
 from tests.runtime.fakes import TESTJOB, Answer, FakeClock, ScriptedTransport, a_job, refusal, reply, turns
 
 UID = "job-uid"
@@ -339,6 +340,27 @@ async def test_a_process_that_stood_still_looks_before_the_next_pod(case: str) -
     assert len(transport.made("GET")) == looks
     assert len(transport.made("POST")) == created
     assert [o.effect for o in result.outcomes].count(Effect.SKIPPED) == 4 - created
+
+
+@pytest.mark.parametrize("case", STANDSTILL)
+async def test_what_pods_need_is_not_made_either_for_a_job_that_has_changed(case: str) -> None:
+    seconds, live, looks, created = STANDSTILL[case]
+    transport = ScriptedTransport().on("GET", JOB, live).on("POST", "/", reply({}, 201))
+    result = await run(transport, work(SERVICE, *pods(3)), clock=StoodStill(seconds))
+    assert len(transport.made("GET")) == looks
+    assert len(transport.made("POST")) == created
+    assert [o.effect for o in result.outcomes].count(Effect.SKIPPED) == 4 - created
+
+
+async def test_a_wait_for_the_turn_counts_as_well() -> None:
+    clock, gate = FakeClock(), FairGate(1)
+    transport = ScriptedTransport().on("GET", JOB, job_found("8")).on("POST", "/", reply({}, 201))
+    async with gate.turn("others"):
+        running = asyncio.create_task(Executor(TESTJOB, transport, gate, clock=clock).execute(work(CREATE)))
+        await turns()
+        await clock.advance(SIGHT_SECONDS)
+    assert [o.effect for o in (await running).outcomes] == [Effect.SKIPPED]
+    assert transport.made("POST") == []
 
 
 async def test_nothing_is_written_without_the_lease() -> None:
