@@ -6,7 +6,7 @@ owns them; changing a field that another manager owns is a conflict, unless forc
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.field_sets import Path, from_fields_v1, path_text
 from localcluster.apiserver.list_order import interleave
 from localcluster.apiserver.managed_fields import APPLY, UPDATE, Entry, Manager, Managers, ownable
-from localcluster.apiserver.shapes import Changes, Shape, compare, owned_by, without
+from localcluster.apiserver.shapes import Changes, Shape, compare, owned_by, with_named_fields, without
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 _IDENTITY = ("apiVersion", "kind")
@@ -93,8 +93,10 @@ def _apply(
         raise UntypableError(str(error)) from error
     last = managers.get(me)
     managers[me] = Entry.of(version, claimed, last.time if last else "")
-    if last is not None:
-        merged = _prune(shape, merged, last.fields, managers)
+    if last is not None and last.tree:
+        # What it names by itself, such as its name, is claimed here, though nobody owns it afterwards.
+        others = (entry.fields for manager, entry in managers.items() if manager != me)
+        merged = _prune(shape, merged, last.fields, owned_by(shape, wanted).union(*others))
     changes = compare(shape, ownable(current), ownable(merged))
     managers = _settle(managers, me, changes, force=force)
     if merged != current:
@@ -133,19 +135,21 @@ def _merge(shape: Shape, live: Any, wanted: Any) -> Any:
     return [merged[name] if name in merged else before[name][1] for name in order]
 
 
-def _prune(shape: Shape, merged: Json, last: frozenset[Path], managers: Managers) -> Json:
-    """Removes what the manager gave up and nobody owns, with the parents that thereby are nobody's.
+def _prune(shape: Shape, merged: Json, last: frozenset[Path], claimed: Set[Path]) -> Json:
+    """Removes what the manager gave up and nobody has `claimed`.
 
-    A parent goes as a whole, with defaults inside that never had an owner: a probe without its handler is no probe.
+    A list item or map entry goes even if others own fields inside: it is an owned thing by itself. A field that the schema
+    names goes with the last field inside. The steps are those of structured-merge-diff: remove all that was applied, add
+    back what is claimed, then what was never applied.
     """
-    owned = set().union(*(entry.fields for entry in managers.values()))
-    held = {path[:length] for path in owned for length in range(1, len(path) + 1)} | {("f:metadata",)}
-    gone = set()
-    for path in last - owned:
-        top = next((path[:length] for length in range(1, len(path) + 1) if path[:length] not in held), None)
-        if top is not None:
-            gone.add(top)
-    pruned: Json = without(shape, merged, gone) if gone else merged
+
+    def fields(value: Json) -> Set[Path]:
+        return with_named_fields(shape, owned_by(shape, value))
+
+    whole, given_up = fields(merged), with_named_fields(shape, last)
+    left = fields(without(shape, merged, given_up)) | with_named_fields(shape, claimed)
+    left = fields(without(shape, merged, whole - left))
+    pruned: Json = without(shape, merged, (whole - left) & given_up)
     return pruned
 
 

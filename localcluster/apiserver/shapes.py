@@ -143,7 +143,7 @@ def owned_by(shape: Shape, value: Any) -> set[Path]:
 
 
 def _claim(shape: Shape, value: Any, path: Path, found: set[Path]) -> None:
-    if not value or shape.is_atomic(value):
+    if value == {} or shape.is_atomic(value):
         if path:
             found.add(path)
         return
@@ -153,6 +153,19 @@ def _claim(shape: Shape, value: Any, path: Path, found: set[Path]) -> None:
         if name[2:] not in declared and path:
             found.add(where)
         _claim(below, item, where, found)
+
+
+def with_named_fields(shape: Shape, paths: Set[Path]) -> set[Path]:
+    """The paths, and all fields above them that the schema names: those are there for the sake of what they hold."""
+    found = set(paths)
+    for path in paths:
+        at = shape
+        for length, name in enumerate(path[:-1], 1):
+            kind, key = name[0], name[2:]
+            if kind == "f" and key in at.declared:
+                found.add(path[:length])
+            at = at.child(key) if kind == "f" else at.item
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,15 @@ CASES = (
         apply(CONFIG_MAPS, "n", {"data": {"k": "w"}}, 409, reason="Conflict", causes=("FieldManagerConflict .data.k",)),
         apply(CONFIG_MAPS, "n", {"data": {"l": "w"}}, fields={"data": {"k": "v", "l": "w"}}),
     )),
+    Case("who gives up a list item takes along what others own in it", (
+        apply(WIDGETS, "n", {"spec": {"size": 1, "parts": [{"name": "p"}]}}, 201),
+        patch(WIDGETS, "n", {"spec": {"parts": [{"name": "p", "weight": 2}]}}),
+        apply(WIDGETS, "n", {"spec": {"size": 1}}, fields={"spec.parts": None}),
+    )),
+    Case("an applied empty list is nobody's", (
+        apply(WIDGETS, "n", {"spec": {"size": 1, "tags": []}}, 201),
+        apply(WIDGETS, "n", {"spec": {"size": 1}}, fields={"spec.tags": []}),
+    )),
     Case("apply merges lists by their keys", (
         apply(PODS, "n", {"spec": {"containers": [_CONTAINER]}}, 201),
         apply(WIDGETS, "n", {"spec": {"size": 1, "parts": [{"name": "p"}]}}, 201),
