@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -91,7 +91,15 @@ class Driver:
             record.answers.append(answer)
             if step.expect is not None:
                 problems += [f"{step}: {problem}" for problem in unmet(step.expect, before or {}, answer)]
+        await self._clear(spaces.values())
         return record, problems
+
+    async def _clear(self, spaces: Iterable[str]) -> None:
+        """Take away what may go at once: other cases list the whole cluster, and thousands would fill more than a page."""
+        for space in spaces:
+            for kind in (PODS, SERVICES, CONFIG_MAPS, WIDGETS, JOBS):
+                path = f"{kind.prefix}/namespaces/{space}/{kind.plural}"
+                await self._send("DELETE", path, query=(("gracePeriodSeconds", "0"),))
 
     async def _settled(self, step: Step, memory: Memory) -> Answer:
         deadline = asyncio.get_running_loop().time() + _PATIENCE
