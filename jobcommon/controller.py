@@ -37,10 +37,11 @@ from jobcommon.releases import Releases
 from jobcommon.report import Report, report
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.watched import PODS, SERVICES, watched
-from jobcommon.workqueue import WorkQueue
+from jobcommon.workqueue import LANES, WorkQueue
 
 JobKey = tuple[str, str]
 BY_OWNER_NAME = "owner-name"
+URGENT, USUAL, LATER = range(LANES)
 
 # These answers do not change until the spec does.
 _FINAL_CODES = (400, 413, 422)
@@ -66,7 +67,7 @@ class JobController:
     namespace: str | None = None
 
     def __post_init__(self) -> None:
-        self.queue: WorkQueue[JobKey] = WorkQueue(self.random, share=_namespace, later=self._can_wait)
+        self.queue: WorkQueue[JobKey] = WorkQueue(self.random, share=_namespace, lane=self._lane)
         self.expectations = Expectations()
         self.barrier = Barrier()
         self.releases = Releases()
@@ -137,13 +138,16 @@ class JobController:
             self.expectations.observe_deleted(old.owner.uid, old.uid)
         if gone and new is not None and new.owner is not None:
             self.expectations.observe_deleted(new.owner.uid, new.uid)
+        settled = resource == PODS and self.open_pods.take(change)
         for child in (old, new):
             if child is not None and child.owner is not None and child.owner.kind == self.framework.kind:
-                self.queue.add((child.namespace, child.owner.name))
+                key = (child.namespace, child.owner.name)
+                self.queue.add(key)
+                if settled:
+                    self.queue.hasten(key)
+                    self.on_settled(key)
         if resource == PODS:
             self.releases.observe(change)
-            if self.open_pods.take(change) and child is not None and child.owner is not None:
-                self.on_settled((child.namespace, child.owner.name))
 
     # -- a plan for the next key ------------------------------------------------------------------------------------------
 
@@ -201,11 +205,19 @@ class JobController:
         """The pods of jobs of this kind, but of another UID, among those whose owner has a certain name."""
         return [pod for pod in named if pod.owner and pod.owner.kind == self.framework.kind and pod.owner.uid != uid]
 
-    def _can_wait(self, key: JobKey) -> bool:
-        """Whether the job has come to its end, so that there is only tidying up left."""
+    def _lane(self, key: JobKey) -> int:
+        """In which lane of the queue a job waits.
+
+        People wait for a new job's pods and for the end of one whose last pod is over; of one that has come to its end
+        there is only tidying up left.
+        """
         cached = self._jobs.get(*key)
-        memory = self._memory.get(cached.uid) if cached is not None else None
-        return memory is not None and memory.finished
+        if cached is None:
+            return LATER
+        memory = self._memory.get(cached.uid)
+        if memory is not None and memory.finished:
+            return LATER
+        return URGENT if memory is None or not memory.begun or self.open_pods.settled(cached.uid) else USUAL
 
     def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
         """Whether our own writes are not in the caches yet, or the server has asked for a pause (rule R18).
@@ -269,6 +281,7 @@ class JobController:
             sights={kind.plural: memory.sights.of(kind.plural) for kind in self._unwatched},
             rejections=dict(memory.rejections),
             refusal=memory.refusals.text,
+            begun=memory.begun,
             predecessors=frozenset(pod.name for pod in left),
             priorities=self._priorities() if gang else {},
             gang_off=self.gang_off,
@@ -317,6 +330,9 @@ class JobController:
                 self._memory[work.uid].finished = True
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
         if (memory := self._memory.get(work.uid)) is not None:
+            memory.begun = memory.begun or any(
+                isinstance(outcome.action, Create) and outcome.effect is Effect.APPLIED for outcome in result.outcomes
+            )
             unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
             if True in [memory.sights.take(outcome, moment.wall) for outcome in unwatched]:
                 self.queue.add((work.namespace, work.name))

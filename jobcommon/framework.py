@@ -366,8 +366,9 @@ class Observed:
     objects were last looked at (seconds since the epoch), by name, there or not. `rejections` holds, by plural and name,
     creates of the current spec that the API server refused for good; `refusal` says what it refuses for now, as a quota
     does ("" when nothing). `predecessors` are the names of pods that an earlier job of this name has left behind.
-    `priorities` are the values of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be used
-    now ("" when it can); both are looked at only with a gang scheduler.
+    `begun`: the job had its start, or this process has made objects of it before. `priorities` are the values
+    of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be used now ("" when it can); both are
+    looked at only with a gang scheduler.
     """
 
     pods: tuple[PodView, ...] = ()
@@ -377,5 +378,6 @@ class Observed:
     rejections: Mapping[tuple[str, str], Rejection] = field(default_factory=lambda: MappingProxyType({}))
     refusal: str = ""
     predecessors: frozenset[str] = frozenset()
+    begun: bool = False
     priorities: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     gang_off: str = ""

@@ -11,7 +11,10 @@ from jobcommon.sights import Sights
 
 @dataclass
 class JobMemory:
-    """What was refused, said and seen of a job; `finished` once it is known to have come to its end."""
+    """What was refused, said and seen of a job.
+
+    `begun` once something was made for it or it had its start, `finished` once it is known to have come to its end.
+    """
 
     generation: int = 0
     rejections: dict[tuple[str, str], Rejection] = field(default_factory=dict)
@@ -19,6 +22,7 @@ class JobMemory:
     said: set[tuple[str, str]] = field(default_factory=set)
     asked_until: float = 0.0
     sights: Sights = field(default_factory=Sights)
+    begun: bool = False
     finished: bool = False
     _seen: ObjectView | None = None
     _job: Job | None = None
@@ -32,6 +36,7 @@ class JobMemory:
             job = reread_job(framework, job, self._seen.raw, cached.raw)
         if job.generation != self.generation:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
+        self.begun = self.begun or job.status.start_time is not None
         self.finished = job.status.finished
         # Most jobs are at their end, and hardly looked at any more.
         self._seen, self._job = (None, None) if self.finished else (cached, job)

@@ -1,4 +1,4 @@
-"""Two lanes: what somebody waits for, and what can wait."""
+"""Lanes: what somebody waits for goes before what can wait."""
 
 from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
@@ -12,33 +12,40 @@ PATIENCE = 7
 
 
 class Lanes(Generic[T]):
-    """A `RoundRobin` for what somebody waits for, and one for what can wait, which gets each eighth turn and idle ones."""
+    """A `RoundRobin` for each lane. The first goes first; each other one gets each eighth turn and those left over."""
 
-    def __init__(self) -> None:
-        self._first: RoundRobin[T] = RoundRobin()
-        self._later: RoundRobin[T] = RoundRobin()
-        self._passed = 0
+    def __init__(self, count: int) -> None:
+        self._lanes: list[RoundRobin[T]] = [RoundRobin() for _ in range(count)]
+        self._passed = [0] * count
+        self._length = 0
 
     def __len__(self) -> int:
-        return len(self._first) + len(self._later)
+        return self._length
 
-    def append(self, path: Sequence[Hashable], item: T, *, later: bool = False) -> None:
-        """Put `item` at the end of its line."""
-        (self._later if later else self._first).append(path, item)
+    def append(self, path: Sequence[Hashable], item: T, lane: int = 0) -> None:
+        """Put `item` at the end of its line in a lane."""
+        self._lanes[lane].append(path, item)
+        self._length += 1
 
     def pop(self) -> T:
         """The next item. Raises StopIteration when there is none."""
-        if self._first and (not self._later or self._passed < PATIENCE):
-            self._passed += bool(self._later)
-            return self._first.pop()
-        self._passed = 0
-        return self._later.pop()
+        waiting = [number for number, lane in enumerate(self._lanes) if lane]
+        overdue = (number for number in waiting[1:] if self._passed[number] >= PATIENCE)
+        chosen = next(overdue, waiting[0] if waiting else 0)
+        item = self._lanes[chosen].pop()
+        self._length -= 1
+        for number in waiting:
+            self._passed[number] = 0 if number == chosen else self._passed[number] + 1
+        return item
 
     def remove(self, path: Sequence[Hashable], item: T) -> bool:
         """Take an item out of its line; whether it was there."""
-        return self._first.remove(path, item) or self._later.remove(path, item)
+        found = any(lane.remove(path, item) for lane in self._lanes)
+        self._length -= found
+        return found
 
     def clear(self) -> None:
         """Drop everything."""
-        self._first.clear()
-        self._later.clear()
+        for lane in self._lanes:
+            lane.clear()
+        self._length = 0

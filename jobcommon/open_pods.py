@@ -38,6 +38,10 @@ class OpenPods:
         self._counts[pod.owner.uid] += after - before
         return before and self._counts[pod.owner.uid] <= 0
 
+    def settled(self, uid: str) -> bool:
+        """Whether no pod of job `uid` may still run, as far as is known."""
+        return self._counts.get(uid, 1) <= 0
+
     def forget(self, uid: str) -> None:
         """Drop everything about job `uid`."""
         self._counts.pop(uid, None)

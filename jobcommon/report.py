@@ -11,11 +11,11 @@ from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
 from jobcommon.api.status import ConditionType
 from jobcommon.framework import Framework
-from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, LookUp
+from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, LookUp, in_short
 from jobcommon.result import Effect, Outcome, Result, Work
 
-# A job of thousands of replicas gets a handful of events about them, not thousands.
-MAX_SINGLE_EVENTS = 12
+# What was done to many objects at once is one event: a job has room for 25 events in a burst, and each costs a request.
+MAX_NAMES = 12
 
 JOBS_CREATED = "jobs_created"
 JOBS_DELETED = "jobs_deleted"
@@ -84,9 +84,7 @@ def _names(outcomes: list[Outcome], kind: type[Create] | type[Delete], plural: s
 
 
 def _listed(reason: str, text: str, names: list[str]) -> list[Event]:
-    if len(names) <= MAX_SINGLE_EVENTS:
-        return [Event(NORMAL, reason, text + name) for name in names]
-    return [Event(NORMAL, reason, f"{text}{names[0]} … {names[-1]} ({len(names)} in all)")]
+    return [Event(NORMAL, reason, text + in_short(names, MAX_NAMES))] if names else []
 
 
 def _counts(framework: Framework, work: Work, result: Result) -> dict[str, int]:

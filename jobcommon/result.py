@@ -60,6 +60,22 @@ class Work:
     releases: tuple[Release, ...] = ()
     later: bool = False
 
+    @property
+    def is_first_status(self) -> bool:
+        """Whether the status says little more than that the job is created, which can be seen already."""
+        status = self.plan.status
+        return status is not None and not status.finished and self.job is not None and not self.job.status.conditions
+
+    @property
+    def only_counts(self) -> bool:
+        """Whether the status says nothing new but how many pods run and have succeeded."""
+        after, before = self.plan.status, self.job.status if self.job is not None else None
+        return (
+            after is not None
+            and before is not None
+            and after == before.model_copy(update={"replica_statuses": after.replica_statuses})
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Result:

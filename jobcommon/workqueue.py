@@ -21,6 +21,8 @@ MAX_DELAY = 60.0
 # 5 ms doubled this often is past any cap; more would overflow a float on a key that fails for ever.
 _MAX_DOUBLINGS = 64
 _HEAP_SLACK = 64
+#: How many lanes there are for ready keys.
+LANES = 3
 
 
 def backoff(failures: int, random: float, *, base: float = BASE_DELAY, most: float = MAX_DELAY) -> float:
@@ -33,8 +35,8 @@ class WorkQueue(Generic[K]):
 
     `random` gives floats in [0, 1). Times are monotonic seconds. The n-th failure of a key in a row delays it by a
     uniform draw from [0, min(max_delay, base_delay·2ⁿ)], counting from n = 0 (rule R14: exponential, capped, full
-    jitter). `share` says to which share a key belongs; without it there is one. `later` says which keys can wait: they let
-    the others pass, for a while.
+    jitter). `share` says to which share a key belongs; without it there is one. `lane` says which lane it is to wait in when
+    it becomes ready, of `LANES`: those of a lower number go first, for a while.
     """
 
     def __init__(
@@ -44,14 +46,16 @@ class WorkQueue(Generic[K]):
         base_delay: float = BASE_DELAY,
         max_delay: float = MAX_DELAY,
         share: Callable[[K], Hashable] | None = None,
-        later: Callable[[K], bool] | None = None,
+        lane: Callable[[K], int] | None = None,
     ) -> None:
         self._random = random
         self._base_delay = base_delay
         self._max_delay = max_delay
         self._share = share or _one_for_all
-        self._later = later or _never
-        self._ready: Lanes[K] = Lanes()
+        self._lane = lane or _the_first
+        # A key that was moved to another lane is left where it was, too, and skipped there.
+        self._ready: Lanes[K] = Lanes(LANES)
+        self._waiting: set[K] = set()
         self._dirty: set[K] = set()
         self._processing: set[K] = set()
         self._due: dict[K, float] = {}
@@ -65,7 +69,7 @@ class WorkQueue(Generic[K]):
 
     def __len__(self) -> int:
         """How many keys are ready to be handed out."""
-        return len(self._ready)
+        return len(self._waiting)
 
     @property
     def delayed(self) -> int:
@@ -89,6 +93,11 @@ class WorkQueue(Generic[K]):
         self._dirty.add(key)
         if key not in self._processing:
             self._append(key)
+
+    def hasten(self, key: K) -> None:
+        """Let `key` wait in the lane that is its lane by now, if it waits at all."""
+        if key in self._waiting:
+            self._ready.append((self._share(key),), key, self._lane(key))
 
     def add_at(self, key: K, when: float) -> None:
         """Make `key` ready at `when`. Of several times for one key the earliest counts."""
@@ -127,9 +136,12 @@ class WorkQueue(Generic[K]):
     def get(self, now: float) -> K | None:
         """The next ready key, to be given back with `done`; None when there is none, or after `shutdown`."""
         self._promote(now)
-        if not self._ready:
+        if not self._waiting:
+            self._ready.clear()
             return None
-        key = self._ready.pop()
+        while (key := self._ready.pop()) not in self._waiting:
+            pass
+        self._waiting.remove(key)
         self._processing.add(key)
         self._dirty.discard(key)
         return key
@@ -141,6 +153,10 @@ class WorkQueue(Generic[K]):
         self._processing.remove(key)
         if key in self._dirty:
             self._append(key)
+
+    def is_wanted(self, key: K) -> bool:
+        """Whether `key` is ready, or will be as soon as it is done."""
+        return key in self._dirty
 
     def next_wakeup(self) -> float | None:
         """When the earliest delayed key becomes ready; None without one. May be past until the next `get`."""
@@ -155,12 +171,14 @@ class WorkQueue(Generic[K]):
         """
         self._shut_down = True
         self._ready.clear()
+        self._waiting.clear()
         self._dirty.clear()
         self._due.clear()
         self._timers.clear()
 
     def _append(self, key: K) -> None:
-        self._ready.append((self._share(key),), key, later=self._later(key))
+        self._waiting.add(key)
+        self._ready.append((self._share(key),), key, self._lane(key))
         self.on_ready(key)
 
     def _promote(self, now: float) -> None:
@@ -178,8 +196,8 @@ def _one_for_all(_key: object) -> None:
     return
 
 
-def _never(_key: object) -> bool:
-    return False
+def _the_first(_key: object) -> int:
+    return 0
 
 
 def _nobody(_key: object) -> None:

@@ -168,7 +168,8 @@ def test_a_bookmark_lifts_the_barrier(bench: Bench, manifest: Manifest) -> None:
     for resource in bench.controller.informers:
         bench.bookmark(resource)
     bench.now += 1
-    assert bench.work().plan.confirm is False
+    # What was made is not there, and the status does not say yet that it was made: the job may be gone.
+    assert bench.work().plan.confirm is True
 
 
 def test_a_key_is_never_in_two_hands(bench: Bench, manifest: Manifest) -> None:

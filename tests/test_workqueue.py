@@ -280,6 +280,25 @@ TestQueueWalk = QueueWalk.TestCase
 TestQueueWalk.settings = settings(max_examples=80, stateful_step_count=50, derandomize=True, deadline=None, database=None)
 
 
+def test_a_key_that_is_hastened_goes_before_others_and_is_handed_out_once() -> None:
+    lanes = {"a": 1, "b": 1, "c": 1}
+    queue: WorkQueue[str] = WorkQueue(lambda: 0.0, lane=lanes.__getitem__)
+    for key in "abc":
+        queue.add(key)
+    lanes["c"] = 0
+    queue.hasten("c")
+    queue.hasten("c")
+    assert len(queue) == 3
+    assert [queue.get(0.0) for _ in range(4)] == ["c", "a", "b", None]
+    assert queue.is_wanted("c") is False
+    queue.hasten("c")
+    assert queue.get(0.0) is None, "it is being processed"
+    queue.add("c")
+    assert queue.is_wanted("c") is True
+    queue.done("c")
+    assert queue.get(0.0) == "c"
+
+
 def test_each_key_that_becomes_ready_is_announced_once() -> None:
     queue: WorkQueue[str] = WorkQueue(lambda: 0.0)
     announced: list[str] = []

@@ -23,7 +23,7 @@ from jobcommon.reconcile.conditions import set_condition, tidy
 from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
 from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.ledger import Ledger, ending_in_slot, keep_books, recorded_success, replica_statuses
-from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release, deletes_pod
+from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release, deletes_pod, in_short
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
 NOTHING = Plan(reason="nothing to do")
@@ -247,7 +247,8 @@ class _Pass:
 
     @property
     def _has_begun(self) -> bool:
-        return self.job.status.start_time is not None or self.gang.found is not None
+        # What this process has made the status may not say yet.
+        return self.job.status.start_time is not None or self.gang.found is not None or self.observed.begun
 
     @property
     def _started(self) -> bool:
@@ -353,12 +354,13 @@ class _Pass:
         return ConditionType.CREATED, True, reason, f"{self.job.kind} {self.job.name} is created{note}."[:MAX_MESSAGE]
 
     def _exits(self) -> list[Event]:
+        pods: dict[int, list[str]] = {}
+        for entry in self.ledger.entries:
+            if entry.ending.exit_code is not None:
+                pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
         return [
-            Event(
-                NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {e.pod.namespace}.{e.pod.name} exited with code {e.ending.exit_code}"
-            )
-            for e in self.ledger.entries
-            if e.ending.exit_code is not None
+            Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {in_short(names, MAX_EVENTS)} exited with code {code}")
+            for code, names in pods.items()
         ][:MAX_EVENTS]
 
     def _status(self, *steps: "_Step", active: bool = True) -> JobStatus:

@@ -1,6 +1,6 @@
 """The decision as a value: what to do for one job, what its status becomes, what to say, and when to look again."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,6 +106,11 @@ class Event:
 
     def __str__(self) -> str:
         return f"{self.type} {self.reason}: {self.message}"
+
+
+def in_short(names: Sequence[str], most: int) -> str:
+    """All names, or the first and the last of more than `most`."""
+    return ", ".join(names) if len(names) <= most else f"{names[0]} … {names[-1]} ({len(names)} in all)"
 
 
 NORMAL = "Normal"

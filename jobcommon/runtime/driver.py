@@ -7,6 +7,7 @@ costs its own key a back-off and nobody else anything (rule R14).
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ from jobcommon.controller import JobController, JobKey
 from jobcommon.reconcile.plan import Plan
 from jobcommon.report import Report
 from jobcommon.result import Effect, Outcome, Result, Work
+from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log, bound
 
@@ -33,6 +35,9 @@ SLOW_PLAN = 0.1
 REST_FACTOR = 10.0
 MAX_REST = 1.0
 MIN_COST = 0.0005
+# Pods of one job start and end close together: what changes no more than counts is written so much later, in one go, as the
+# Job controller of Kubernetes does, and after MAX_REST at the latest.
+COUNTS_SECONDS = 0.1
 # What nobody waits for takes up no more of the API server than this.
 RELEASES_AT_ONCE = 16
 # After an error that is ours (not the server's) in the care of a cache.
@@ -44,7 +49,7 @@ REPEAT_AFTER = 600.0
 class Executes(Protocol):
     """Carries plans out."""
 
-    async def execute(self, work: Work) -> Result:
+    async def execute(self, work: Work, let_pass: Callable[[Work], Awaitable[bool]] | None = None) -> Result:
         """See `jobcommon.runtime.executor.Executor.execute`."""
         ...
 
@@ -78,6 +83,7 @@ class Driver:
         log: Log,
         *,
         workers: int = 128,
+        backlog: Backlog | None = None,
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, not {workers}")
@@ -88,6 +94,7 @@ class Driver:
         self._observer = observer
         self._log = log.bind(framework=controller.framework.name)
         self._workers = workers
+        self._backlog = backlog or Backlog(clock)
         self._wake = asyncio.Event()
         self._pokes = {name: asyncio.Event() for name in controller.informers}
         self._running: set[asyncio.Task[None]] = set()
@@ -97,6 +104,8 @@ class Driver:
         self._stopped = asyncio.Event()
         self._ready_since: dict[JobKey, float] = {}
         self._hurry: dict[JobKey, asyncio.Event] = {}
+        self._counts_since: dict[JobKey, float] = {}
+        self._held_for: dict[JobKey, float] = {}
         self._tidying: deque[Work] = deque()
         self._untidy = asyncio.Event()
         controller.queue.on_ready = self._ready
@@ -136,9 +145,11 @@ class Driver:
     def stop(self) -> None:
         """Begin nothing new."""
         self._stopped.set()
-        for hurry in self._hurry.values():
+        for key, hurry in self._hurry.items():
             hurry.set()
+            self._backlog.hasten((self.controller.jobs, key))
         self.controller.queue.shutdown()
+        self._backlog.check()
         self._wake.set()
 
     # -- plans -------------------------------------------------------------------------------------------------------
@@ -171,6 +182,7 @@ class Driver:
             self._close_unwanted_streams()
             # With no worker free, or caches that are not complete, a timer that is due could not be served anyway.
             serving = self._free and self.controller.synced
+            self._backlog.check()
             await self._clock.wait(self._wake, self.controller.queue.next_wakeup() if serving else None)
 
     def _measure(self, work: Work | None, started: float) -> float:
@@ -200,13 +212,15 @@ class Driver:
             try:
                 self._log.debug("reconcile", reason=work.plan.reason, actions=[str(action) for action in work.plan.actions])
                 try:
-                    result = await self._executor.execute(work)
+                    result = await self._executor.execute(work, self._let_pass)
                 except Exception:
                     # It left the plan half done, so the key is looked at anew.
                     self._log.exception("could not carry out the plan")
                     self._observer.failed()
                     result = Result(stale=True)
-                seconds = self._clock.monotonic() - started
+                seconds = self._clock.monotonic() - started - self._held_for.pop(key, 0.0)
+                if not work.only_counts:
+                    self._counts_since.pop(key, None)
                 if work.releases:
                     self._tidying.append(work)
                     self._untidy.set()
@@ -220,6 +234,31 @@ class Driver:
                 self._observer.failed()
                 self.controller.queue.done(key)
                 self.controller.queue.add_rate_limited(key, self._clock.monotonic())
+
+    async def _let_pass(self, work: Work) -> bool:
+        """Hold back a status that nobody waits for, without keeping a worker from others; not when its job is at its end.
+
+        Returns whether it is still to be written: new counts are not if the job is to be looked at again anyway.
+        """
+        key, started = (work.namespace, work.name), self._clock.monotonic()
+        self._resting += 1
+        self._wake.set()
+        try:
+            if work.only_counts:
+                await self._clock.wait(self._hurry[key], self._clock.monotonic() + COUNTS_SECONDS)
+            if not self._hurry[key].is_set():
+                await self._backlog.over((self.controller.jobs, key))
+        finally:
+            self._resting -= 1
+        now = self._clock.monotonic()
+        self._held_for[key] = now - started
+        if not work.only_counts:
+            return True
+        since = self._counts_since.pop(key, now)
+        if not self.controller.queue.is_wanted(key) or now - since >= MAX_REST:
+            return True
+        self._counts_since[key] = since
+        return False
 
     async def _rest(self, key: JobKey, cost: float) -> None:
         """Keep the key to ourselves a little longer, without keeping a worker from others; not when its job is at its end."""
@@ -238,6 +277,7 @@ class Driver:
     def _settled(self, key: JobKey) -> None:
         if (hurry := self._hurry.get(key)) is not None:
             hurry.set()
+            self._backlog.hasten((self.controller.jobs, key))
 
     async def _tidy(self) -> None:
         """Carry out releases, a few at a time, so that they never stand in the way of anything."""
@@ -247,6 +287,7 @@ class Driver:
                 work = self._tidying.popleft()
                 for start in range(0, len(work.releases), RELEASES_AT_ONCE):
                     part = work.releases[start : start + RELEASES_AT_ONCE]
+                    await self._backlog.over()
                     await self._release(replace(work, plan=Plan(part, reason="releases"), releases=(), later=True))
             await self._untidy.wait()
 

@@ -7,7 +7,7 @@ outcome is looked up by a live read (rule R12), and whatever failed comes back b
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -54,8 +54,11 @@ class Executor:
     def __post_init__(self) -> None:
         self._unwatched = {kind.plural for kind in self.framework.companion_kinds if not kind.watched}
 
-    async def execute(self, work: Work) -> Result:
-        """Carry `work.plan` out. Errors of the API server are part of the Result and never raised."""
+    async def execute(self, work: Work, let_pass: Callable[[Work], Awaitable[bool]] | None = None) -> Result:
+        """Carry `work.plan` out. Errors of the API server are part of the Result and never raised.
+
+        A status that nobody waits for is written when `let_pass` returns, if that says that it is still to be written.
+        """
         plan, recheck = work.plan, Recheck(lambda: self._unchanged(work, gated=False), self.clock)
         if (plan.confirm and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
             return Result(stale=True)
@@ -64,8 +67,11 @@ class Executor:
         done: dict[int, Outcome] = {}
         await self._take_away(work, done)
         await self._create(work, recheck, done)
+        outcomes = tuple(done[i] for i in range(len(plan.actions)))
+        if let_pass is not None and (work.is_first_status or work.only_counts) and not await let_pass(work):
+            return Result(outcomes)
         version, error = await self._write_status(work) if plan.status is not None else (None, None)
-        return Result(tuple(done[i] for i in range(len(plan.actions))), version, error)
+        return Result(outcomes, version, error)
 
     # -- the steps ---------------------------------------------------------------------------------------------------
 
@@ -132,10 +138,8 @@ class Executor:
         status = work.plan.status.to_json()
         try:
             request = status_write(work.raw, self.framework.plural, status)
-            # That a job is created can be seen already; other jobs' pods and ends are waited for.
-            first = work.job is not None and not work.job.status.conditions
             gate = self.ends if work.plan.status.finished else None
-            response = await self._write(work, request, later=first, gate=gate)
+            response = await self._write(work, request, later=work.is_first_status, gate=gate)
         except TransportError as error:
             return await self._find_status(work, status, error)
         except ClientError as error:

@@ -22,7 +22,7 @@ class FairGate:
         self._most = limit
         self._now = now
         self._pace = Pace(limit) if now is not None else None
-        self._line: Lanes[asyncio.Future[None]] = Lanes()
+        self._line: Lanes[asyncio.Future[None]] = Lanes(2)
 
     @property
     def limit(self) -> int:
@@ -54,7 +54,7 @@ class FairGate:
 
     async def _wait(self, path: Sequence[Hashable], later: bool) -> None:
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._line.append(path, place, later=later)
+        self._line.append(path, place, int(later))
         try:
             await place
         except asyncio.CancelledError:

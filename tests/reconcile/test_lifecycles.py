@@ -392,5 +392,5 @@ def test_events_are_told_once() -> None:
     world.exit("demo-worker-1", 0)
     world.settle()
     assert [event.reason for event in world.events] == [
-        "ExitedWithCode", "TestJobRestarting", "ExitedWithCode", "ExitedWithCode", "TestJobSucceeded",
+        "ExitedWithCode", "TestJobRestarting", "ExitedWithCode", "TestJobSucceeded",
     ]  # fmt: skip

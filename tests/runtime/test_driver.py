@@ -1,7 +1,7 @@
 """The driver: isolation, bounds, sleep without polling, silent streams, and the end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from random import Random
 
@@ -12,7 +12,8 @@ from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller import JobController, Moment
 from jobcommon.report import Report
 from jobcommon.result import Result, Work
-from jobcommon.runtime.driver import Driver
+from jobcommon.runtime.backlog import Backlog
+from jobcommon.runtime.driver import COUNTS_SECONDS, Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
 from tests.runtime.fakes import TESTJOB, FakeClock, a_job, quiet_log, reply, turns
@@ -46,14 +47,14 @@ class Obstacle:
         self.under_way: list[str] = []
         self.most = 0
 
-    async def execute(self, work: Work) -> Result:
+    async def execute(self, work: Work, let_pass: Callable[[Work], Awaitable[bool]] | None = None) -> Result:
         self.under_way.append(work.name)
         self.most = max(self.most, len(self.under_way))
         try:
             await self.gate.wait()
             if work.name in self.raises:
                 raise RuntimeError("a defect")
-            return await self.real.execute(work)
+            return await self.real.execute(work, let_pass)
         finally:
             self.under_way.remove(work.name)
 
@@ -67,6 +68,7 @@ class Bench:
         self.controller = JobController(TESTJOB, Random(5).random)
         self.executor = Obstacle(world)
         self.observer = Observer()
+        self.backlog = Backlog(world.clock)
         self.driver = Driver(
             self.controller,
             transport or world.transport,
@@ -75,6 +77,7 @@ class Bench:
             self.observer,
             quiet_log(),
             workers=workers,
+            backlog=self.backlog,
         )
 
     def has(self, name: str) -> Callable[[], bool]:
@@ -182,6 +185,73 @@ async def test_a_job_that_is_dear_to_plan_rests_and_keeps_no_worker(world: World
         bench.driver.stop()
         await bench.clock.until(lambda: not bench.driver.busy)
         assert bench.clock.monotonic() - asked < 0.4
+
+
+@pytest.fixture
+def status_writes(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+    """The writes of statuses as they are made."""
+    writes: list[Request] = []
+    send = world.transport.send
+
+    async def recorded(request: Request) -> Response:
+        if request.method == "PUT" and request.path.endswith("/status"):
+            writes.append(request)
+        return await send(request)
+
+    monkeypatch.setattr(world.transport, "send", recorded)
+    return writes
+
+
+async def test_counts_that_change_close_together_are_written_in_one_go(world: World, status_writes: list[Request]) -> None:
+    async with driving(world) as bench:
+        world.ok("POST", JOBS, a_job(workers=8))
+        await bench.clock.until(lambda: len(world.pods()) == 8)
+        await bench.clock.until(lambda: world.conditions() == ["Created"])
+        status_writes.clear()
+        for index in range(8):
+            world.play(f"train-worker-{index}", "Running")
+            await bench.clock.advance(0.01)
+        await bench.clock.until(lambda: world.job()["status"]["replicaStatuses"]["Worker"].get("active") == 8)
+        assert world.conditions() == ["Created", "Running"]
+        assert len(status_writes) == 2
+
+
+async def test_counts_that_never_stop_changing_are_written_all_the_same(world: World) -> None:
+    async with driving(world) as bench:
+        world.ok("POST", JOBS, a_job(workers=40))
+        await bench.clock.until(lambda: len(world.pods()) == 40)
+        for index in range(40):
+            world.play(f"train-worker-{index}", "Running")
+            await bench.clock.advance(COUNTS_SECONDS / 2)
+        assert world.job()["status"]["replicaStatuses"]["Worker"]["active"] >= 10
+
+
+async def test_the_end_of_a_job_does_not_wait_for_its_counts(world: World) -> None:
+    async with driving(world) as bench:
+        world.ok("POST", JOBS, a_job(workers=2))
+        await bench.clock.until(lambda: len(world.pods()) == 2)
+        world.play_all("Running")
+        await bench.clock.until(lambda: world.job()["status"]["replicaStatuses"]["Worker"].get("active") == 2)
+        await bench.clock.advance(1)
+        world.play("train-worker-1", "Succeeded", 0)
+        await bench.clock.advance(COUNTS_SECONDS / 10)
+        before = bench.clock.now
+        world.play("train-worker-0", "Succeeded", 0)
+        await bench.clock.until(lambda: "Succeeded" in world.conditions(), step=0.001)
+        assert bench.clock.now - before < COUNTS_SECONDS / 2
+
+
+async def test_the_first_status_of_a_job_lets_others_pass_and_keeps_no_worker(
+    world: World, status_writes: list[Request]
+) -> None:
+    async with driving(world, workers=1) as bench:
+        bench.backlog.follow([lambda: 1])
+        for name in ("a", "b", "c"):
+            world.ok("POST", JOBS, a_job(name))
+        await bench.clock.until(lambda: bench.has("a")() and bench.has("b")() and bench.has("c")())
+        assert status_writes == []
+        bench.backlog.follow(())
+        await bench.clock.until(lambda: len(status_writes) == 3)
 
 
 async def test_an_idle_driver_sleeps(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ async def test_a_job_runs_and_succeeds(world: World) -> None:
         assert status["replicaStatuses"]["Worker"]["succeeded"] == 3
         assert status["completionTime"]
         await world.clock.until(lambda: "TestJobSucceeded" in world.events())
-        assert world.events().count("SuccessfulCreatePod") == 3
+        assert world.events().count("SuccessfulCreatePod") == 1
 
 
 async def test_a_retryable_exit_restarts_the_replica_and_is_counted(world: World) -> None:

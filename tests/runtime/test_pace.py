@@ -56,20 +56,30 @@ async def test_a_gate_with_a_clock_lets_in_more_as_answers_stay_quick() -> None:
 
 
 def test_what_can_wait_gets_each_eighth_turn() -> None:
-    lanes: Lanes[str] = Lanes()
+    lanes: Lanes[str] = Lanes(2)
     for number in range(20):
         lanes.append(("a",), f"first {number}")
     for number in range(3):
-        lanes.append(("a",), f"later {number}", later=True)
+        lanes.append(("a",), f"later {number}", 1)
     order = [lanes.pop() for _ in range(23)]
     assert [order.index(f"later {number}") for number in range(3)] == [PATIENCE, 2 * PATIENCE + 1, 22]
     assert len(lanes) == 0
 
 
+def test_of_three_lanes_none_is_left_to_wait_for_ever() -> None:
+    lanes: Lanes[str] = Lanes(3)
+    for lane in range(3):
+        for _ in range(30):
+            lanes.append(("a",), "abc"[lane], lane)
+    order = "".join(lanes.pop() for _ in range(90))
+    assert order.startswith("aaaaaaabc" + "aaaaaabc")
+    assert (order.count("a"), order.count("b"), order.count("c"), len(lanes)) == (30, 30, 30, 0)
+
+
 def test_it_can_be_taken_out_of_either_lane() -> None:
-    lanes: Lanes[str] = Lanes()
+    lanes: Lanes[str] = Lanes(2)
     lanes.append(("a",), "first")
-    lanes.append(("a",), "later", later=True)
+    lanes.append(("a",), "later", 1)
     assert lanes.remove(("a",), "later")
     assert lanes.remove(("a",), "first")
     assert not lanes.remove(("a",), "first")

@@ -1,0 +1,80 @@
+"""What can wait lets pass the jobs that people wait for, while this process itself is what is slow."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable
+
+from jobcommon.client.request import Request, Response, Transport
+from jobcommon.runtime.clock import Clock
+
+#: So long at most is anything held back: under a load that never ends, it comes so much later.
+PATIENCE = 2.0
+
+
+class Backlog:
+    """The jobs of all frameworks that are to be looked at. A process that keeps up with them has none most of the time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lengths: tuple[Callable[[], int], ...] = ()
+        self._held: dict[Hashable, asyncio.Future[None]] = {}
+
+    def follow(self, lengths: Iterable[Callable[[], int]]) -> None:
+        """What tells how many jobs wait, instead of what was followed before."""
+        self._lengths = tuple(lengths)
+        self.check()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a job waits to be looked at."""
+        return any(length() for length in self._lengths)
+
+    async def over(self, key: Hashable = None) -> None:
+        """Wait until no job waits, for at most `PATIENCE`, or until `hasten` is called with `key`. One at a time has a key."""
+        if not self.is_there:
+            return
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        key = place if key is None else key
+        self._held[key] = place
+        timer = self._clock.call_at(self._clock.monotonic() + PATIENCE, lambda: _let_go(place))
+        try:
+            await place
+        finally:
+            timer.cancel()
+            del self._held[key]
+
+    def hasten(self, key: Hashable) -> None:
+        """Hold back no longer who waits with `key`."""
+        if (place := self._held.get(key)) is not None:
+            _let_go(place)
+
+    def check(self) -> None:
+        """To be called when it may be over."""
+        if self._held and not self.is_there:
+            for place in self._held.values():
+                _let_go(place)
+
+
+def _let_go(place: asyncio.Future[None]) -> None:
+    if not place.done():
+        place.set_result(None)
+
+
+class PatientTransport:
+    """A transport whose requests wait for the end of a backlog. Streams do not."""
+
+    def __init__(self, transport: Transport, backlog: Backlog) -> None:
+        self._transport = transport
+        self._backlog = backlog
+
+    async def send(self, request: Request) -> Response:
+        """See `Transport.send`."""
+        await self._backlog.over()
+        return await self._transport.send(request)
+
+    def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """See `Transport.stream`."""
+        return self._transport.stream(request)
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        await self._transport.close()
