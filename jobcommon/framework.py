@@ -155,7 +155,7 @@ class Job:
 
     def pod_name(self, replica: Replica) -> str:
         """The name of the pod in that slot."""
-        return pod_name(self.name, replica, indexed=replica.type.lower() not in self.unindexed)
+        return pod_name(self.name, replica, indexed=not self.unindexed or replica.type.lower() not in self.unindexed)
 
     def address(self, replica: Replica) -> str:
         """The DNS name under which the other replicas reach that one."""

@@ -1,6 +1,7 @@
 """Names and addresses of a job's replicas."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from jobcommon.api.job import ReplicaSpec
 
@@ -18,8 +19,14 @@ class Replica:
 
 def pod_name(job_name: str, replica: Replica, *, indexed: bool = True) -> str:
     """``<job>-<type in lower case>-<index>``, or without the index; a slash becomes a dash, as in the reference."""
-    name = f"{job_name}-{replica.type.lower()}"
-    return (f"{name}-{replica.index}" if indexed else name).replace("/", "-")
+    name = _name_of_type(job_name, replica.type)
+    return f"{name}-{replica.index}" if indexed else name
+
+
+@lru_cache(maxsize=1024)
+def _name_of_type(job_name: str, kind: str) -> str:
+    """What the names of a type's pods begin with. Asked for each pod at each look."""
+    return f"{job_name}-{kind.lower()}".replace("/", "-")
 
 
 def replica_count(spec: ReplicaSpec) -> int:

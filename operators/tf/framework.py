@@ -57,7 +57,7 @@ def outcome(job: Job, tallies: Tallies) -> Outcome:
 
 def is_master(job: Job, replica: Replica) -> bool:
     """The chief or master, or worker 0 of a job without one."""
-    if any(kind in job.replica_specs for kind in LEADERS):
+    if not job.replica_specs.keys().isdisjoint(LEADERS):
         return replica.type in LEADERS
     return replica == Replica(WORKER, 0)
 
