@@ -213,7 +213,7 @@ class JobController:
         """
         cached = self._jobs.get(*key)
         if cached is None:
-            return LATER
+            return USUAL
         memory = self._memory.get(cached.uid)
         if memory is not None and memory.finished:
             return LATER

@@ -172,6 +172,30 @@ def test_a_bookmark_lifts_the_barrier(bench: Bench, manifest: Manifest) -> None:
     assert bench.work().plan.confirm is True
 
 
+def test_new_jobs_and_those_whose_last_pod_is_over_go_first_and_ended_ones_last(bench: Bench) -> None:
+    def job(name: str) -> Manifest:
+        manifest = job_manifest(TEST_JOB, {"Worker": 1})
+        return {**manifest, "metadata": {**manifest["metadata"], "name": name, "uid": f"uid-{name}"}}
+
+    names = ("ended", "active", "over")
+    for name in names:
+        start(bench, job(name))
+        while (work := bench.begin()) is not None:
+            bench.finish(work)
+    ended = {**job("ended"), "status": finished_status()}
+    bench.say("testjobs", "MODIFIED", ended)
+    bench.finish(bench.work(), absent=True)
+    for name in names:
+        bench.say("testjobs", "MODIFIED", ended if name == "ended" else job(name))
+    pod = Pod.of(TEST_JOB, read_job(TEST_JOB, job("over")), "Worker", 0, uid="uid-over-worker-0").succeeded()
+    bench.say("pods", "MODIFIED", pod.raw)
+    bench.say("testjobs", "ADDED", job("new"))
+    served = []
+    while (work := bench.begin()) is not None:
+        served.append(work.name)
+    assert served == ["over", "new", "active", "ended"]
+
+
 def test_a_key_is_never_in_two_hands(bench: Bench, manifest: Manifest) -> None:
     bench.say("testjobs", "ADDED", manifest)
     work = bench.work()
