@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.runtime.clock import Clock
 
-#: So long at most is anything held back: under a load that never ends, it comes so much later.
+#: A backlog that lasts for longer holds nothing back: under a load that never ends everything has its turn.
 PATIENCE = 2.0
 
 
@@ -17,6 +17,7 @@ class Backlog:
         self._clock = clock
         self._lengths: tuple[Callable[[], int], ...] = ()
         self._held: dict[Hashable, asyncio.Future[None]] = {}
+        self._began: float | None = None
 
     def follow(self, lengths: Iterable[Callable[[], int]]) -> None:
         """What tells how many jobs wait, instead of what was followed before."""
@@ -29,13 +30,22 @@ class Backlog:
         return any(length() for length in self._lengths)
 
     async def over(self, key: Hashable = None) -> None:
-        """Wait until no job waits, for at most `PATIENCE`, or until `hasten` is called with `key`. One at a time has a key."""
+        """Wait until no job waits, the backlog is as old as `PATIENCE`, or `hasten` is called with `key`.
+
+        One at a time has a key.
+        """
+        now = self._clock.monotonic()
         if not self.is_there:
+            self._began = None
+            return
+        if self._began is None:
+            self._began = now
+        if now >= self._began + PATIENCE:
             return
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         key = place if key is None else key
         self._held[key] = place
-        timer = self._clock.call_at(self._clock.monotonic() + PATIENCE, lambda: _let_go(place))
+        timer = self._clock.call_at(self._began + PATIENCE, lambda: _let_go(place))
         try:
             await place
         finally:
@@ -49,7 +59,8 @@ class Backlog:
 
     def check(self) -> None:
         """To be called when it may be over."""
-        if self._held and not self.is_there:
+        if self._began is not None and not self.is_there:
+            self._began = None
             for place in self._held.values():
                 _let_go(place)
 

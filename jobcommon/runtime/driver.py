@@ -122,6 +122,10 @@ class Driver:
         """Whether all caches have synced, or the kind is not installed, which is no fault of this process."""
         return self.controller.synced or self.crd_missing
 
+    def waiting(self) -> int:
+        """How many jobs wait to be looked at, and could be."""
+        return len(self.controller.queue) if self.controller.synced else 0
+
     @property
     def busy(self) -> int:
         """How many plans are being carried out."""

@@ -180,7 +180,7 @@ class Manager:
         if self.settings.gang_scheduler_name == AUTO and not await self._find_gang_scheduler(others):
             return
         self.drivers = [self._driver(framework) for framework in self._frameworks]
-        self._backlog.follow(driver.controller.queue.__len__ for driver in self.drivers)
+        self._backlog.follow(driver.waiting for driver in self.drivers)
         running = [asyncio.create_task(d.run(), name=f"driver {d.controller.framework.name}") for d in self.drivers]
         try:
             await asyncio.wait((*running, *others), return_when=asyncio.FIRST_COMPLETED)

@@ -54,6 +54,19 @@ async def test_nothing_is_held_back_for_long(bench: Bench) -> None:
     assert held.done()
 
 
+async def test_a_backlog_that_lasts_holds_nobody_back_until_there_is_a_new_one(bench: Bench) -> None:
+    await bench.begin(bench.backlog.over())
+    await bench.clock.advance(PATIENCE)
+    assert (await bench.begin(bench.backlog.over())).done()
+    bench.jobs = 0
+    bench.backlog.check()
+    bench.jobs = 1
+    held = await bench.begin(bench.backlog.over())
+    assert not held.done()
+    await bench.clock.advance(PATIENCE)
+    assert held.done()
+
+
 async def test_one_can_be_hastened(bench: Bench) -> None:
     one, other = await bench.begin(bench.backlog.over("a")), await bench.begin(bench.backlog.over("b"))
     bench.backlog.hasten("a")

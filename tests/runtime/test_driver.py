@@ -254,6 +254,12 @@ async def test_the_first_status_of_a_job_lets_others_pass_and_keeps_no_worker(
         await bench.clock.until(lambda: len(status_writes) == 3)
 
 
+async def test_jobs_whose_caches_cannot_be_had_hold_nobody_back(world: World) -> None:
+    bench = Bench(world)
+    bench.controller.queue.add(("default", "train"))
+    assert bench.driver.waiting() == 0
+
+
 async def test_an_idle_driver_sleeps(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async with driving(world) as bench:
         world.ok("POST", JOBS, a_job())
