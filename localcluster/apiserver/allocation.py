@@ -33,7 +33,10 @@ def _allocate_address(obj: Obj) -> None:
 
 
 def _check_address(name: str, spec: Obj) -> None:
-    address = spec.get("clusterIP", "")
+    address, addresses = spec.get("clusterIP", ""), spec.get("clusterIPs")
+    if addresses and addresses[0] != address:
+        # What contradicts itself is not looked at any further.
+        raise invalid_object("Service", "", name, [invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`")])
     causes: list[Cause] = []
     open_to_both = address == "None" and not spec.get("selector")
     if not open_to_both and spec.get("ipFamilyPolicy") == "RequireDualStack":

@@ -129,8 +129,6 @@ def validate(obj: Obj) -> Sequence[Cause]:
             causes.append(forbidden("spec.clusterIPs", "may not be set when `type` is 'ExternalName'"))
     elif not ports and spec.get("clusterIP") != "None":
         causes.append(required("spec.ports"))
-    elif spec.get("clusterIPs") and spec["clusterIPs"][0] != spec.get("clusterIP"):
-        causes.append(invalid("spec.clusterIPs", spec["clusterIPs"], "first value must match `clusterIP`"))
     if needs_node_ports(spec) and spec.get("clusterIP") == "None":
         causes.append(invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services"))
     causes += _validate_ports(ports)

@@ -47,6 +47,12 @@ CASES = (
         patch(SERVICES, "n", {"spec": {"clusterIP": "None", "clusterIPs": ["None"]}}, 422, reason="Invalid",
               causes=("FieldValueInvalid spec.clusterIPs[0]",)),
     )),
+    Case("service whose addresses contradict each other", (
+        create(SERVICES, service("n", {"clusterIP": "10.97.1.1", "clusterIPs": ["None"], "ipFamilies": ["IPv4", "IPv6"],
+            "ipFamilyPolicy": "RequireDualStack"}), 422, causes=("FieldValueInvalid spec.clusterIPs",)),
+        create(SERVICES, service("n", {"clusterIP": "10.97.1.1", "clusterIPs": ["None"], "ports": []}), 422,
+            causes=("FieldValueInvalid spec.clusterIPs",)),
+    )),
     Case("node port", (
         create(SERVICES, service("n", {"clusterIP": "", "type": "NodePort"}), fields={"spec.externalTrafficPolicy": "Cluster"}),
         patch(SERVICES, "n", {"spec": {"selector": {"a": "b"}}}),
