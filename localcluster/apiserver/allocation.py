@@ -27,9 +27,14 @@ def _allocate_address(obj: Obj) -> None:
     if spec["type"] == "ExternalName" or spec.get("clusterIP"):
         return
     # Nothing routes to it here: the address only has to look like one and to stay the same.
-    digest = hashlib.sha256(obj["metadata"]["uid"].encode()).digest()
+    digest = _digest(obj)
     spec["clusterIP"] = f"10.{96 + digest[0] % 16}.{digest[1]}.{1 + digest[2] % 254}"
     spec["clusterIPs"] = [spec["clusterIP"]]
+
+
+def _digest(obj: Obj) -> bytes:
+    """Chance that is the same for the same object."""
+    return hashlib.sha256(obj["metadata"]["uid"].encode()).digest()
 
 
 def _check_address(name: str, spec: Obj) -> None:
@@ -56,7 +61,10 @@ def _allocate_node_ports(call: Call, new: Obj, old: Obj | None) -> None:
     others = (item.obj["spec"] for item in call.storage.table("services").items() if item.uid != me)
     taken = {number for other in others for number in node_ports(other)}
     held = set() if old is None else node_ports(old["spec"])
-    free = (number for number in _NODE_PORTS if number not in taken and number not in held)
+    # From anywhere in the range, as there: what was freed a moment ago is not given to the next one that asks.
+    start = int.from_bytes(_digest(new)[:4])
+    anywhere = (_NODE_PORTS[(start + offset) % len(_NODE_PORTS)] for offset in range(len(_NODE_PORTS)))
+    free = (number for number in anywhere if number not in taken and number not in held)
     shared: dict[int, int] = {}
     seen = set()
     for index, port in enumerate(spec.get("ports") or ()):
