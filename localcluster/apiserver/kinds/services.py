@@ -31,7 +31,9 @@ def default(obj: Obj) -> None:
         both = spec.get("clusterIP") == "None" and not spec.get("selector") and "ipFamilyPolicy" not in spec
         spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
         spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
-    if spec["sessionAffinity"] == "ClientIP":
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif spec["sessionAffinity"] == "ClientIP":
         spec.setdefault("sessionAffinityConfig", {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}})
     if needs_node_ports(spec):
         spec.setdefault("externalTrafficPolicy", "Cluster")

@@ -5,7 +5,7 @@ from typing import Any
 from jobcommon.client.request import STRATEGIC_PATCH
 from testutil.conformance.case import Case, Json, Seen, Step
 from testutil.conformance.kinds import SERVICES, service
-from testutil.conformance.steps import NOBODY, create, get, patch, put
+from testutil.conformance.steps import NOBODY, apply, create, get, patch, put
 
 
 def _node_ports(name: str, *ports: tuple[str, int, int] | tuple[str, int, int, str]) -> Json:
@@ -52,6 +52,11 @@ CASES = (
             "ipFamilyPolicy": "RequireDualStack"}), 422, causes=("FieldValueInvalid spec.clusterIPs",)),
         create(SERVICES, service("n", {"clusterIP": "10.97.1.1", "clusterIPs": ["None"], "ports": []}), 422,
             causes=("FieldValueInvalid spec.clusterIPs",)),
+    )),
+    Case("session affinity that is given up takes its settings along", (
+        create(SERVICES, service("n")), apply(SERVICES, "n", {"spec": {"sessionAffinity": "ClientIP"}}, force=True,
+            fields={"spec.sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}}}),
+        apply(SERVICES, "n", {}, fields={"spec.sessionAffinity": "None", "spec.sessionAffinityConfig": None}),
     )),
     Case("node port", (
         create(SERVICES, service("n", {"clusterIP": "", "type": "NodePort"}), fields={"spec.externalTrafficPolicy": "Cluster"}),
