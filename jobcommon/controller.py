@@ -27,7 +27,7 @@ from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
 from jobcommon.expectations import Expectations
 from jobcommon.framework import FINALIZER, Framework, Observed, Rejection
-from jobcommon.job_memory import JobMemory
+from jobcommon.job_memory import URGENT, USUAL, JobMemory
 from jobcommon.open_pods import OpenPods
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import plan_for_orphans
@@ -37,11 +37,10 @@ from jobcommon.releases import Releases
 from jobcommon.report import Report, report
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.watched import PODS, SERVICES, watched
-from jobcommon.workqueue import LANES, WorkQueue
+from jobcommon.workqueue import WorkQueue
 
 JobKey = tuple[str, str]
 BY_OWNER_NAME = "owner-name"
-URGENT, USUAL, LATER = range(LANES)
 
 # These answers do not change until the spec does.
 _FINAL_CODES = (400, 413, 422)
@@ -68,8 +67,7 @@ class JobController:
 
     def __post_init__(self) -> None:
         self.queue: WorkQueue[JobKey] = WorkQueue(self.random, share=_namespace, lane=self._lane)
-        self.expectations = Expectations()
-        self.barrier = Barrier()
+        self.expectations, self.barrier = Expectations(), Barrier()
         self.releases = Releases()
         self.open_pods = OpenPods()
         self.on_settled: Callable[[JobKey], None] = _nobody
@@ -206,18 +204,12 @@ class JobController:
         return [pod for pod in named if pod.owner and pod.owner.kind == self.framework.kind and pod.owner.uid != uid]
 
     def _lane(self, key: JobKey) -> int:
-        """In which lane of the queue a job waits.
-
-        People wait for a new job's pods and for the end of one whose last pod is over; of one that has come to its end
-        there is only tidying up left.
-        """
+        """In which lane of the queue a job waits; see `JobMemory.lane`."""
         cached = self._jobs.get(*key)
-        if cached is None:
-            return USUAL
-        memory = self._memory.get(cached.uid)
-        if memory is not None and memory.finished:
-            return LATER
-        return URGENT if memory is None or not memory.begun or self.open_pods.settled(cached.uid) else USUAL
+        memory = self._memory.get(cached.uid) if cached is not None else None
+        if memory is None:
+            return USUAL if cached is None else URGENT
+        return memory.lane(settled=cached is not None and self.open_pods.settled(cached.uid))
 
     def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
         """Whether our own writes are not in the caches yet, or the server has asked for a pause (rule R18).
@@ -330,9 +322,7 @@ class JobController:
                 self._memory[work.uid].finished = True
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
         if (memory := self._memory.get(work.uid)) is not None:
-            memory.begun = memory.begun or any(
-                isinstance(outcome.action, Create) and outcome.effect is Effect.APPLIED for outcome in result.outcomes
-            )
+            memory.take(result.outcomes)
             unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
             if True in [memory.sights.take(outcome, moment.wall) for outcome in unwatched]:
                 self.queue.add((work.namespace, work.name))
@@ -408,6 +398,3 @@ def _nobody(_: JobKey) -> None:
 
 def _owner_name(pod: PodView) -> tuple[tuple[str, str], ...]:
     return ((pod.namespace, pod.owner.name),) if pod.owner else ()
-
-
-__all__ = ["JobController", "Moment"]

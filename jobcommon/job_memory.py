@@ -1,12 +1,18 @@
 """What the controller remembers of one job. None of it is needed to be right; it is gone with the process."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Rejection
 from jobcommon.reconcile import read_job, reread_job
+from jobcommon.reconcile.plan import Create
 from jobcommon.refusals import Refusals
+from jobcommon.result import Effect, Outcome
 from jobcommon.sights import Sights
+from jobcommon.workqueue import LANES
+
+URGENT, USUAL, LATER = range(LANES)
 
 
 @dataclass
@@ -26,6 +32,20 @@ class JobMemory:
     finished: bool = False
     _seen: ObjectView | None = None
     _job: Job | None = None
+
+    def take(self, outcomes: Iterable[Outcome]) -> None:
+        """Take note of what was made, which the job's status may not say yet."""
+        self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
+
+    def lane(self, *, settled: bool) -> int:
+        """In which lane of the queue the job waits; `settled`: its last pod is over.
+
+        People wait for a new job's pods and for the end of one whose last pod is over; of one that has come to its end there
+        is only tidying up left.
+        """
+        if self.finished:
+            return LATER
+        return USUAL if self.begun and not settled else URGENT
 
     def read(self, framework: Framework, cached: ObjectView) -> Job:
         """The job in `cached`, read once for all its pods' events. What was refused of an earlier spec is forgotten."""

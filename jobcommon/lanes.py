@@ -29,6 +29,10 @@ class Lanes(Generic[T]):
 
     def pop(self) -> T:
         """The next item. Raises StopIteration when there is none."""
+        if len(self._lanes[0]) == self._length:
+            item = self._lanes[0].pop()
+            self._length -= 1
+            return item
         waiting = [number for number, lane in enumerate(self._lanes) if lane]
         overdue = (number for number in waiting[1:] if self._passed[number] >= PATIENCE)
         chosen = next(overdue, waiting[0] if waiting else 0)

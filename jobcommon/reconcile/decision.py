@@ -27,7 +27,7 @@ from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Ev
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
 NOTHING = Plan(reason="nothing to do")
-# Of what happens to hundreds of pods at once, so many are told one by one.
+# Of what happens to hundreds of pods at once, so many are told.
 MAX_EVENTS = 10
 
 
@@ -247,7 +247,6 @@ class _Pass:
 
     @property
     def _has_begun(self) -> bool:
-        # What this process has made the status may not say yet.
         return self.job.status.start_time is not None or self.gang.found is not None or self.observed.begun
 
     @property
@@ -354,14 +353,12 @@ class _Pass:
         return ConditionType.CREATED, True, reason, f"{self.job.kind} {self.job.name} is created{note}."[:MAX_MESSAGE]
 
     def _exits(self) -> list[Event]:
-        pods: dict[int, list[str]] = {}
+        pods: dict[int | None, list[str]] = {}
         for entry in self.ledger.entries:
-            if entry.ending.exit_code is not None:
-                pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
-        return [
-            Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {in_short(names, MAX_EVENTS)} exited with code {code}")
-            for code, names in pods.items()
-        ][:MAX_EVENTS]
+            pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
+        told = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code is not None}
+        events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in told.items()]
+        return events[:MAX_EVENTS]
 
     def _status(self, *steps: "_Step", active: bool = True) -> JobStatus:
         """The status with the books of this pass and `steps` applied to the conditions in order."""

@@ -24,6 +24,7 @@ from jobcommon.report import Report
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.holdback import HoldBack
 from jobcommon.runtime.logging import Log, bound
 
 # So many lines of a watch may be at hand at once that the other tasks would starve meanwhile.
@@ -35,9 +36,6 @@ SLOW_PLAN = 0.1
 REST_FACTOR = 10.0
 MAX_REST = 1.0
 MIN_COST = 0.0005
-# Pods of one job start and end close together: what changes no more than counts is written so much later, in one go, as the
-# Job controller of Kubernetes does, and after MAX_REST at the latest.
-COUNTS_SECONDS = 0.1
 # What nobody waits for takes up no more of the API server than this.
 RELEASES_AT_ONCE = 16
 # After an error that is ours (not the server's) in the care of a cache.
@@ -98,14 +96,12 @@ class Driver:
         self._wake = asyncio.Event()
         self._pokes = {name: asyncio.Event() for name in controller.informers}
         self._running: set[asyncio.Task[None]] = set()
-        self._reconciles = 0
+        self._reconciles = self._resting = 0
         self._complaints: dict[str, tuple[str, float]] = {}
-        self._resting = 0
         self._stopped = asyncio.Event()
         self._ready_since: dict[JobKey, float] = {}
         self._hurry: dict[JobKey, asyncio.Event] = {}
-        self._counts_since: dict[JobKey, float] = {}
-        self._held_for: dict[JobKey, float] = {}
+        self._held_back = HoldBack(clock, self._backlog, controller.jobs, controller.queue.is_wanted)
         self._tidying: deque[Work] = deque()
         self._untidy = asyncio.Event()
         controller.queue.on_ready = self._ready
@@ -151,7 +147,7 @@ class Driver:
         self._stopped.set()
         for key, hurry in self._hurry.items():
             hurry.set()
-            self._backlog.hasten((self.controller.jobs, key))
+            self._held_back.hasten(key)
         self.controller.queue.shutdown()
         self._backlog.check()
         self._wake.set()
@@ -222,9 +218,7 @@ class Driver:
                     self._log.exception("could not carry out the plan")
                     self._observer.failed()
                     result = Result(stale=True)
-                seconds = self._clock.monotonic() - started - self._held_for.pop(key, 0.0)
-                if not work.only_counts:
-                    self._counts_since.pop(key, None)
+                seconds = self._clock.monotonic() - started - self._held_back.finish(work)
                 if work.releases:
                     self._tidying.append(work)
                     self._untidy.set()
@@ -240,29 +234,13 @@ class Driver:
                 self.controller.queue.add_rate_limited(key, self._clock.monotonic())
 
     async def _let_pass(self, work: Work) -> bool:
-        """Hold back a status that nobody waits for, without keeping a worker from others; not when its job is at its end.
-
-        Returns whether it is still to be written: new counts are not if the job is to be looked at again anyway.
-        """
-        key, started = (work.namespace, work.name), self._clock.monotonic()
+        """Hold back a status that nobody waits for, without keeping a worker from others; whether it is still to be written."""
         self._resting += 1
         self._wake.set()
         try:
-            if work.only_counts:
-                await self._clock.wait(self._hurry[key], self._clock.monotonic() + COUNTS_SECONDS)
-            if not self._hurry[key].is_set():
-                await self._backlog.over((self.controller.jobs, key))
+            return await self._held_back.wait(work, self._hurry[work.namespace, work.name])
         finally:
             self._resting -= 1
-        now = self._clock.monotonic()
-        self._held_for[key] = now - started
-        if not work.only_counts:
-            return True
-        since = self._counts_since.pop(key, now)
-        if not self.controller.queue.is_wanted(key) or now - since >= MAX_REST:
-            return True
-        self._counts_since[key] = since
-        return False
 
     async def _rest(self, key: JobKey, cost: float) -> None:
         """Keep the key to ourselves a little longer, without keeping a worker from others; not when its job is at its end."""
@@ -281,7 +259,7 @@ class Driver:
     def _settled(self, key: JobKey) -> None:
         if (hurry := self._hurry.get(key)) is not None:
             hurry.set()
-            self._backlog.hasten((self.controller.jobs, key))
+            self._held_back.hasten(key)
 
     async def _tidy(self) -> None:
         """Carry out releases, a few at a time, so that they never stand in the way of anything."""

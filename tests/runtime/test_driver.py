@@ -13,9 +13,10 @@ from jobcommon.controller import JobController, Moment
 from jobcommon.report import Report
 from jobcommon.result import Result, Work
 from jobcommon.runtime.backlog import Backlog
-from jobcommon.runtime.driver import COUNTS_SECONDS, Driver
+from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.holdback import COUNTS_SECONDS
 from tests.runtime.fakes import TESTJOB, FakeClock, a_job, quiet_log, reply, turns
 from tests.runtime.world import JOBS, World, world_with_testjobs
 

@@ -111,7 +111,7 @@ def test_the_life_of_a_job(kubectl: Kubectl, tmp_path: Path, kind: Kind, capsys:
     assert found == {"Created": "True", "Running": "False", "Succeeded": "True"}
     logs, events = training.get_job_logs("sdk", verbose=True)
     assert logs == {leader: "started\nfinished\n"}
-    assert any(f"Created pod: {leader}" in line for line in events[f"{kind.name.lower()}/sdk"])
+    assert any("Created pod: " in line and leader in line for line in events[f"{kind.name.lower()}/sdk"])
 
     training.delete_job("sdk")
     kubectl.until("", "get", "pods", "-l", "training.kubeflow.org/job-name=sdk", "-o", "name")
