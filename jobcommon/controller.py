@@ -137,13 +137,12 @@ class JobController:
         if gone and new is not None and new.owner is not None:
             self.expectations.observe_deleted(new.owner.uid, new.uid)
         settled = resource == PODS and self.open_pods.take(change)
-        for child in (old, new):
-            if child is not None and child.owner is not None and child.owner.kind == self.framework.kind:
-                key = (child.namespace, child.owner.name)
-                self.queue.add(key)
-                if settled:
-                    self.queue.hasten(key)
-                    self.on_settled(key)
+        owned = (child for child in (old, new) if child and child.owner and child.owner.kind == self.framework.kind)
+        for key in dict.fromkeys((child.namespace, child.owner.name) for child in owned):
+            if settled:
+                self.queue.hasten(key)
+                self.on_settled(key)
+            self.queue.add(key)
         if resource == PODS:
             self.releases.observe(change)
 

@@ -47,20 +47,20 @@ class TokenBucket:
 
 
 class LimitedTransport:
-    """A transport whose requests take a token each."""
+    """A transport that waits before each request: `wait` returns when the next one may go, such as with a token taken."""
 
-    def __init__(self, transport: Transport, bucket: TokenBucket) -> None:
+    def __init__(self, transport: Transport, wait: Callable[[], Awaitable[None]]) -> None:
         self._transport = transport
-        self._bucket = bucket
+        self._wait = wait
 
     async def send(self, request: Request) -> Response:
         """See `Transport.send`."""
-        await self._bucket.take()
+        await self._wait()
         return await self._transport.send(request)
 
     async def stream(self, request: Request) -> AsyncIterator[bytes]:
         """See `Transport.stream`."""
-        await self._bucket.take()
+        await self._wait()
         async with closing(self._transport.stream(request)) as lines:
             async for line in lines:
                 yield line

@@ -1,9 +1,8 @@
 """What can wait lets pass the jobs that people wait for, while this process itself is what is slow."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 
-from jobcommon.client.request import Request, Response, Transport
 from jobcommon.runtime.clock import Clock
 
 #: A backlog that lasts for longer holds nothing back: under a load that never ends everything has its turn.
@@ -68,24 +67,3 @@ class Backlog:
 def _let_go(place: asyncio.Future[None]) -> None:
     if not place.done():
         place.set_result(None)
-
-
-class PatientTransport:
-    """A transport whose requests wait for the end of a backlog. Streams do not."""
-
-    def __init__(self, transport: Transport, backlog: Backlog) -> None:
-        self._transport = transport
-        self._backlog = backlog
-
-    async def send(self, request: Request) -> Response:
-        """See `Transport.send`."""
-        await self._backlog.over()
-        return await self._transport.send(request)
-
-    def stream(self, request: Request) -> AsyncIterator[bytes]:
-        """See `Transport.stream`."""
-        return self._transport.stream(request)
-
-    async def close(self) -> None:
-        """See `Transport.close`."""
-        await self._transport.close()

@@ -29,18 +29,19 @@ class HoldBack:
         self._seconds: dict[JobKey, float] = {}
 
     async def wait(self, work: Work, hurry: asyncio.Event) -> bool:
-        """Wait, but not after `hurry` is set and `hasten` called.
+        """Wait with a first status or new counts, but not after `hurry` is set and `hasten` called.
 
         Returns whether the status is still to be written: new counts are not if the job is to be looked at again anyway.
         """
         key, started = (work.namespace, work.name), self._clock.monotonic()
-        if work.only_counts:
+        counts = not work.is_first_status
+        if counts:
             await self._clock.wait(hurry, started + COUNTS_SECONDS)
         if not hurry.is_set():
             await self._backlog.over((self._plural, key))
         now = self._clock.monotonic()
         self._seconds[key] = now - started
-        if not work.only_counts:
+        if not counts:
             return True
         since = self._since.pop(key, now)
         if not self._is_wanted(key) or now - since >= MOST_SECONDS:
@@ -55,6 +56,6 @@ class HoldBack:
     def finish(self, work: Work) -> float:
         """The work is done. Returns for how many seconds it was held back."""
         key = (work.namespace, work.name)
-        if not work.only_counts:
-            self._since.pop(key, None)
+        if key in self._since and not work.only_counts:
+            del self._since[key]
         return self._seconds.pop(key, 0.0)

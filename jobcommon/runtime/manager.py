@@ -24,7 +24,7 @@ from jobcommon.framework import Framework
 from jobcommon.report import Report
 from jobcommon.result import Work
 from jobcommon.runtime import logging
-from jobcommon.runtime.backlog import Backlog, PatientTransport
+from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
@@ -107,7 +107,7 @@ class Manager:
         self._transport = self._limited(FencedTransport(MeteredTransport(transport, self.metrics, clock), self._fence))
         self._gate, self._ends = self._gates()
         self._backlog = Backlog(clock)
-        events = PatientTransport(GatedTransport(self._transport, self._gate, "", "events"), self._backlog)
+        events = LimitedTransport(GatedTransport(self._transport, self._gate, "", "events"), self._backlog.over)
         self.recorder = Recorder(events, clock, self.log, instance=self.env.identity)
         self.drivers: list[Driver] = []
         self._stop = asyncio.Event()
@@ -252,7 +252,7 @@ class Manager:
         if settings.qps is None:
             return transport
         bucket = TokenBucket(settings.qps, settings.burst or max(settings.qps, 1.0), clock.monotonic, clock.sleep_until)
-        return LimitedTransport(transport, bucket)
+        return LimitedTransport(transport, bucket.take)
 
     def _gates(self) -> tuple[FairGate, FairGate]:
         """One for most requests, and one for the ends of jobs: one request each, and the one that people wait for.

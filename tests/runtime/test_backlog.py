@@ -6,7 +6,8 @@ from collections.abc import Awaitable
 import pytest
 
 from jobcommon.client import objects
-from jobcommon.runtime.backlog import PATIENCE, Backlog, PatientTransport
+from jobcommon.client.limiter import LimitedTransport
+from jobcommon.runtime.backlog import PATIENCE, Backlog
 from tests.runtime.fakes import FakeClock, ScriptedTransport, reply, turns
 
 
@@ -88,7 +89,7 @@ async def test_what_is_followed_no_more_holds_nobody_back(bench: Bench) -> None:
 
 async def test_requests_that_can_wait(bench: Bench) -> None:
     server = ScriptedTransport().on("POST", "/", reply({}, 201))
-    sending = await bench.begin(PatientTransport(server, bench.backlog).send(objects.create("/api/v1/events", {})))
+    sending = await bench.begin(LimitedTransport(server, bench.backlog.over).send(objects.create("/api/v1/events", {})))
     assert server.sent == []
     bench.jobs = 0
     bench.backlog.check()

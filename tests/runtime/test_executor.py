@@ -407,7 +407,7 @@ async def test_the_end_of_a_job_does_not_wait_behind_everything_else(condition: 
 async def test_a_write_that_waited_for_the_rate_limit_is_not_made_without_the_lease() -> None:
     clock, server, lease = FakeClock(), ScriptedTransport().on("POST", "/", reply({}, 201)), Lease(100)
     bucket = TokenBucket(1, 1, clock.monotonic, clock.sleep_until)
-    limited = LimitedTransport(FencedTransport(server, lease), bucket)
+    limited = LimitedTransport(FencedTransport(server, lease), bucket.take)
     running = asyncio.create_task(Executor(TESTJOB, limited, FairGate(10), lease).execute(work(CREATE, SERVICE)))
     await turns()
     assert len(server.sent) == 1

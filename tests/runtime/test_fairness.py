@@ -116,7 +116,7 @@ async def test_who_gives_up_waiting_is_not_counted_any_more() -> None:
 async def test_a_limited_transport_limits_requests_and_streams() -> None:
     clock = FakeClock()
     server = ScriptedTransport().on("GET", "/", reply())
-    limited = LimitedTransport(server, TokenBucket(1, 1, clock.monotonic, clock.sleep_until))
+    limited = LimitedTransport(server, TokenBucket(1, 1, clock.monotonic, clock.sleep_until).take)
     tasks = [asyncio.create_task(limited.send(Request("GET", "/"))) for _ in range(3)]
     await turns()
     assert len(server.sent) == 1
