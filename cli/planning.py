@@ -1,7 +1,7 @@
 """``jobcommon plan``: what the operator would do for a job, without a cluster."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -55,8 +55,9 @@ def _manifests(decision: Plan) -> str:
 
 
 def _owner(manifest: Manifest) -> tuple[str, str, str] | None:
-    owners = manifest.body["metadata"].get("ownerReferences") or ()
-    return next(((o.get("kind"), o.get("name"), o.get("uid")) for o in owners if o.get("controller")), None)
+    owners = manifest.body["metadata"].get("ownerReferences")
+    references = [owner for owner in owners if isinstance(owner, Mapping)] if isinstance(owners, list) else []
+    return next(((str(o.get("kind")), str(o.get("name")), str(o.get("uid"))) for o in references if o.get("controller")), None)
 
 
 def _uid_of_owner(job: Job, observed: Iterable[Manifest]) -> str:

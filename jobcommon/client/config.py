@@ -171,7 +171,7 @@ class Kubeconfig:
             raise ConfigError(f"{self.files}: {error}; {self._advice(str(error))}") from error
         except OSError as error:
             raise ConfigError(f"{self.files}: {error}") from error
-        except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
             text = str(error) or type(error).__name__
             raise ConfigError(f"{self.files}: not a kubeconfig ({text}); compare it with: kubectl config view") from error
         if not str(configuration.host).startswith(("http://", "https://")):

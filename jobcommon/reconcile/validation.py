@@ -98,7 +98,9 @@ def _template_errors(framework: Framework, template: Mapping[str, Any], path: st
     metadata, pod_spec = template.get("metadata"), template.get("spec")
     if metadata is not None and not _is_metadata(metadata):
         yield FieldError(f"{path}.metadata", "must be an object; its labels and annotations are maps of text to text")
-    containers = pod_spec.get("containers") if isinstance(pod_spec, Mapping) else None
+    pod_spec = pod_spec if isinstance(pod_spec, Mapping) else {}
+    yield from _shape_errors(pod_spec, f"{path}.spec")
+    containers = pod_spec.get("containers")
     if not isinstance(containers, list) or not containers:
         yield FieldError(where, "Required value: at least one container")
         return
@@ -108,7 +110,7 @@ def _template_errors(framework: Framework, template: Mapping[str, Any], path: st
             return
         if not isinstance(container.get("image"), str) or not container["image"]:
             yield FieldError(f"{where}[{position}].image", "Required value")
-        for name in ("env", "ports"):
+        for name in ("env", "ports", "volumeMounts"):
             if not _are_objects(container.get(name)):
                 yield FieldError(f"{where}[{position}].{name}", "must be a list of objects with a name")
         for name in ("command", "args"):
@@ -119,6 +121,16 @@ def _template_errors(framework: Framework, template: Mapping[str, Any], path: st
             yield FieldError(f"{where}[{position}].name", "Required value")
     if framework.container and not any(container.get("name") == framework.container for container in containers):
         yield FieldError(where, f'Required value: one container must be named "{framework.container}"')
+
+
+def _shape_errors(pod_spec: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """What an operator adds to must be what it takes it for; the rest of a pod is the API server's to judge."""
+    for name in ("volumes", "initContainers"):
+        if not _are_objects(pod_spec.get(name)):
+            yield FieldError(f"{path}.{name}", "must be a list of objects with a name")
+    dns = pod_spec.get("dnsConfig")
+    if dns is not None and not (isinstance(dns, Mapping) and _are_words(dns.get("searches"))):
+        yield FieldError(f"{path}.dnsConfig", "must be an object; its searches are a list of domains")
 
 
 def _are_objects(value: object) -> bool:

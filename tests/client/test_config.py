@@ -84,6 +84,7 @@ WRONG: dict[str, tuple[str, str | None, str]] = {
     "not yaml": ("a: [", None, "not YAML"),
     "a list": ("[1]", None, "not a kubeconfig"),
     "empty": ("", None, "not a kubeconfig"),
+    "a number without digits": ("!!float", None, "not a kubeconfig"),
     "no clusters": ("{current-context: a, contexts: [{name: a, context: {cluster: b}}]}", None, "kubectl config view"),
     "no contexts": ("{current-context: a}", None, "--context NAME"),
 }

@@ -41,10 +41,10 @@ def spoilt(document: Any, *, most: int = 4) -> st.SearchStrategy[Any]:
     """`document` with up to `most` of its values replaced, taken out, or joined by others."""
     where = places(document)
     change = st.tuples(st.sampled_from(where), st.sampled_from(["set", "set", "set", "drop", "add"]), KEYS, JUNK | TREES)
-    return st.lists(change, min_size=1, max_size=most).map(lambda changes: _changed(document, changes))
+    return st.lists(change, min_size=1, max_size=most).map(lambda changes: changed(document, changes))
 
 
-def _changed(document: Any, changes: list[Any]) -> Any:
+def changed(document: Any, changes: list[Any]) -> Any:
     found = deepcopy(document)
     for path, what, key, new in changes:
         node, value = found, deepcopy(new)

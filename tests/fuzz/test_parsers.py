@@ -35,7 +35,7 @@ from jobcommon.runtime.writes import request_for
 from jobcommon.yaml_document import DocumentError, documents
 from tests.convert.documents import DIRECTORY
 from tests.fuzz.documents import EVENTS, FRAMEWORKS, KUBECONFIG, LEASE, LIST, STATUS, job, pod
-from tests.fuzz.junk import JUNK, TREES, WORDS, encoded, spoilt, torn
+from tests.fuzz.junk import JUNK, TREES, WORDS, changed, encoded, spoilt, torn
 from tests.fuzz.profile import examples
 from tests.fuzz.trial import trial
 from tests.runtime.fakes import FakeClock, quiet_log
@@ -201,6 +201,7 @@ def judge(number: int, document: Any, pods: list[Any]) -> None:
 
 @examples(120, 3)
 @given(st.sampled_from(NUMBERS).flatmap(lambda n: st.tuples(st.just(n), spoilt(JOBS[n]))))
+@example((2, changed(JOBS[2], [(("spec", "mpiReplicaSpecs", "Worker", "template", "spec", "volumes"), "set", "", True)])))
 def test_jobs_that_are_nearly_right(case: tuple[int, Any]) -> None:
     judge(*case, [pod(), pod("demo-worker-1", "1")])
 
@@ -319,6 +320,8 @@ def test_yaml(text: str) -> None:
 
 @examples(25, 1)
 @given(st.sampled_from(NUMBERS).flatmap(lambda n: spoilt(JOBS[n])), spoilt(pod()))
+@example(JOBS[0], changed(pod(), [(("metadata", "ownerReferences"), "set", "", True)]))
+@example(JOBS[0], changed(pod(), [(("metadata", "ownerReferences", 0), "set", "", None)]))
 def test_what_jobcommon_plan_is_given(document: Any, seen: Any) -> None:
     def manifest(body: Any) -> Manifest | None:
         named = (
@@ -333,7 +336,8 @@ def test_what_jobcommon_plan_is_given(document: Any, seen: Any) -> None:
 
 
 @examples(15, 0.2)
-@given(spoilt(KUBECONFIG).map(yaml.safe_dump) | YAML_TEXTS)
+@given(text=spoilt(KUBECONFIG).map(yaml.safe_dump) | YAML_TEXTS)
+@example(text="!!float")
 def test_kubeconfigs(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     file = directory(tmp_path_factory) / "config"
     file.write_text(text, encoding="utf-8", errors="replace")

@@ -20,6 +20,7 @@ AT_LEAST_ONE = "Required value: at least one container"
 TYPES = "Required value: name at least one replica type of Master, Worker"
 NAME = 'use up to 63 lower case letters, digits and "-", a letter first'
 LIST = "must be a list of objects with a name"
+DNS = "must be an object; its searches are a list of domains"
 MAPS = "must be an object; its labels and annotations are maps of text to text"
 POLICIES = 'use one of "Always", "OnFailure", "Never", "ExitCode"'
 SHORTER = "63 are allowed; use a name of at most 54 characters"
@@ -100,6 +101,13 @@ POISON = [
     ),
     (f"{C}.0.ports", "80", f"{AT}.template.spec.containers[0].ports: {LIST}"),
     (f"{C}.0.ports", [None], f"{AT}.template.spec.containers[0].ports: {LIST}"),
+    (f"{C}.0.volumeMounts", True, f"{AT}.template.spec.containers[0].volumeMounts: {LIST}"),
+    # what operators add to
+    (f"{W}.template.spec.volumes", True, f"{AT}.template.spec.volumes: {LIST}"),
+    (f"{W}.template.spec.volumes", [7], f"{AT}.template.spec.volumes: {LIST}"),
+    (f"{W}.template.spec.initContainers", {}, f"{AT}.template.spec.initContainers: {LIST}"),
+    (f"{W}.template.spec.dnsConfig", [], f"{AT}.template.spec.dnsConfig: {DNS}"),
+    (f"{W}.template.spec.dnsConfig", {"searches": "a.example"}, f"{AT}.template.spec.dnsConfig: {DNS}"),
     # 98: metadata of the template
     *(
         (
