@@ -26,7 +26,7 @@ from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
 from jobcommon.expectations import Expectations
-from jobcommon.framework import FINALIZER, Framework, Observed, Rejection
+from jobcommon.framework import FINALIZER, Framework, Observed
 from jobcommon.job_memory import URGENT, USUAL, JobMemory
 from jobcommon.open_pods import OpenPods
 from jobcommon.reconcile import plan as decide
@@ -41,9 +41,6 @@ from jobcommon.workqueue import WorkQueue
 
 JobKey = tuple[str, str]
 BY_OWNER_NAME = "owner-name"
-
-# These answers do not change until the spec does.
-_FINAL_CODES = (400, 413, 422)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +134,26 @@ class JobController:
         if gone and new is not None and new.owner is not None:
             self.expectations.observe_deleted(new.owner.uid, new.uid)
         settled = resource == PODS and self.open_pods.take(change)
+        if resource == PODS:
+            self.releases.observe(change)
+        if resource == PODS and (tidied := self._tidied(change)) is not None:
+            tidied.rest()
+            return
         owned = (child for child in (old, new) if child and child.owner and child.owner.kind == self.framework.kind)
         for key in dict.fromkeys((child.namespace, child.owner.name) for child in owned):
             if settled:
                 self.queue.hasten(key)
                 self.on_settled(key)
             self.queue.add(key)
-        if resource == PODS:
-            self.releases.observe(change)
+
+    def _tidied(self, change: Change[PodView]) -> JobMemory | None:
+        """The job at its end, if all that happened is that a pod of it was let go. That leaves nothing new to do."""
+        old, new = change.old, change.new
+        if old is None or new is None or FINALIZER not in old.finalizers or FINALIZER in new.finalizers:
+            return None
+        memory = self._memory.get(new.owner.uid) if new.owner is not None and new.owner == old.owner else None
+        same = (old.phase, old.deletion_time, old.labels) == (new.phase, new.deletion_time, new.labels)
+        return memory if memory is not None and memory.finished and same else None
 
     # -- a plan for the next key ------------------------------------------------------------------------------------------
 
@@ -237,6 +246,8 @@ class JobController:
             job = memory.read(self.framework, cached)
             decided = decide(self.framework, job, self._observe(cached, named, memory), moment.wall)
             plan = memory.refusals.left_out(decided, moment.monotonic)
+            if not plan.actions:
+                memory.rest()
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
             event = Event(WARNING, reasons.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1024], lasting=True)
             return Work(cached.namespace, cached.name, cached.uid, Plan(events=(event,), reason=reasons.INTERNAL_ERROR))
@@ -332,18 +343,7 @@ class JobController:
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
         refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.TAKEN, Effect.SKIPPED)]
         memory = self._memory.setdefault(work.uid, JobMemory()) if work.job is not None else JobMemory()
-        rejected = False
-        for outcome in refused:
-            code = getattr(outcome.error, "code", 0)
-            too_large = "too large" in str(outcome.error)
-            if isinstance(outcome.action, Create) and (code in _FINAL_CODES or too_large):
-                memory.rejections[outcome.action.plural, outcome.action.name] = Rejection(
-                    code=code,
-                    reason=getattr(outcome.error, "reason", ""),
-                    message=getattr(outcome.error, "message", ""),
-                    required=outcome.action.required,
-                )
-                rejected = rejected or outcome.action.required
+        rejected = memory.reject(refused)
         # Nothing was deleted or released, and no event need come of it: the server may have said so for once only.
         contested = any(o.effect is Effect.ABSENT and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
         known = memory.refusals.text

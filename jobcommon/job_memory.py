@@ -12,6 +12,9 @@ from jobcommon.result import Effect, Outcome
 from jobcommon.sights import Sights
 from jobcommon.workqueue import LANES
 
+# These answers do not change until the spec does.
+_FINAL_CODES = (400, 413, 422)
+
 URGENT, USUAL, LATER = range(LANES)
 
 
@@ -37,6 +40,17 @@ class JobMemory:
         """Take note of what was made, which the job's status may not say yet."""
         self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
 
+    def reject(self, outcomes: Iterable[Outcome]) -> bool:
+        """Take note of what the API server will not have, whatever we do. Returns whether the job cannot be without it."""
+        rejected = False
+        for outcome in outcomes:
+            code, action = getattr(outcome.error, "code", 0), outcome.action
+            if isinstance(action, Create) and (code in _FINAL_CODES or "too large" in str(outcome.error)):
+                reason, message = getattr(outcome.error, "reason", ""), getattr(outcome.error, "message", "")
+                self.rejections[action.plural, action.name] = Rejection(code, reason, message, required=action.required)
+                rejected = rejected or action.required
+        return rejected
+
     def lane(self, *, settled: bool) -> int:
         """In which lane of the queue the job waits; `settled`: its last pod is over.
 
@@ -58,6 +72,10 @@ class JobMemory:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.begun = self.begun or job.status.start_time is not None
         self.finished = job.status.finished
-        # Most jobs are at their end, and hardly looked at any more.
-        self._seen, self._job = (None, None) if self.finished else (cached, job)
+        self._seen, self._job = cached, job
         return job
+
+    def rest(self) -> None:
+        """There is nothing to do. Most jobs are at their end, and hardly looked at any more: they are forgotten as read."""
+        if self.finished:
+            self._seen = self._job = None

@@ -701,3 +701,23 @@ def test_an_invalid_pod_is_not_kept_waiting_by_a_quota(bench: Bench, manifest: M
     wakeup = bench.controller.queue.next_wakeup()
     assert wakeup is not None
     assert wakeup < bench.now + 1
+
+
+@pytest.mark.parametrize("also", ["nothing", "deleted", "failed"])
+def test_a_pod_of_an_ended_job_that_is_let_go_is_no_reason_to_look_again(bench: Bench, manifest: Manifest, also: str) -> None:
+    """Each look costs CPU time, and a job has as many pods to let go as it had replicas."""
+    manifest["status"] = finished_status()
+    pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).succeeded().raw
+    bench.say("pods", "ADDED", pod)
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    assert [action.name for action in work.releases] == ["demo-worker-0"]
+    bench.finish(work)
+    free = deepcopy(pod)
+    free["metadata"]["finalizers"] = []
+    if also == "deleted":
+        free["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    if also == "failed":
+        free["status"]["phase"] = "Failed"
+    bench.say("pods", "MODIFIED", free)
+    assert (bench.begin() is None) == (also == "nothing")

@@ -210,7 +210,7 @@ class Driver:
         started = self._clock.monotonic()
         with bound(job=f"{work.namespace}/{work.name}", reconcile_id=number):
             try:
-                self._log.debug("reconcile", reason=work.plan.reason, actions=[str(action) for action in work.plan.actions])
+                self._log.debug("reconcile", reason=work.plan.reason, actions=work.plan.actions)
                 try:
                     result = await self._executor.execute(work, self._let_pass)
                 except Exception:

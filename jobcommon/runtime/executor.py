@@ -62,11 +62,12 @@ class Executor:
         plan, recheck = work.plan, Recheck(lambda: self._unchanged(work, gated=False), self.clock)
         if (plan.confirm and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
             return Result(stale=True)
-        if not all(await asyncio.gather(*(self._is_there(work, *witness) for witness in plan.witnesses))):
+        if plan.witnesses and not all(await asyncio.gather(*(self._is_there(work, *witness) for witness in plan.witnesses))):
             return Result(stale=True)
         done: dict[int, Outcome] = {}
-        await self._take_away(work, done)
-        await self._create(work, recheck, done)
+        if plan.actions:
+            await self._take_away(work, done)
+            await self._create(work, recheck, done)
         outcomes = tuple(done[i] for i in range(len(plan.actions)))
         if let_pass is not None and (work.is_first_status or work.only_counts) and not await let_pass(work):
             return Result(outcomes)

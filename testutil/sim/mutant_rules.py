@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from jobcommon import controller, workqueue
+from jobcommon import controller, job_memory, workqueue
 from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import ObjectView
@@ -279,7 +279,7 @@ RULES = (
     Mutant(
         "R16-a-full-quota-fails-the-job",
         "403 is taken for the spec's fault, so a job fails because the platform has no room at the moment.",
-        ((controller, "_FINAL_CODES", (400, 403, 413, 422)),),
+        ((job_memory, "_FINAL_CODES", (400, 403, 413, 422)),),
         where=("*/L15-*",),
     ),
     Mutant(
