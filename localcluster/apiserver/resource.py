@@ -117,6 +117,11 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @cached_property
+    def type_fields(self) -> dict[str, str]:
+        """What an object of this version says that it is."""
+        return {"apiVersion": self.api_version, "kind": self.kind}
+
+    @cached_property
     def gvk(self) -> tuple[str, str, str]:
         """Group, version and kind."""
         return self.group, self.version, self.kind
@@ -152,7 +157,7 @@ class Resource:
     def typed(self, obj: Obj) -> Obj:
         """A stored object as this version shows it."""
         shown = self.conversion.outward(obj) if self.conversion else obj
-        return {"apiVersion": self.api_version, "kind": self.kind, **shown}
+        return {**self.type_fields, **shown}
 
     def bare(self, obj: Obj) -> Obj:
         """An object of this version as it is stored."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from localcluster.apiserver import typed
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import Cause, StrictDecodingError, bad_request, invalid
+from localcluster.apiserver.errors import ApiError, Cause, StrictDecodingError, bad_request, invalid, invalid_object
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.names import check, check_annotations, check_labels, check_name, dns1123_subdomain, qualified_name
 from localcluster.apiserver.resource import Resource
@@ -23,9 +23,18 @@ def accept(call: Call, obj: Obj) -> Obj:
 
     Raises 400 ApiErrors for a wrong kind, version, namespace or type; under Strict a StrictDecodingError for an unknown field.
     """
-    accepted, unknown = decode(call, obj)
+    given = _given_type(call, obj) if call.resource.custom else {}
+    accepted, unknown = decode(call, {**obj, **call.resource.type_fields} if given else obj)
     _report_unknown(call, unknown)
-    return accepted
+    # The status of an object is of whatever kind the object is.
+    return accepted if call.info.subresource else {**accepted, **given}
+
+
+def type_causes(resource: Resource, obj: Obj) -> list[Cause]:
+    """What is wrong with the type that an accepted object says it has; only a custom object can have another."""
+    expected = resource.type_fields if resource.custom else {}
+    given = {field: obj.get(field, right) for field, right in expected.items()}
+    return [invalid(field, given[field], f"must be {right}") for field, right in expected.items() if given[field] != right]
 
 
 def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
@@ -51,6 +60,24 @@ def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
         # The only list whose emptiness says something: it ends the tracking. In a custom object it is lost on the way.
         obj["metadata"]["managedFields"] = []
     return place(call, obj), unknown
+
+
+def _given_type(call: Call, obj: Obj) -> dict[str, str]:
+    """The type of a custom object, which must name one. Whether it is the right one is for the validation to say.
+
+    Of a patch it is the result that has no type, which is told in another way.
+    """
+    kind, version = obj.get("kind"), obj.get("apiVersion")
+    if call.info.verb != "patch":
+        if not isinstance(kind, str) or not kind or not isinstance(version, str) or not version:
+            raise bad_request("the object in the request must name its apiVersion and its kind")
+        if version != call.resource.api_version:
+            _check_type(call.resource, obj)
+    elif not isinstance(kind, str) or not kind:
+        raise invalid_object("", "", "", [invalid("patch", kind, "the patched object must name its kind")])
+    elif not isinstance(version, str) or not version:
+        raise ApiError(500, "InternalError", "the patched object must name its apiVersion", {"causes": [{}]})
+    return {"apiVersion": str(version), "kind": kind}
 
 
 def _check_type(resource: Resource, obj: Obj) -> None:

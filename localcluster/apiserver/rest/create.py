@@ -10,7 +10,7 @@ from localcluster.apiserver import admission, escalation, pod_security
 from localcluster.apiserver.call import OBJECT_LIMIT, Call
 from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
 from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.rest.accept import accept, check_metadata
+from localcluster.apiserver.rest.accept import accept, check_metadata, type_causes
 from localcluster.apiserver.rest.managers import spec_asked, track_created
 
 Obj = dict[str, Any]
@@ -47,10 +47,11 @@ def create_object(call: Call, obj: Obj) -> Obj:
     admission.check_namespace(call, asked_name)
     escalation.check(call, new, None)
     asked = spec_asked(resource, new)
-    prepare(call, new)
+    prepare(call, new, obj)
     track_created(call, new, asked, tracked)
     resource.strategy.on_create(new)
     admission.admit_new(call, asked_name, new)
+    check_type(call, obj, new, None)
     validate(call, new, None)
     pod_security.check(call, new, None)
     admission.check_quota(call, new)
@@ -60,14 +61,27 @@ def create_object(call: Call, obj: Obj) -> Obj:
     return resource.typed(_store(call, new))
 
 
-def prepare(call: Call, obj: Obj) -> None:
-    """Defaults: the kind's own, or those of the custom resource's schema."""
+def prepare(call: Call, obj: Obj, given: Obj) -> None:
+    """Defaults: the kind's own, or those of the custom resource's schema; none if `given` says that it is something else."""
     resource = call.resource
     resource.strategy.default(obj)
-    if resource.schema is not None:
+    if resource.schema is not None and not type_causes(resource, given):
         shown = resource.typed(obj)
         resource.schema.default(shown)
         obj.update(resource.bare(shown))
+
+
+def check_type(call: Call, given: Obj, new: Obj, old: Obj | None, known: Sequence[Cause] = ()) -> None:
+    """Raise a 422 ApiError if `given` says that it is something else. Of its schema the rules are judged as well."""
+    resource = call.resource
+    causes = type_causes(resource, given)
+    if not causes:
+        return
+    causes += known
+    if resource.schema is not None:
+        causes += resource.schema.rule_causes(resource.typed(new), None if old is None else resource.typed(old))
+    group = given["apiVersion"].rpartition("/")[0]
+    raise invalid_object(given["kind"], group, new["metadata"].get("name") or "", causes)
 
 
 def validate(call: Call, new: Obj, old: Obj | None, known: Sequence[Cause] = ()) -> None:

@@ -52,9 +52,12 @@ class CompiledSchema:
             found += values.list_causes(self._lists, new)
         if self._rules is not None and any(cause.reason in _BLOCKING for cause in (*known, *found)):
             found.append(_UNCHECKED)
-        elif self._rules is not None:
-            found += rules.rule_causes(self._rules, self.node, new, old, old is not None)
-        return found
+            return found
+        return found + self.rule_causes(new, old)
+
+    def rule_causes(self, new: Json, old: Json | None = None) -> list[Cause]:
+        """The CEL rules that the object breaks; see `validate`."""
+        return [] if self._rules is None else list(rules.rule_causes(self._rules, self.node, new, old, old is not None))
 
 
 def compile_schema(version: dict[str, Any]) -> CompiledSchema:

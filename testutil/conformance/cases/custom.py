@@ -1,5 +1,7 @@
 """Custom objects: schema, defaults, CEL, status, scale, generation."""
 
+from typing import Any
+
 from jobcommon.client.request import STRATEGIC_PATCH
 from testutil.conformance.case import Case, Json, Seen
 from testutil.conformance.kinds import WIDGETS, widget
@@ -21,6 +23,11 @@ from testutil.conformance.steps import (
 
 def _refused(what: str, spec: Json, *causes: str) -> Case:
     return Case(f"custom object with {what}", (create(WIDGETS, widget("n", spec), 422, reason="Invalid", causes=causes),))
+
+
+def _of_type(name: str, **change: Any) -> Json:
+    """A widget that says that it is something else, or (None) not what it is."""
+    return {key: value for key, value in {**widget(name), **change}.items() if value is not None}
 
 
 _UNCHECKED = "FieldValueInvalid <nil>"
@@ -124,6 +131,38 @@ CASES = (
         create(WIDGETS, widget("n")),
         put(WIDGETS, "n", {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "n", "resourceVersion": "1"},
             "spec": {"replicas": -1}}, 409, "scale", reason="Conflict"),
+    )),
+    Case("custom objects without a type", (
+        create(WIDGETS, _of_type("n", kind=None), 400, reason="BadRequest"),
+        create(WIDGETS, _of_type("n", kind=""), 400, reason="BadRequest"),
+        create(WIDGETS, _of_type("n", apiVersion=None), 400, reason="BadRequest"),
+        create(WIDGETS, widget("n")),
+        put(WIDGETS, "n", _of_type("n", kind=None), 400, reason="BadRequest"),
+        put(WIDGETS, "n", _of_type("n", kind=None), 400, subresource="status", reason="BadRequest"),
+        patch(WIDGETS, "n", {"kind": None}, 422, reason="Invalid", causes=("FieldValueInvalid patch",)),
+        patch(WIDGETS, "n", {"kind": 3}, 422, reason="Invalid", causes=("FieldValueInvalid patch",)),
+        json_patch(WIDGETS, "n", [{"op": "remove", "path": "/kind"}], 422, reason="Invalid",
+            causes=("FieldValueInvalid patch",)),
+        patch(WIDGETS, "n", {"apiVersion": None}, 500, reason="InternalError"),
+    )),
+    Case("custom objects of another type", (
+        create(WIDGETS, _of_type("n", kind="Other"), 422, causes=("FieldValueInvalid kind", "FieldValueInvalid spec")),
+        create(WIDGETS, {**_of_type("n", kind="Other"), "spec": {"size": "x"}}, 422,
+            causes=("FieldValueInvalid kind", "FieldValueInvalid spec")),
+        create(WIDGETS, {**_of_type("N!", kind="Other"), "spec": {}}, 422,
+            causes=("FieldValueInvalid kind", "FieldValueInvalid spec")),
+        create(WIDGETS, _of_type("n", apiVersion="other/v1"), 400, reason="BadRequest"),
+        create(WIDGETS, widget("n")),
+        put(WIDGETS, "n", _of_type("n", kind="Other"), 422, causes=("FieldValueInvalid metadata.resourceVersion",)),
+        put(WIDGETS, "n", Seen("widgets/a/n", {"kind": "Other"}), 422, causes=("FieldValueInvalid kind",)),
+        put(WIDGETS, "n", Seen("widgets/a/n", {"apiVersion": "other/v1"}), 400, reason="BadRequest"),
+        patch(WIDGETS, "n", {"kind": "Other", "spec": {"size": "x"}}, 422,
+            causes=("FieldValueInvalid kind", "FieldValueInvalid spec")),
+        patch(WIDGETS, "n", {"kind": "Other", "metadata": {"labels": {"a": "b!"}}}, 422,
+            causes=("FieldValueInvalid kind", "FieldValueInvalid metadata.labels")),
+        patch(WIDGETS, "n", {"apiVersion": "other/v1", "kind": "Other"}, 422,
+            causes=("FieldValueInvalid apiVersion", "FieldValueInvalid kind")),
+        apply(WIDGETS, "n", {"kind": "Other", "spec": {"size": 2}}, 400, reason="BadRequest"),
     )),
     Case("annotations that are too large leave the rules unchecked", (
         create(WIDGETS, widget("n", {"replicas": 50}, annotations={"a": "x" * 300_000}), 422,
