@@ -10,7 +10,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from localcluster.apiserver import managed_fields, ownership
+from localcluster.apiserver import last_applied, managed_fields, ownership
 from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.field_sets import Path, from_fields_v1, path_text
 from localcluster.apiserver.list_order import interleave
@@ -98,7 +98,8 @@ def _apply(
         others = (entry.fields for manager, entry in managers.items() if manager != me)
         merged = _prune(shape, merged, last.fields, owned_by(shape, wanted).union(*others))
     changes = compare(shape, ownable(current), ownable(merged))
-    managers = _settle(managers, me, changes, force=force)
+    free = last_applied.unchanged_since(shape, current) if me.name == last_applied.KUBECTL else frozenset()
+    managers = _settle(managers, me, changes, free, force=force)
     if merged != current:
         # The time is that of the last change: who applies what is there already is listed without one.
         managers[me] = Entry.of(version, claimed, now)
@@ -153,8 +154,9 @@ def _prune(shape: Shape, merged: Json, last: frozenset[Path], claimed: Set[Path]
     return pruned
 
 
-def _settle(managers: Managers, me: Manager, changes: Changes, *, force: bool) -> Managers:
-    written = from_fields_v1(changes.written)
+def _settle(managers: Managers, me: Manager, changes: Changes, free: Set[Path], *, force: bool) -> Managers:
+    """Whose the fields are afterwards. Raises `ApplyConflictError` for those of others that are not `free`, unless forced."""
+    written = from_fields_v1(changes.written) - free
     conflicts = [(other, path) for other, entry in managers.items() if other != me for path in sorted(entry.fields & written)]
     if conflicts and not force:
         raise _conflict(conflicts, managers)

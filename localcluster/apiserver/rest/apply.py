@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobcommon.client.request import Response
+from localcluster.apiserver import last_applied
 from localcluster.apiserver.apply import ApplyConflictError, ApplyError, UntypableError
 from localcluster.apiserver.apply import apply as merge
 from localcluster.apiserver.call import Call
@@ -74,12 +75,13 @@ def _untyped(call: Call, problems: Sequence[str]) -> ApiError:
 
 def _merge(call: Call, live: Item | None, config: Obj) -> Obj:
     resource = call.resource
+    manager = manager_of(call)
     try:
-        return merge(
+        merged = merge(
             shape_of(resource),
             None if live is None else resource.typed(live.obj),
             config,
-            manager=manager_of(call),
+            manager=manager,
             now=call.server.env.timestamp(),
             force=call.query.get("force") == "true",
             subresource=call.info.subresource,
@@ -87,6 +89,8 @@ def _merge(call: Call, live: Item | None, config: Obj) -> Obj:
             custom=resource.custom,
             reset=reset(call),
         )
+        # What the client sent, not what was filled in.
+        return last_applied.noted(merged, call.body()) if manager == last_applied.KUBECTL else merged
     except ApplyConflictError as error:
         raise ApiError(409, "Conflict", error.message, {"causes": error.causes}) from None
     except UntypableError as error:

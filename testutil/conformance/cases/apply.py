@@ -1,8 +1,24 @@
 """Server-side apply: ownership, conflicts, removal."""
 
-from testutil.conformance.case import Case, Expect, Step
-from testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, config_map, obj
+import json
+
+from testutil.conformance.case import Case, Expect, Json, Step
+from testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, config_map, obj, widget
 from testutil.conformance.steps import NOBODY, VERSION, apply, create, delete, get, patch, ref
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_OTHER_VERSION = json.dumps({"apiVersion": "v2", "kind": "ConfigMap", "data": {"a": "1"}})
+
+
+def _applied(name: str, data: Json, last: Json | str) -> Json:
+    """A config map as `kubectl apply` makes it, with what it wrote `last`."""
+    said = last if isinstance(last, str) else json.dumps(obj(CONFIG_MAPS, name, {"data": last}))
+    return obj(CONFIG_MAPS, name, {"data": data}, annotations={LAST_APPLIED: said})
+
+
+def _applied_widget(spec: Json) -> Json:
+    return widget("n", spec, annotations={LAST_APPLIED: json.dumps(obj(WIDGETS, "n", {"spec": spec}))})
+
 
 _CONTAINER = {"name": "main", "image": "i"}
 
@@ -89,6 +105,32 @@ CASES = (
     Case("finalizers by apply", (
         apply(CONFIG_MAPS, "n", {"metadata": {"finalizers": ["example.com/hold"]}}, 201), delete(CONFIG_MAPS, "n"),
         get(CONFIG_MAPS, "n"), apply(CONFIG_MAPS, "n", {"metadata": {}}), get(CONFIG_MAPS, "n", 404),
+    )),
+    Case("kubectl takes over server-side what it applied client-side", (
+        create(CONFIG_MAPS, _applied("n", {"a": "1", "b": "2"}, {"a": "1", "b": "2"})),
+        apply(CONFIG_MAPS, "n", {"data": {"a": "9"}}, 409, "two", causes=("FieldManagerConflict .data.a",)),
+        apply(CONFIG_MAPS, "n", {"data": {"a": "9", "b": "2"}}, manager="kubectl", fields={"data.a": "9"}),
+        apply(CONFIG_MAPS, "n", {"data": {"a": "<8&>", "c": "1"}}, manager="kubectl", fields={"data.b": "2", "data.c": "1"}),
+        patch(CONFIG_MAPS, "n", {"data": {"a": "4"}}),
+        apply(CONFIG_MAPS, "n", {"data": {"a": "9"}}, 409, "kubectl", causes=("FieldManagerConflict .data.a",)),
+        apply(CONFIG_MAPS, "n", {"data": {"c": "5"}, "metadata": {"annotations": {"x": "y"}}}, manager="kubectl"),
+        apply(CONFIG_MAPS, "n", {"metadata": {"annotations": {LAST_APPLIED: "mine"}}}, 409, "kubectl"),
+        apply(CONFIG_MAPS, "n", {"metadata": {"annotations": {LAST_APPLIED: "mine"}}}, manager="kubectl", force=True),
+    )),
+    Case("what has changed since kubectl applied it is not taken over", (
+        create(CONFIG_MAPS, _applied("n", {"a": "1", "b": "2"}, {"a": "1", "b": "x"})),
+        apply(CONFIG_MAPS, "n", {"data": {"a": "5", "b": "9"}}, 409, "kubectl", causes=("FieldManagerConflict .data.b",)),
+    )),
+    *(Case(f"what kubectl applied is told by {what}", (
+        create(CONFIG_MAPS, _applied("n", {"a": "1"}, said)),
+        apply(CONFIG_MAPS, "n", {"data": {"a": "2"}}, 409, "kubectl", causes=("FieldManagerConflict .data.a",)),
+        apply(CONFIG_MAPS, "n", {"data": {"a": "1"}}, manager="kubectl"),
+    )) for what, said in (("no JSON", "not json"), ("a list", "[]"), ("nothing", ""), ("another version", _OTHER_VERSION))),
+    Case("kubectl takes over a custom object", (
+        create(WIDGETS, _applied_widget({"size": 1, "replicas": 2})),
+        apply(WIDGETS, "n", {"spec": {"size": 3}}, manager="kubectl", fields={"spec.size": 3}),
+        apply(WIDGETS, "n", {"spec": {"size": 3, "replicas": 4}}, 409, "kubectl",
+            causes=("FieldManagerConflict .spec.replicas",)),
     )),
     Case("YAML is taken as well", (
         Step("PATCH", CONFIG_MAPS, "cm", b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm\ndata:\n  k: v\n",
