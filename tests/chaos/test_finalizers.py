@@ -51,7 +51,8 @@ async def site(directory: Path) -> AsyncIterator[Site]:
     try:
         await ground.open()
         await ground.add_operator().start()
-        await ground.call("POST", JOBS, {"metadata": {"name": "demo"}, "spec": spec})
+        job = {"apiVersion": PYTORCH.api_version, "kind": PYTORCH.kind, "metadata": {"name": "demo"}, "spec": spec}
+        await ground.call("POST", JOBS, job)
         await ground.until(lambda pods: len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods))
         yield ground
     finally:

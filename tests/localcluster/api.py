@@ -131,7 +131,7 @@ def service(name: str, *, ports: list[Json] | None = None, **meta: Any) -> Json:
 
 
 def cr(name: str, *, spec: Json | None = None, **meta: Any) -> Json:
-    return {"metadata": {"name": name, **meta}, "spec": spec or {"replicas": 1}}
+    return {"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": name, **meta}, "spec": spec or {"replicas": 1}}
 
 
 def crd() -> Json:

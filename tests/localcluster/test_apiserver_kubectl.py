@@ -23,7 +23,7 @@ MANIFESTS = [
     {"apiVersion": "v1", "kind": "Service", **service("a")},
     crd(),
 ]
-FOO = {"apiVersion": "ex.com/v1", "kind": "Foo", **cr("f", spec={"replicas": 2})}
+FOO = cr("f", spec={"replicas": 2})
 
 
 class Kubectl:

@@ -159,7 +159,7 @@ def test_field_validation(api: Api, path: str, obj: Json) -> None:
 
 
 def test_a_deprecated_version_warns(api: Api) -> None:
-    answer = api.post(CRS.replace("v1", "v1beta1"), cr("a"))
+    answer = api.post(CRS.replace("v1", "v1beta1"), {**cr("a"), "apiVersion": "ex.com/v1beta1"})
     assert answer.headers["Warning"] == '299 - "ex.com/v1beta1 Foo is deprecated"'
 
 
