@@ -60,7 +60,7 @@ async def local_cluster(*, data_dir: Path | None = None, port: int = 0, stop_gra
         volumes = directory / "kubelet"
         volumes.mkdir(exist_ok=True)
         options = KubeletOptions(volumes, running.url, stop_grace=stop_grace)
-        kubelet = await stack.enter_async_context(Kubelet(transport, options))
+        kubelet = await stack.enter_async_context(Kubelet(InProcessTransport(server, user_agent="kubelet"), options))
         running.pods = kubelet.backend
         yield LocalCluster(running.url, credentials, server, transport, kubelet.backend)
 

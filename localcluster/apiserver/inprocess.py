@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request, Response
@@ -16,16 +17,22 @@ class InProcessTransport:
     """A `jobcommon.client.request.Transport` to a server in the same process and event loop.
 
     `user` is whom every request is from; `pods` answers ``pods/log``. A watch sees an event as soon as it is written.
+    `user_agent` is under which name writes stand in managedFields.
     """
 
-    def __init__(self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None) -> None:
+    def __init__(
+        self, server: ApiServer, user: User = ADMIN, pods: PodBackend | None = None, user_agent: str = "jobcommon"
+    ) -> None:
         self._server = server
         self._user = user
         self._pods = pods
+        self._agent = {"user-agent": user_agent}
 
     async def send(self, request: Request) -> Response:
         """Answer the request; gives the event loop one turn, as a network would."""
         await asyncio.sleep(0)
+        if request.body is not None:
+            request = replace(request, headers={**self._agent, **request.headers})
         return self._server.handle(request, self._user)
 
     def stream(self, request: Request) -> AsyncIterator[bytes]:
