@@ -241,6 +241,7 @@ class HttpTransport:
             limit = _UNLIMITED if kind == "stream" else self._concurrency
             session = self._sessions[kind] = aiohttp.ClientSession(
                 connector=_PunctualConnector(limit=limit, keepalive_timeout=60),
+                request_class=_PunctualRequest,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect),
                 headers={"User-Agent": self._user_agent},
                 read_bufsize=_CHUNK,
@@ -258,10 +259,25 @@ class _PunctualConnector(aiohttp.TCPConnector):
 
     async def connect(self, *arguments: Any, **options: Any) -> Any:
         connection = await super().connect(*arguments, **options)
-        if asyncio.get_running_loop().time() >= _send_by.get():
+        if _too_late():
             connection.close()
             raise TimeoutError("its time was over before it could be sent")
         return connection
+
+
+class _PunctualRequest(aiohttp.ClientRequest):
+    """Is not sent when its time is over: before Python 3.12 the loop goes round once more between connection and body."""
+
+    async def write_bytes(self, writer: Any, conn: Any, content_length: int | None = None) -> None:
+        if _too_late():
+            # Nothing has been sent, since the head goes with the body. Whoever waits for the answer is told.
+            conn.close()
+            return
+        await super().write_bytes(writer, conn, content_length)
+
+
+def _too_late() -> bool:
+    return asyncio.get_running_loop().time() >= _send_by.get()
 
 
 async def _whole(response: aiohttp.ClientResponse) -> Response:

@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from email.utils import formatdate
+from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
-from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
+from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts, _PunctualConnector
 
 NOW = 1_760_000_000.0
 PATIENT = Timeouts()
@@ -127,6 +129,34 @@ async def test_an_answer_that_does_not_come_is_given_up() -> None:
     async with serving("silence", timeouts=Timeouts(write=0.05)) as (_, transport):
         with pytest.raises(TransportError, match=r"no answer within 0\.05 s"):
             await transport.send(request("PUT", b"{}"))
+
+
+@pytest.mark.parametrize("where", [aiohttp.TCPConnector, _PunctualConnector], ids=["for a connection", "to be written"])
+async def test_what_waited_while_the_process_stood_still_is_not_sent(where: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, connect = asyncio.get_running_loop(), where.connect
+    late = 0.0
+
+    async def standing_still(*arguments: Any, **options: Any) -> Any:
+        nonlocal late
+        connection = await connect(*arguments, **options)
+        late = 1000.0
+        return connection
+
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + late, raising=False)
+    monkeypatch.setattr(where, "connect", standing_still)
+    received: asyncio.Future[bytes] = loop.create_future()
+
+    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.set_result(await reader.read())
+        writer.close()
+
+    async with await asyncio.start_server(hear, "127.0.0.1", 0) as server:
+        transport = HttpTransport(StaticEndpoint(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+        with pytest.raises(TransportError):
+            await transport.send(request("POST", b"{}"))
+        assert await received == b""
+        await transport.close()
 
 
 async def test_credentials_are_reloaded_once() -> None:
