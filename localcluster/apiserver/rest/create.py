@@ -77,7 +77,8 @@ def check_type(call: Call, given: Obj, new: Obj, old: Obj | None, known: Sequenc
     causes = type_causes(resource, given)
     if not causes:
         return
-    causes += known
+    if old is not None:
+        causes += [*known, *check_metadata(resource, new["metadata"])]
     if resource.schema is not None:
         causes += resource.schema.rule_causes(resource.typed(new), None if old is None else resource.typed(old))
     group = given["apiVersion"].rpartition("/")[0]

@@ -7,7 +7,7 @@ from localcluster.apiserver import admission, escalation, ownership, pod_securit
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
 from localcluster.apiserver.json_copy import json_copy
-from localcluster.apiserver.rest.accept import accept, check_metadata
+from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.create import check_type, create_object, prepare, validate
 from localcluster.apiserver.rest.managers import entries_of_update, set_entries, spec_asked
 from localcluster.apiserver.storage import Item
@@ -73,7 +73,7 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     if call.info.subresource != "status" or resource.custom:
         # A built-in kind has no defaults in its status, and the rest of it is the stored object's, which is not to be changed.
         prepare(call, new, obj)
-    check_type(call, obj, new, old, [*causes, *check_metadata(resource, new["metadata"])])
+    check_type(call, obj, new, old, causes)
     unchanged = new == old and not ends_deletion(call, new) and asked in ({}, spec_asked(resource, old))
     before = old["metadata"].get("managedFields")
     if unchanged and not causes and given in (None, before) and not ownership.doubled(before or ()):
