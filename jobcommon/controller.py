@@ -133,12 +133,13 @@ class JobController:
             self.expectations.observe_deleted(old.owner.uid, old.uid)
         if gone and new is not None and new.owner is not None:
             self.expectations.observe_deleted(new.owner.uid, new.uid)
-        settled = resource == PODS and self.open_pods.take(change)
+        settled = False
         if resource == PODS:
+            settled = self.open_pods.take(change)
             self.releases.observe(change)
-        if resource == PODS and (tidied := self._tidied(change)) is not None:
-            tidied.rest()
-            return
+            if (tidied := self._tidied(change)) is not None:
+                tidied.rest()
+                return
         owned = (child for child in (old, new) if child and child.owner and child.owner.kind == self.framework.kind)
         for key in dict.fromkeys((child.namespace, child.owner.name) for child in owned):
             if settled:
@@ -214,10 +215,10 @@ class JobController:
     def _lane(self, key: JobKey) -> int:
         """In which lane of the queue a job waits; see `JobMemory.lane`."""
         cached = self._jobs.get(*key)
-        memory = self._memory.get(cached.uid) if cached is not None else None
-        if memory is None:
-            return USUAL if cached is None else URGENT
-        return memory.lane(settled=cached is not None and self.open_pods.settled(cached.uid))
+        if cached is None:
+            return USUAL
+        memory = self._memory.get(cached.uid)
+        return URGENT if memory is None else memory.lane(settled=self.open_pods.settled(cached.uid))
 
     def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
         """Whether our own writes are not in the caches yet, or the server has asked for a pause (rule R18).

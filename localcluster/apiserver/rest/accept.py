@@ -71,8 +71,7 @@ def _given_type(call: Call, obj: Obj) -> dict[str, str]:
     if call.info.verb != "patch":
         if not isinstance(kind, str) or not kind or not isinstance(version, str) or not version:
             raise bad_request("the object in the request must name its apiVersion and its kind")
-        if version != call.resource.api_version:
-            _check_type(call.resource, obj)
+        _check_version(call.resource, version)
     elif not isinstance(kind, str) or not kind:
         raise invalid_object("", "", "", [invalid("patch", kind, "the patched object must name its kind")])
     elif not isinstance(version, str) or not version:
@@ -83,12 +82,16 @@ def _given_type(call: Call, obj: Obj) -> dict[str, str]:
 def _check_type(resource: Resource, obj: Obj) -> None:
     version = obj.get("apiVersion") or resource.api_version
     kind = obj.get("kind") or resource.kind
+    _check_version(resource, version)
+    if kind != resource.kind:
+        raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}')
+
+
+def _check_version(resource: Resource, version: str) -> None:
     if version != resource.api_version:
         raise bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
         )
-    if kind != resource.kind:
-        raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}')
 
 
 def place(call: Call, obj: Obj) -> Obj:

@@ -24,18 +24,18 @@ def apply(call: Call) -> Response:
     if not call.query.get("fieldManager"):
         causes = [required("fieldManager", "is required for apply patch")]
         raise invalid_object("PatchOptions", "meta.k8s.io", "", causes)
-    config = call.body()
-    if not config.get("apiVersion") or not config.get("kind"):
+    asked = call.body()
+    if not asked.get("apiVersion") or not asked.get("kind"):
         raise bad_request("an applied configuration needs apiVersion and kind")
     if call.info.subresource:
         # What is not there has no status; before anything is said of the configuration.
         call.live()
-    config = _typed(call, config)
+    config = _typed(call, asked)
     name = config["metadata"].setdefault("name", call.info.name)
     if name != call.info.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
     live = call.storage.table(call.resource.storage_key).get(call.namespace, name)
-    merged = _merge(call, live, config)
+    merged = _merge(call, live, config, asked)
     if live is not None:
         return call.answer(replace(call, live, accept(call, merged)))
     uid = config["metadata"].get("uid")
@@ -73,7 +73,7 @@ def _untyped(call: Call, problems: Sequence[str]) -> ApiError:
     return ApiError(500, "", f"failed to create typed patch object ({what}): {told}")
 
 
-def _merge(call: Call, live: Item | None, config: Obj) -> Obj:
+def _merge(call: Call, live: Item | None, config: Obj, asked: Obj) -> Obj:
     resource = call.resource
     manager = manager_of(call)
     try:
@@ -90,7 +90,7 @@ def _merge(call: Call, live: Item | None, config: Obj) -> Obj:
             reset=reset(call),
         )
         # What the client sent, not what was filled in.
-        return last_applied.noted(merged, call.body()) if manager == last_applied.KUBECTL else merged
+        return last_applied.noted(merged, asked) if manager == last_applied.KUBECTL else merged
     except ApplyConflictError as error:
         raise ApiError(409, "Conflict", error.message, {"causes": error.causes}) from None
     except UntypableError as error:
