@@ -1,7 +1,7 @@
 """``jobcommon plan``: what the operator would do for a job, without a cluster."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -11,7 +11,7 @@ from cli.errors import UserError
 from cli.frameworks import installed, of_manifest
 from cli.manifests import Manifest
 from jobcommon.api.pod import pod_view
-from jobcommon.api.view import object_view
+from jobcommon.api.view import Owner, object_view
 from jobcommon.framework import Framework, Job, Observed
 from jobcommon.reconcile import Create, Plan, Update, plan, read_job
 
@@ -54,20 +54,20 @@ def _manifests(decision: Plan) -> str:
     return "".join(f"---\n{yaml.safe_dump(manifest, sort_keys=False, width=120)}" for manifest in written)
 
 
-def _owner(manifest: Manifest) -> tuple[str, str, str] | None:
-    owners = manifest.body["metadata"].get("ownerReferences")
-    references = [owner for owner in owners if isinstance(owner, Mapping)] if isinstance(owners, list) else []
-    return next(((str(o.get("kind")), str(o.get("name")), str(o.get("uid"))) for o in references if o.get("controller")), None)
+def _owner(manifest: Manifest) -> Owner | None:
+    return object_view(msgspec.json.encode(manifest.body)).owner
 
 
 def _uid_of_owner(job: Job, observed: Iterable[Manifest]) -> str:
     """A manifest from a user's hand has no uid; its pods in a cluster know it."""
-    owners = [owner for manifest in observed if (owner := _owner(manifest)) and owner[:2] == (job.kind, job.name)]
-    return owners[0][2] if owners else _NO_UID
+    owners = [
+        owner for manifest in observed if (owner := _owner(manifest)) and (owner.kind, owner.name) == (job.kind, job.name)
+    ]
+    return owners[0].uid if owners else _NO_UID
 
 
 def _observed(job: Job, manifests: Iterable[Manifest]) -> Observed:
-    ours = [m for m in manifests if (owner := _owner(m)) and owner[2] == job.uid]
+    ours = [m for m in manifests if (owner := _owner(m)) and owner.uid == job.uid]
     pods = [pod_view(msgspec.json.encode(m.body)) for m in ours if m.kind == "Pod"]
     others = [(m, object_view(msgspec.json.encode(m.body))) for m in ours if m.kind != "Pod"]
     return Observed(
