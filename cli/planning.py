@@ -55,7 +55,11 @@ def _manifests(decision: Plan) -> str:
 
 
 def _owner(manifest: Manifest) -> Owner | None:
-    return object_view(msgspec.json.encode(manifest.body)).owner
+    try:
+        return object_view(msgspec.json.encode(manifest.body)).owner
+    except msgspec.DecodeError:
+        # What the operator cannot read is nobody's to it.
+        return None
 
 
 def _uid_of_owner(job: Job, observed: Iterable[Manifest]) -> str:
