@@ -39,8 +39,10 @@ def test_nothing_else_is_wrong_either(trial: Trial) -> None:
 
 def test_failed_poison_keeps_quiet(trial: Trial) -> None:
     failed = [c for c in trial.courses.values() if c.poison and c.poison.verdict in (Verdict.INVALID, Verdict.REFUSED)]
-    # The status write comes back once, a refusal's Service goes, and its companions.
-    assert max(course.syncs_after_end for course in failed) <= 4
+    # The status write comes back, and what had been made for it goes, a change or two for each of these things. On a slow
+    # machine each is a look of its own. One more may be on its way when the end is written.
+    assert [c.poison.title for c in failed if c.poison and c.syncs_after_end > c.changes_since_end + 1] == []
+    assert max(course.changes_since_end for course in failed) <= 8
     assert trial.hot_share() == 0
 
 

@@ -30,7 +30,7 @@ from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.settings import Settings
 from localcluster.apiserver import ADMIN, ApiServer, Env
 from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.apiserver.storage import DELETED
+from localcluster.apiserver.storage import DELETED, Change
 from localcluster.apiserver.users import User
 from localcluster.controllers import Controllers
 from localcluster.controllers.controllers import Controller
@@ -59,6 +59,7 @@ class Course:
     syncs: int = 0
     first: tuple[str, str] = ("", "")
     syncs_after_end: int = 0
+    changes_since_end: int = 0
     syncs_late: int = 0
     syncs_until_end: int = 0
     running: float | None = None
@@ -215,6 +216,7 @@ class _Field:
         while self._feed:
             change = self._feed.popleft()
             if change.type == DELETED:
+                self._child_changed(change)
                 continue
             kind = self._jobs.get(change.table)
             if kind is not None:
@@ -223,7 +225,15 @@ class _Field:
                 about = change.item.obj.get("involvedObject") or change.item.obj.get("regarding") or {}
                 key = f"{about.get('namespace')}/{about.get('name')}"
                 self.trial.events[str(about.get("kind")), key, str(change.item.obj.get("reason"))] += 1
+            else:
+                self._child_changed(change)
         return None
+
+    def _child_changed(self, change: Change) -> None:
+        for owner in change.item.obj["metadata"].get("ownerReferences") or ():
+            course = self.trial.courses.get((owner["kind"], change.item.namespace, owner["name"]))
+            if course is not None:
+                course.changes_since_end += course.ended is not None
 
     def _seen(self, key: Key, raw: Any) -> None:
         course = self.trial.courses.get(key)
@@ -234,6 +244,7 @@ class _Field:
             course.running = now
         if course.ended is None and status.finished:
             course.ended, course.syncs_until_end = now, course.syncs
+        course.changes_since_end += course.ended is not None
 
     def _planned(self, framework: Framework, work: Work) -> None:
         course = self.trial.courses.get((framework.kind, work.namespace, work.name))
