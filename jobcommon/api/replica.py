@@ -1,13 +1,13 @@
 """Names and addresses of a job's replicas."""
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from jobcommon.api.job import ReplicaSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
+class Replica(msgspec.Struct, frozen=True, gc=False):
     """One slot of a job: a replica type, in its canonical spelling, and an index."""
 
     type: str

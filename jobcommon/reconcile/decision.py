@@ -8,6 +8,7 @@ replicas, a failure that is final, suspension, the limits, progress.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from operator import attrgetter
 from typing import Any
 
 from jobcommon.api import reasons
@@ -35,8 +36,8 @@ def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan
     """What to do for `job`, given what was observed of its children at `now` (seconds since the epoch)."""
     observed = replace(
         observed,
-        pods=tuple(sorted(observed.pods, key=lambda pod: pod.name)),
-        services=tuple(sorted(observed.services, key=lambda service: service.name)),
+        pods=tuple(sorted(observed.pods, key=attrgetter("name"))),
+        services=tuple(sorted(observed.services, key=attrgetter("name"))),
     )
     if job.managed_elsewhere:
         return replace(NOTHING, reason=f"managed by {job.run_policy.managed_by}")
@@ -280,7 +281,7 @@ class _Pass:
         if self.gang.waiting:
             return []
         done = self.ledger.succeeded
-        vacant = [r for r in self.job.replicas if r not in self.slots.pods and r.index not in done[r.type]]
+        vacant = [replica for replica in self.slots.vacant if replica.index not in done[replica.type]]
         return [
             Create(CORE, "pods", self.job.pod_name(replica), self._pod(replica))
             for replica in vacant

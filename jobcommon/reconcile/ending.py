@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from jobcommon.api.job import RestartPolicy
-from jobcommon.api.pod import ContainerView, PodView, Terminated, Waiting
+from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 
 FIRST_RETRYABLE_CODE = 128
@@ -105,13 +105,21 @@ def decode(run: Terminated) -> str:
 
 def restarts_in_place(pod: PodView) -> int:
     """How often the kubelet has restarted containers of this pod, or was about to; init containers included."""
-    containers = (*pod.init_containers, *pod.containers)
-    return sum(container.restart_count + _backs_off(container) for container in containers)
+    restarts = 0
+    for container in pod.init_containers + pod.containers:
+        restarts += container.restart_count + _backs_off(container)
+    return restarts
 
 
 def failures_in_place(pod: PodView, policy: RestartPolicy) -> int:
     """The failed runs in a pod that still lives: its restarts, and each container whose run has just ended in failure."""
-    return restarts_in_place(pod) + sum(_awaits_restart(c, policy) for c in (*pod.init_containers, *pod.containers))
+    failures = 0
+    # Asked of every living pod at every look.
+    for container in pod.init_containers + pod.containers:
+        failures += container.restart_count
+        if not isinstance(container.state, Running):
+            failures += _backs_off(container) + _awaits_restart(container, policy)
+    return failures
 
 
 def last_failure_in_place(pod: PodView) -> Terminated | None:
@@ -125,7 +133,7 @@ def last_failure_in_place(pod: PodView) -> Terminated | None:
 
 def trouble(pod: PodView) -> tuple[str, str] | None:
     """Why a pod does not get on (reason, message): cannot be pulled, started or scheduled. None when nothing is wrong."""
-    for container in (*pod.containers, *pod.init_containers):
+    for container in pod.containers + pod.init_containers:
         if isinstance(container.state, Waiting) and container.state.message:
             return container.state.reason or "Waiting", f"Pod {pod.name}, container {container.name}: {container.state.message}"
     if pod.unschedulable and not pod.scheduled:

@@ -14,7 +14,15 @@ from jobcommon.api.replica import Replica, format_indexes, parse_indexes, replic
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile.ending import Ending, Verdict, deletion_asked_at, ending_of, failures_in_place, restarts_in_place
+from jobcommon.reconcile.ending import (
+    Ending,
+    Verdict,
+    deletion_asked_at,
+    ending_of,
+    failures_in_place,
+    is_over,
+    restarts_in_place,
+)
 from jobcommon.reconcile.slots import Slots
 
 # More UIDs would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
@@ -81,7 +89,7 @@ def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
     for replica, pod in slots.pods.items():
         if replica.index in succeeded[replica.type] or pod.uid in counted:
             continue
-        ending = ending_in_slot(framework, job, replica, pod)
+        ending = ending_in_slot(framework, job, replica, pod) if is_over(pod) else None
         if ending is None or (ending.verdict != Verdict.SUCCEEDED and remembered >= MAX_ENTRIES):
             in_place += failures_in_place(pod, restart_policy(job, replica))
             continue

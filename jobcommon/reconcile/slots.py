@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jobcommon.api import labels
 from jobcommon.api.pod import PodView
-from jobcommon.api.replica import Replica, replica_count
+from jobcommon.api.replica import Replica
 from jobcommon.framework import Job, Tallies, Tally
 
 
@@ -18,11 +18,12 @@ from jobcommon.framework import Job, Tallies, Tally
 class Slots:
     """The pods of a job by slot.
 
-    `pods` holds the wanted slots that have a pod; `surplus` pods that are ours but beyond the wanted number (scale-down)
-    or of a type the job no longer has; `strangers` pods that claim the job as owner but fit no slot.
+    `pods` holds the wanted slots that have a pod, `vacant` those that have none; `surplus` pods that are ours but beyond the
+    wanted number (scale-down) or of a type the job no longer has; `strangers` pods that claim the job as owner but fit no slot.
     """
 
     pods: Mapping[Replica, PodView]
+    vacant: tuple[Replica, ...]
     surplus: tuple[PodView, ...]
     strangers: tuple[PodView, ...]
 
@@ -35,10 +36,17 @@ class Slots:
 def arrange(job: Job, pods: tuple[PodView, ...]) -> Slots:
     """Sort the job's pods into its slots."""
     by_name = {pod.name: pod for pod in pods}
-    placed = {replica: by_name.pop(name) for replica in job.replicas if (name := job.pod_name(replica)) in by_name}
+    placed: dict[Replica, PodView] = {}
+    vacant: list[Replica] = []
+    for replica in job.replicas:
+        if (pod := by_name.pop(job.pod_name(replica), None)) is not None:
+            placed[replica] = pod
+        else:
+            vacant.append(replica)
     others = sorted(by_name.values(), key=lambda pod: pod.name)
     return Slots(
         pods=placed,
+        vacant=tuple(vacant),
         surplus=tuple(pod for pod in others if _was_a_slot(job, pod)),
         strangers=tuple(pod for pod in others if not _was_a_slot(job, pod)),
     )
@@ -46,23 +54,23 @@ def arrange(job: Job, pods: tuple[PodView, ...]) -> Slots:
 
 def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> Tallies:
     """Count the slots of each type. A slot in `succeeded` counts as such whatever its pod says."""
-    tallies: dict[str, Tally] = {}
-    for kind, spec in job.replica_specs.items():
-        done = succeeded.get(kind, frozenset())
-        count = {"active": 0, "ready": 0, "pending": 0, "failed": 0}
-        for index in range(replica_count(spec)):
-            pod = slots.pods.get(Replica(kind, index))
-            if pod is None or index in done:
-                continue
-            if pod.phase == "Failed":
-                count["failed"] += 1
-            elif pod.deletion_time is None and pod.phase == "Running":
-                count["active"] += 1
-                count["ready"] += pod.ready
-            elif pod.deletion_time is None:
-                count["pending"] += 1
-        tallies[kind] = Tally(wanted=replica_count(spec), succeeded=len(done), succeeded_indexes=done, **count)
-    return tallies
+    counts = {kind: {"active": 0, "ready": 0, "pending": 0, "failed": 0} for kind in job.replica_specs}
+    done = {kind: succeeded.get(kind, frozenset()) for kind in counts}
+    for replica, pod in slots.pods.items():
+        if replica.index in done[replica.type]:
+            continue
+        count = counts[replica.type]
+        if pod.phase == "Failed":
+            count["failed"] += 1
+        elif pod.deletion_time is None and pod.phase == "Running":
+            count["active"] += 1
+            count["ready"] += pod.ready
+        elif pod.deletion_time is None:
+            count["pending"] += 1
+    return {
+        kind: Tally(wanted=job.count(kind), succeeded=len(done[kind]), succeeded_indexes=done[kind], **count)
+        for kind, count in counts.items()
+    }
 
 
 def _was_a_slot(job: Job, pod: PodView) -> bool:

@@ -119,7 +119,7 @@ def _last_worker_too_many(job: Job, pods: tuple[PodView, ...]) -> slots.Slots:
     if last is None or not getattr(job.spec, "run_launcher_as_worker", False):
         return found
     kept = {replica: pod for replica, pod in found.pods.items() if replica != last}
-    return slots.Slots(kept, (*found.surplus, found.pods[last]), found.strangers)
+    return replace(found, pods=kept, surplus=(*found.surplus, found.pods[last]))
 
 
 _observe = JobController._observe
