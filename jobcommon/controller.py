@@ -29,8 +29,8 @@ from jobcommon.expectations import Expectations
 from jobcommon.framework import FINALIZER, Framework, Observed
 from jobcommon.job_memory import URGENT, USUAL, JobMemory
 from jobcommon.open_pods import OpenPods
+from jobcommon.orphans import left_behind, work_on_orphans
 from jobcommon.reconcile import plan as decide
-from jobcommon.reconcile import plan_for_orphans
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, Release
 from jobcommon.refusals import Refusals
 from jobcommon.releases import Releases
@@ -67,8 +67,9 @@ class JobController:
         self.expectations, self.barrier = Expectations(), Barrier()
         self.releases = Releases()
         self.open_pods = OpenPods()
-        self.on_settled: Callable[[JobKey], None] = _nobody
-        """Called with the key of a job whose last open pod is over: whoever rests from it may stop."""
+        self.on_news: Callable[[JobKey, bool], None] = lambda _, __: None
+        """Called with the key of a job to which more has happened than that pods run or succeed, and whether its last open pod
+        is over: whoever holds something back may stop, or even whoever rests from it."""
         self.resources = watched(self.framework)
         self._jobs: Store[ObjectView] = Store()
         self._pods: Store[PodView] = Store({BY_OWNER_NAME: _owner_name})
@@ -117,8 +118,9 @@ class JobController:
                     self.queue.add((job.namespace, job.name))
 
     def _job_changed(self, change: Change[ObjectView]) -> None:
-        if change.new is not None:
+        if change.new is not None and not ((memory := self._memory.get(change.new.uid)) and memory.wrote(change.new)):
             self.queue.add((change.new.namespace, change.new.name))
+            self.on_news((change.new.namespace, change.new.name), False)
         if change.kind is ChangeKind.DELETED and change.old is not None:
             self._forget(change.old.uid)
             self.queue.add((change.old.namespace, change.old.name))
@@ -126,26 +128,36 @@ class JobController:
     def _child_changed(self, resource: str, change: Change[Any]) -> None:
         """Lower expectations and queue the owner, the one before the change as well as the one after it."""
         new, old = change.new, change.old
+        expected = False
         if new is not None and new.owner is not None and change.kind is ChangeKind.ADDED:
-            self.expectations.observe_created(new.owner.uid, resource, new.name)
+            expected = self.expectations.observe_created(new.owner.uid, resource, new.name)
         gone = change.kind is ChangeKind.DELETED or (new is not None and new.deletion_time is not None)
         if gone and old is not None and old.owner is not None:
             self.expectations.observe_deleted(old.owner.uid, old.uid)
         if gone and new is not None and new.owner is not None:
             self.expectations.observe_deleted(new.owner.uid, new.uid)
-        settled = False
+        settled = news = False
         if resource == PODS:
             settled = self.open_pods.take(change)
+            news = gone or (new is not None and new.phase == "Failed")
             self.releases.observe(change)
             if (tidied := self._tidied(change)) is not None:
                 tidied.rest()
                 return
+        if expected and new is not None and resource in (PODS, SERVICES) and self._reckoned_with(new):
+            return
         owned = (child for child in (old, new) if child and child.owner and child.owner.kind == self.framework.kind)
         for key in dict.fromkeys((child.namespace, child.owner.name) for child in owned):
             if settled:
                 self.queue.hasten(key)
-                self.on_settled(key)
+            if settled or news:
+                self.on_news(key, settled)
             self.queue.add(key)
+
+    def _reckoned_with(self, child: PodView | ObjectView) -> bool:
+        """Whether an expected pod or Service brings nothing to do. A PodGroup may be scheduled when it is first seen."""
+        memory = self._memory.get(child.owner.uid) if child.owner is not None else None
+        return memory is not None and memory.brings_nothing(child)
 
     def _tidied(self, change: Change[PodView]) -> JobMemory | None:
         """The job at its end, if all that happened is that a pod of it was let go. That leaves nothing new to do."""
@@ -189,28 +201,17 @@ class JobController:
         namespace, name = key
         cached = self._jobs.get(namespace, name)
         named = self._pods.indexed(BY_OWNER_NAME, key)
-        orphans = self._orphans(key, cached, named)
-        if orphans is not None:
+        left = left_behind(self.framework.kind, named, cached.uid if cached is not None else "")
+        if (orphans := work_on_orphans(key, left)) is not None:
             return orphans
         if cached is None:
             self.queue.forget(key)
             return None
         if self._must_wait(key, cached.uid, moment):
+            if (memory := self._memory.get(cached.uid)) is not None:
+                memory.put_off = True
             return None
         return self._plan(cached, named, moment)
-
-    def _orphans(self, key: JobKey, cached: ObjectView | None, named: Sequence[PodView]) -> Work | None:
-        """Work on the pods of a predecessor that still carry our finalizer. The key comes back with their next event."""
-        left = self._left_behind(named, cached.uid if cached is not None else "")
-        held = [(pod.owner.uid, pod) for pod in left if pod.owner is not None and FINALIZER in pod.finalizers]
-        if not held:
-            return None
-        uid = held[0][0]
-        return Work(*key, uid, plan_for_orphans(pod for owner, pod in held if owner == uid), orphans_of=uid)
-
-    def _left_behind(self, named: Sequence[PodView], uid: str) -> list[PodView]:
-        """The pods of jobs of this kind, but of another UID, among those whose owner has a certain name."""
-        return [pod for pod in named if pod.owner and pod.owner.kind == self.framework.kind and pod.owner.uid != uid]
 
     def _lane(self, key: JobKey) -> int:
         """In which lane of the queue a job waits; see `JobMemory.lane`."""
@@ -247,6 +248,7 @@ class JobController:
             job = memory.read(self.framework, cached)
             decided = decide(self.framework, job, self._observe(cached, named, memory), moment.wall)
             plan = memory.refusals.left_out(decided, moment.monotonic)
+            memory.decided(plan)
             if not plan.actions:
                 memory.rest()
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
@@ -275,7 +277,7 @@ class JobController:
         for unwatched in self._unwatched:
             companions.update(((unwatched.kind, view.name), view) for view in memory.sights.found(unwatched.plural))
         pods = [pod for pod in named if pod.owner and pod.owner.uid == uid]
-        left = self._left_behind(named, uid) if len(pods) < len(named) else []
+        left = left_behind(self.framework.kind, named, uid) if len(pods) < len(named) else []
         self.open_pods.count(uid, pods)
         return Observed(
             pods=tuple(pods),
@@ -390,10 +392,6 @@ class JobController:
 
 def _namespace(key: JobKey) -> str:
     return key[0]
-
-
-def _nobody(_: JobKey) -> None:
-    return
 
 
 def _owner_name(pod: PodView) -> tuple[tuple[str, str], ...]:

@@ -12,19 +12,19 @@ it.
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 TIMEOUT = 300.0
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Creation:
+class Creation(msgspec.Struct, frozen=True, order=True, gc=False):
     """An object of ours that should appear in the cache."""
 
     resource: str
     name: str
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Deletion:
+class Deletion(msgspec.Struct, frozen=True, order=True, gc=False):
     """An object that should vanish from the cache, or be seen terminating."""
 
     uid: str
@@ -52,9 +52,9 @@ class Expectations:
         """Job `uid` is about to delete the object with `object_uid`."""
         self._raise(uid, Deletion(object_uid), now)
 
-    def observe_created(self, uid: str, resource: str, name: str) -> None:
-        """`name`, owned by job `uid`, is in the cache."""
-        self._lower(uid, Creation(resource, name))
+    def observe_created(self, uid: str, resource: str, name: str) -> bool:
+        """`name`, owned by job `uid`, is in the cache. Returns whether it was expected."""
+        return self._lower(uid, Creation(resource, name))
 
     def observe_deleted(self, uid: str, object_uid: str) -> None:
         """The object is gone from the cache, or is seen there with a deletion time."""
@@ -99,13 +99,14 @@ class Expectations:
     def _raise(self, uid: str, expected: Expected, now: float) -> None:
         self._lapse_times.setdefault(uid, {})[expected] = now + self.timeout
 
-    def _lower(self, uid: str, expected: Expected) -> None:
+    def _lower(self, uid: str, expected: Expected) -> bool:
         lapse_times = self._lapse_times.get(uid)
         if lapse_times is None:
-            return
-        lapse_times.pop(expected, None)
+            return False
+        lowered = lapse_times.pop(expected, None) is not None
         if not lapse_times:
             del self._lapse_times[uid]
+        return lowered
 
 
 def _sorted(expected: "dict[Expected, float] | list[Expected]") -> tuple[Expected, ...]:

@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from jobcommon.api.pod import PodView
+from jobcommon.api.status import JobStatus
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Rejection
-from jobcommon.reconcile import read_job, reread_job
-from jobcommon.reconcile.plan import Create
+from jobcommon.reconcile import differs_in_status_alone, read_job, reread_job
+from jobcommon.reconcile.plan import Create, Plan
 from jobcommon.refusals import Refusals
 from jobcommon.result import Effect, Outcome
 from jobcommon.sights import Sights
@@ -22,7 +24,8 @@ URGENT, USUAL, LATER = range(LANES)
 class JobMemory:
     """What was refused, said and seen of a job.
 
-    `begun` once something was made for it or it had its start, `finished` once it is known to have come to its end.
+    `begun` once something was made for it or it had its start, `finished` once it is known to have come to its end. `put_off`
+    when a look at it had to wait for the caches.
     """
 
     generation: int = 0
@@ -33,6 +36,9 @@ class JobMemory:
     sights: Sights = field(default_factory=Sights)
     begun: bool = False
     finished: bool = False
+    put_off: bool = False
+    _settling: bool = False
+    _status: JobStatus | None = None
     _seen: ObjectView | None = None
     _job: Job | None = None
 
@@ -74,6 +80,26 @@ class JobMemory:
         self.finished = job.status.finished
         self._seen, self._job = cached, job
         return job
+
+    def decided(self, plan: Plan) -> None:
+        """Take note of the plan that is carried out from now on."""
+        self.put_off = False
+        self._settling, self._status = plan.settles, plan.status
+
+    def brings_nothing(self, child: PodView | ObjectView) -> bool:
+        """Whether `child`, which the last plan has made, is what that plan reckoned with."""
+        if not self._settling or self.put_off:
+            return False
+        if isinstance(child, PodView):
+            return child.phase in ("", "Pending") and not (child.scheduled or child.unschedulable or child.deletion_time)
+        return child.deletion_time is None
+
+    def wrote(self, cached: ObjectView) -> bool:
+        """Whether the job is what the last plan was made for, with the status of that plan."""
+        if not self._settling or self._status is None or self._seen is None or self.put_off:
+            return False
+        raw = cached.raw
+        return raw.get("status") == self._status.to_json() and differs_in_status_alone(self._seen.raw, raw)
 
     def rest(self) -> None:
         """There is nothing to do. Most jobs are at their end, and hardly looked at any more: they are forgotten as read."""

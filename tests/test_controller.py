@@ -326,6 +326,82 @@ def test_2_recreation_coalesced_into_one_event(bench: Bench, manifest: Manifest)
     assert "uid-demo" not in bench.controller._memory
 
 
+def carried_out(bench: Bench, work: Work) -> None:
+    """The caches show what the plan has made before its last answer is there."""
+    bench.echo(work, bench.version + 1)
+    bench.finish(work)
+
+
+def test_what_the_operator_has_done_itself_brings_no_look(bench: Bench, manifest: Manifest) -> None:
+    bench.say("testjobs", "ADDED", manifest)
+    carried_out(bench, bench.work())
+    assert bench.begin() is None
+    bench.say("pods", "MODIFIED", running_pod(bench, manifest))
+    running = bench.work()
+    assert running.plan.status is not None
+    carried_out(bench, running)
+    assert bench.begin() is None
+
+
+@pytest.mark.parametrize("what", ["status", "spec", "labels"])
+def test_what_others_have_done_to_the_job_brings_a_look(bench: Bench, manifest: Manifest, what: str) -> None:
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    carried_out(bench, work)
+    assert bench.begin() is None
+    assert work.plan.status is not None
+    changed = {**deepcopy(manifest), "status": work.plan.status.to_json()}
+    if what == "status":
+        changed["status"]["startTime"] = None
+    elif what == "spec":
+        changed["spec"]["runPolicy"] = {"suspend": True}
+    else:
+        changed["metadata"]["labels"] = {"a": "b"}
+    bench.say("testjobs", "MODIFIED", changed)
+    bench.work()
+
+
+def test_a_pod_that_is_further_on_when_first_seen_brings_a_look(bench: Bench, manifest: Manifest) -> None:
+    """As after a new list, which shows the pod as it is by now."""
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    first = bench.version + 1
+    service = next(a for a in work.plan.actions if isinstance(a, Create))
+    bench.say("services", "ADDED", created(service), version=first)
+    for index in (0, 1):
+        bench.say("pods", "ADDED", running_pod(bench, manifest, index), version=first + 1 + index)
+    bench.finish(work)
+    bench.bookmark("testjobs")
+    seen = bench.work().plan.status
+    assert seen is not None
+    assert seen.conditions[-1].type == "Running"
+
+
+def test_a_look_that_had_to_wait_for_a_pod_comes_with_it(bench: Bench, manifest: Manifest) -> None:
+    """The job is suspended while its pods are not in the cache yet. The last of them brings the look that was put off."""
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    made = [created(a) for a in work.plan.actions if isinstance(a, Create)]
+    bench.controller.queue.done(("default", "demo"))
+    manifest["spec"]["runPolicy"] = {"suspend": True}
+    bench.say("testjobs", "MODIFIED", manifest)
+    for one in made:
+        assert bench.begin() is None
+        bench.say("services" if one["kind"] == "Service" else "pods", "ADDED", one)
+    assert [str(a) for a in bench.work().plan.actions if isinstance(a, Delete)] != []
+
+
+def test_an_end_that_is_on_record_brings_the_look_that_acts_on_it(bench: Bench, manifest: Manifest) -> None:
+    start(bench, manifest)
+    bench.say("pods", "MODIFIED", Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).failed(137).raw)
+    recorded = bench.work()
+    assert recorded.plan.status is not None
+    assert recorded.plan.actions == ()
+    carried_out(bench, recorded)
+    bench.now += 60
+    assert "delete pods/demo-worker-0 (to be replaced)" in pods_of(bench.work())
+
+
 def test_69_orphans_of_a_deleted_job(bench: Bench, manifest: Manifest) -> None:
     start(bench, manifest)
     bench.say("testjobs", "DELETED", manifest)
@@ -429,7 +505,7 @@ def test_73_the_platform_says_no(bench: Bench, manifest: Manifest, code: int) ->
         if code == 403 and delay == 10:
             manifest["status"] = _look_for_status(bench, "services/demo is refused: exceeded quota").to_json()
             bench.say("testjobs", "MODIFIED", manifest)
-            bench.finish(bench.work())
+            assert bench.begin() is None
         assert bench.controller.queue.next_wakeup() == bench.now + delay
         bench.now += delay
     assert said == ["FailedCreateService", "FailedCreatePod"]
@@ -452,7 +528,7 @@ def test_73_what_was_refused_leaves_the_status_with_the_refusal(bench: Bench, ma
     bench.finish(bench.work(), refuse=lambda _: StatusError(403, "Forbidden", "used: pods=3"))
     manifest["status"] = _look_for_status(bench, "used: pods=3").to_json()
     bench.say("testjobs", "MODIFIED", manifest)
-    bench.finish(bench.work())
+    assert bench.begin() is None
     bench.now += 10
     again = bench.work()
     bench.finish(again, refuse=lambda _: StatusError(403, "Forbidden", "used: pods=2"))
@@ -488,7 +564,7 @@ def _refuse_one_pod(bench: Bench, manifest: Manifest) -> dict[str, Manifest]:
 def test_73_events_meanwhile_do_not_ask_again(bench: Bench, manifest: Manifest) -> None:
     """A quota lets one pod through. What its watch says brings the job back, but the other is not asked for before its time."""
     made = _refuse_one_pod(bench, manifest)
-    bench.finish(bench.work())
+    assert bench.begin() is None
     for delay in (10, 20, 40):
         begin = bench.now
         for _ in range(2):

@@ -231,19 +231,19 @@ class _Pass:
             # The deadline does not run while the job waits in a queue.
             status = status.model_copy(update={"start_time": None if self.gang.waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
-        wakes = [*delays, *([due.at] if due else [])]
-        if about_to_need and self.observed.sights:
-            wakes.append(self.now + LOOK_AGAIN)
+        look_again = [self.now + LOOK_AGAIN] if about_to_need and self.observed.sights else []
+        wakes = [*delays, *([due.at] if due else []), *look_again]
         return Plan(
             actions=(*released, *surplus, *creates),
             status=_if_changed(job, status),
             events=(*self._exits(), *events, *self._troubles()),
             wake_at=min(wakes, default=None),
             reason="job is active",
-            # The first objects of a new job need no second look. What is missing later may be missing because the job is gone
-            # and the garbage collector was quicker than we; and what is surplus may be wanted by now.
+            # The first objects of a new job need no second look. What is missing later may be so because the job is gone
+            # and the garbage collector was quicker; and what is surplus may be wanted by now.
             confirm=any(map(deletes_pod, surplus))
             or ((self._has_begun or limits.late(job, self.now)) and any(isinstance(a, Create) for a in creates)),
+            settles=not self.ledger.entries,  # an end that is on record is acted on
         )
 
     @property
@@ -304,8 +304,8 @@ class _Pass:
         return any(p.scheduled and p.phase == "Pending" and p.deletion_time is None for p in self.slots.pods.values())
 
     def _others(self, since: float) -> list[Action]:
-        framework, job, observed = self.framework, self.job, self.observed
-        return tend_services(framework, job, observed) + tend_companions(framework, job, observed, since) + self.gang.actions()
+        whose = self.framework, self.job, self.observed
+        return tend_services(*whose) + tend_companions(*whose, since) + self.gang.actions()
 
     def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of what became of it."""

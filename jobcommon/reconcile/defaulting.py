@@ -71,17 +71,22 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
 
 def reread_job(framework: Framework, job: Job, before: Mapping[str, Any], raw: Mapping[str, Any]) -> Job:
     """`read_job(framework, raw)`, by way of `job`, which was read from `before`: most changes of a job are our own statuses."""
-    if any(before.get(part) != raw.get(part) for part in ("apiVersion", "spec")):
-        return read_job(framework, raw)
-    metadata, earlier = _mapping(raw.get("metadata")), _mapping(before.get("metadata"))
-    if any(metadata.get(key) != earlier.get(key) for key in {*metadata, *earlier} - _BOOKKEEPING):
+    if not differs_in_status_alone(before, raw):
         return read_job(framework, raw)
     return replace(
         job,
-        resource_version=_text(metadata.get("resourceVersion")),
+        resource_version=_text(_mapping(raw.get("metadata")).get("resourceVersion")),
         status=read_status(raw.get("status")),
         raw_status=_mapping(raw.get("status")),
     )
+
+
+def differs_in_status_alone(before: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:
+    """Whether a job as it was `before` and as it is have everything in common but their statuses."""
+    if any(before.get(part) != raw.get(part) for part in ("apiVersion", "spec")):
+        return False
+    metadata, earlier = _mapping(raw.get("metadata")), _mapping(before.get("metadata"))
+    return all(metadata.get(key) == earlier.get(key) for key in {*metadata, *earlier} - _BOOKKEEPING)
 
 
 def _with_errors(framework: Framework, job: Job, errors: list[FieldError]) -> Job:

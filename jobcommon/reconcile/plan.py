@@ -127,6 +127,7 @@ class Plan:
     changed), then `events`; and comes back at `wake_at` (seconds since the epoch) if nothing else brings it back before.
     With `confirm`, a live read must show the job unchanged before anything is created or deleted (rule R7). The same for
     the `witnesses`, names and UIDs of ended pods: a pod that is gone has been counted, for its finalizer held it until then.
+    With `settles`, nothing follows from the plan once all of it is carried out: the caches' news of it bring nothing to do.
     """
 
     actions: tuple[Action, ...] = ()
@@ -136,6 +137,7 @@ class Plan:
     reason: str = ""
     confirm: bool = False
     witnesses: tuple[tuple[str, str], ...] = ()
+    settles: bool = False
 
     def describe(self) -> str:
         """The plan in words, a line each, for people and for golden tests."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable
 from jobcommon.runtime.clock import Clock
 
 #: A backlog that lasts for longer holds nothing back: under a load that never ends everything has its turn.
-PATIENCE = 2.0
+PATIENCE = 10.0
 
 
 class Backlog:

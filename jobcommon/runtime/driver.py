@@ -6,9 +6,7 @@ costs its own key a back-off and nobody else anything (rule R14).
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any, Protocol
 
 from jobcommon.api import reasons
@@ -19,13 +17,13 @@ from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Transport
 from jobcommon.controller import JobController, JobKey
-from jobcommon.reconcile.plan import Plan
 from jobcommon.report import Report
-from jobcommon.result import Effect, Outcome, Result, Work
+from jobcommon.result import Result, Work
 from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.holdback import HoldBack
 from jobcommon.runtime.logging import Log, bound
+from jobcommon.runtime.tidying import Tidying
 
 # So many lines of a watch may be at hand at once that the other tasks would starve meanwhile.
 LINES_PER_TURN = 100
@@ -36,8 +34,6 @@ SLOW_PLAN = 0.1
 REST_FACTOR = 10.0
 MAX_REST = 1.0
 MIN_COST = 0.0005
-# What nobody waits for takes up no more of the API server than this.
-RELEASES_AT_ONCE = 16
 # After an error that is ours (not the server's) in the care of a cache.
 MISHAP_DELAY = 1.0
 # How often a slow state such as a missing CRD is said again.
@@ -102,10 +98,9 @@ class Driver:
         self._ready_since: dict[JobKey, float] = {}
         self._hurry: dict[JobKey, asyncio.Event] = {}
         self._held_back = HoldBack(clock, self._backlog, controller.jobs, controller.queue.is_wanted)
-        self._tidying: deque[Work] = deque()
-        self._untidy = asyncio.Event()
+        self._tidying = Tidying(executor.execute, self._backlog, self._released)
         controller.queue.on_ready = self._ready
-        controller.on_settled = self._settled
+        controller.on_news = self._heard
 
     @property
     def crd_missing(self) -> bool:
@@ -131,7 +126,7 @@ class Driver:
         """Run until `stop`; then return once the plans under way are carried out. Cancel to break them off."""
         async with asyncio.TaskGroup() as tasks:
             followers = [tasks.create_task(self._follow(name), name=f"informer {name}") for name in self._pokes]
-            followers.append(tasks.create_task(self._tidy(), name="releases"))
+            followers.append(tasks.create_task(self._tidying.run(), name="releases"))
             try:
                 await self._dispatch()
                 while self._running:
@@ -167,6 +162,7 @@ class Driver:
                     self._reconciles += 1
                     name = f"reconcile {work.namespace}/{work.name}"
                     self._hurry[work.namespace, work.name] = asyncio.Event()
+                    self._held_back.begin((work.namespace, work.name))
                     task = asyncio.create_task(self._reconcile(work, self._reconciles, cost), name=name)
                     self._running.add(task)
                     task.add_done_callback(self._done)
@@ -220,8 +216,7 @@ class Driver:
                     result = Result(stale=True)
                 seconds = self._clock.monotonic() - started - self._held_back.finish(work)
                 if work.releases:
-                    self._tidying.append(work)
-                    self._untidy.set()
+                    self._tidying.add(work)
                 await self._rest(key, cost)
                 report = self.controller.finish(work, result, self._clock.moment())
                 self._tell(work, result)
@@ -238,7 +233,7 @@ class Driver:
         self._resting += 1
         self._wake.set()
         try:
-            return await self._held_back.wait(work, self._hurry[work.namespace, work.name])
+            return await self._held_back.wait(work)
         finally:
             self._resting -= 1
 
@@ -256,30 +251,15 @@ class Driver:
             self._resting -= 1
             del self._hurry[key]
 
-    def _settled(self, key: JobKey) -> None:
-        if (hurry := self._hurry.get(key)) is not None:
+    def _heard(self, key: JobKey, settled: bool) -> None:
+        self._held_back.hasten(key)
+        if settled and (hurry := self._hurry.get(key)) is not None:
             hurry.set()
-            self._held_back.hasten(key)
 
-    async def _tidy(self) -> None:
-        """Carry out releases, a few at a time, so that they never stand in the way of anything."""
-        while True:
-            self._untidy.clear()
-            while self._tidying:
-                work = self._tidying.popleft()
-                for start in range(0, len(work.releases), RELEASES_AT_ONCE):
-                    part = work.releases[start : start + RELEASES_AT_ONCE]
-                    await self._backlog.over()
-                    await self._release(replace(work, plan=Plan(part, reason="releases"), releases=(), later=True))
-            await self._untidy.wait()
-
-    async def _release(self, work: Work) -> None:
-        try:
-            result = await self._executor.execute(work)
-        except Exception:
-            self._log.exception("could not release pods", job=f"{work.namespace}/{work.name}")
+    def _released(self, work: Work, result: Result, error: Exception | None) -> None:
+        if error is not None:
+            self._log.error("could not release pods", job=f"{work.namespace}/{work.name}", exc_info=error)
             self._observer.failed()
-            result = Result(tuple(Outcome(action, Effect.SKIPPED) for action in work.plan.actions))
         self.controller.released(work, result, self._clock.moment())
         # What must be tried again has a time now, which the dispatcher does not sleep for yet.
         self._wake.set()

@@ -242,6 +242,29 @@ async def test_the_end_of_a_job_does_not_wait_for_its_counts(world: World) -> No
         assert bench.clock.now - before < COUNTS_SECONDS / 2
 
 
+@pytest.mark.parametrize("what", ["failed", "deleted", "suspended"])
+async def test_nothing_else_that_happens_waits_for_counts(world: World, what: str) -> None:
+    async with driving(world) as bench:
+        world.ok("POST", JOBS, a_job(workers=3))
+        await bench.clock.until(lambda: len(world.pods()) == 3)
+        world.play("train-worker-0", "Running")
+        await bench.clock.until(lambda: "Running" in world.conditions())
+        await bench.clock.advance(1)
+        world.play("train-worker-1", "Running")
+        await bench.clock.advance(COUNTS_SECONDS / 10)
+        before = bench.clock.now
+        if what == "failed":
+            world.play("train-worker-0", "Failed", 1)
+        elif what == "deleted":
+            world.ok("DELETE", "/api/v1/namespaces/default/pods/train-worker-0")
+        else:
+            job = world.job()
+            world.ok("PUT", f"{JOBS}/train", {**job, "spec": {**job["spec"], "runPolicy": {"suspend": True}}})
+        condition = {"failed": "Failed", "deleted": "Restarting", "suspended": "Suspended"}[what]
+        await bench.clock.until(lambda: condition in world.conditions(), step=0.001)
+        assert bench.clock.now - before < COUNTS_SECONDS / 2
+
+
 async def test_the_first_status_of_a_job_lets_others_pass_and_keeps_no_worker(
     world: World, status_writes: list[Request]
 ) -> None:

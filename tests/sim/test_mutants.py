@@ -11,7 +11,7 @@ from testutil.sim.mutation import hunt, problems
 #: The first seed that catches each (`make mutants` prints them, counted from 1).
 SEEDS = {
     "D1-expectations-or": 1,
-    "D2-expectations-by-name": 1,
+    "D2-expectations-by-name": 4,
     "D3-tombstone": 0,
     "D4-expectation-after-nothing": 4,
     "D5-raises-on-error-paths": 2,
@@ -29,11 +29,11 @@ SEEDS = {
     "D14-watch-refused-is-fatal": 0,
     "R1-delete-by-name": 7,
     "R2-status-without-precondition": 0,
-    "R3-no-barrier": 1,
+    "R3-no-barrier": 3,
     "R4-no-expectations": 1,
     "R5-listed-first": 1,
-    "R6-owned-by-name": 0,
-    "R7-no-second-look": 12,
+    "R6-owned-by-name": 1,
+    "R7-no-second-look": 24,
     "R8-no-fence": 3,
     "R9-act-then-record": 1,
     "R10-success-forgotten": 0,

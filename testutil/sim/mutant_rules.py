@@ -20,6 +20,7 @@ from jobcommon.client.transport import HttpTransport
 from jobcommon.controller import JobController
 from jobcommon.expectations import Expectations
 from jobcommon.framework import Job
+from jobcommon.orphans import left_behind
 from jobcommon.reconcile import cleanup, decision, ledger
 from jobcommon.result import Effect, Outcome, Work
 from jobcommon.runtime import executor
@@ -58,14 +59,13 @@ def blind_status_write(raw: Mapping[str, Any], plural: str, status: Mapping[str,
     return Request("PATCH", status_write(raw, plural, status).path, body=msgspec.json.encode(patch), content_type=JSON_PATCH)
 
 
-_left_behind = JobController._left_behind
 _observe = JobController._observe
 
 
 def _owned_by_name(self: JobController, cached: Any, named: Any, memory: Any) -> Any:
     """Pods are ours when their owner has our name."""
     seen = _observe(self, cached, named, memory)
-    old = _left_behind(self, named, cached.uid)
+    old = left_behind(self.framework.kind, named, cached.uid)
     return replace(seen, pods=(*seen.pods, *old), predecessors=frozenset())
 
 

@@ -199,6 +199,7 @@ class Simulation:
                 break
             await self.sleep(_POLL)
         self.run.writes_at_rest = 0
+        self._look_at_all()
         await self.sleep(HOLD_SECONDS)
         self.run.end = end_state(self.server)
         self._look_for_leaks()
@@ -227,6 +228,14 @@ class Simulation:
         return all(process.idle for process in self.alive) and all(
             a.actor.done for a in self.actors if isinstance(a.actor, User)
         )
+
+    def _look_at_all(self) -> None:
+        """At rest there is nothing to do for any job, also for one that was not looked at for lack of a cause."""
+        for process in self.alive:
+            for driver in process.manager.drivers if process.manager is not None else ():
+                controller = driver.controller
+                for job in controller.informers[controller.jobs].store.all():
+                    controller.queue.add((job.namespace, job.name))
 
     def _look_for_leaks(self) -> None:
         """What operators still remember of jobs that are no more, or wait for when nothing is to come (oracles O6, O7)."""
