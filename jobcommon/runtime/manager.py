@@ -42,8 +42,8 @@ from jobcommon.runtime.stalls import stalls_are_told
 
 # For the last events and the release of the lease, after the writes have ended.
 FAREWELL_SECONDS = 3.0
-# The part of all requests under way that is kept for the ends of jobs.
-SHARE_OF_ENDS = 4
+# One in so many of the requests under way is kept for the ends of jobs: when many jobs end at once, it is what they wait for.
+SHARE_OF_ENDS = 2
 
 
 @dataclass

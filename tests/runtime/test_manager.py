@@ -310,7 +310,7 @@ def test_an_environment_of_its_own_has_a_unique_identity() -> None:
 
 
 @pytest.mark.parametrize(
-    ("concurrency", "qps", "limits"), [(64, None, (48, 16)), (2, None, (1, 1)), (1, None, (1,)), (64, 5.0, (5,))]
+    ("concurrency", "qps", "limits"), [(64, None, (32, 32)), (2, None, (1, 1)), (1, None, (1,)), (64, 5.0, (5,))]
 )
 def test_the_ends_of_jobs_have_a_share_of_the_requests(concurrency: int, qps: float | None, limits: tuple[int, ...]) -> None:
     """Both together let in no more than may be under way."""
