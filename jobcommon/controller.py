@@ -68,8 +68,8 @@ class JobController:
         self.releases = Releases()
         self.open_pods = OpenPods()
         self.on_news: Callable[[JobKey, bool], None] = lambda _, __: None
-        """Called with the key of a job to which more has happened than that pods run or succeed, and whether its last open pod
-        is over: whoever holds something back may stop, or even whoever rests from it."""
+        """Called with the key of a job to which more has happened than that more of its pods run or succeed, and whether its
+        last open pod is over: whoever holds something back may stop, or even whoever rests from it."""
         self.resources = watched(self.framework)
         self._jobs: Store[ObjectView] = Store()
         self._pods: Store[PodView] = Store({BY_OWNER_NAME: _owner_name})
@@ -139,12 +139,13 @@ class JobController:
         settled = news = False
         if resource == PODS:
             settled = self.open_pods.take(change)
-            news = gone or (new is not None and new.phase == "Failed")
+            news = gone or (new is not None and (new.phase == "Failed" or not self._remembered(new).running))
             self.releases.observe(change)
             if (tidied := self._tidied(change)) is not None:
                 tidied.rest()
                 return
-        if expected and new is not None and resource in (PODS, SERVICES) and self._reckoned_with(new):
+        # Of others, such as a PodGroup, there may be news by now.
+        if expected and new is not None and resource in (PODS, SERVICES) and self._remembered(new).brings_nothing(new):
             return
         owned = (child for child in (old, new) if child and child.owner and child.owner.kind == self.framework.kind)
         for key in dict.fromkeys((child.namespace, child.owner.name) for child in owned):
@@ -154,10 +155,9 @@ class JobController:
                 self.on_news(key, settled)
             self.queue.add(key)
 
-    def _reckoned_with(self, child: PodView | ObjectView) -> bool:
-        """Whether an expected pod or Service brings nothing to do. A PodGroup may be scheduled when it is first seen."""
-        memory = self._memory.get(child.owner.uid) if child.owner is not None else None
-        return memory is not None and memory.brings_nothing(child)
+    def _remembered(self, child: PodView | ObjectView) -> JobMemory:
+        """What is remembered of the job of a child; nothing if the job is unknown."""
+        return (self._memory.get(child.owner.uid) if child.owner is not None else None) or JobMemory()
 
     def _tidied(self, change: Change[PodView]) -> JobMemory | None:
         """The job at its end, if all that happened is that a pod of it was let go. That leaves nothing new to do."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from jobcommon.api.pod import PodView
-from jobcommon.api.status import JobStatus
+from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Rejection
 from jobcommon.reconcile import differs_in_status_alone, read_job, reread_job
@@ -25,7 +25,7 @@ class JobMemory:
     """What was refused, said and seen of a job.
 
     `begun` once something was made for it or it had its start, `finished` once it is known to have come to its end. `put_off`
-    when a look at it had to wait for the caches.
+    when a look at it had to wait for the caches, `running` while it is said to run.
     """
 
     generation: int = 0
@@ -37,6 +37,7 @@ class JobMemory:
     begun: bool = False
     finished: bool = False
     put_off: bool = False
+    running: bool = False
     _settling: bool = False
     _status: JobStatus | None = None
     _seen: ObjectView | None = None
@@ -77,7 +78,7 @@ class JobMemory:
         if job.generation != self.generation:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.begun = self.begun or job.status.start_time is not None
-        self.finished = job.status.finished
+        self.finished, self.running = job.status.finished, job.status.has(ConditionType.RUNNING)
         self._seen, self._job = cached, job
         return job
 
@@ -85,6 +86,7 @@ class JobMemory:
         """Take note of the plan that is carried out from now on."""
         self.put_off = False
         self._settling, self._status = plan.settles, plan.status
+        self.running = plan.status.has(ConditionType.RUNNING) if plan.status is not None else self.running
 
     def brings_nothing(self, child: PodView | ObjectView) -> bool:
         """Whether `child`, which the last plan has made, is what that plan reckoned with."""

@@ -391,6 +391,21 @@ def test_a_look_that_had_to_wait_for_a_pod_comes_with_it(bench: Bench, manifest:
     assert [str(a) for a in bench.work().plan.actions if isinstance(a, Delete)] != []
 
 
+def test_until_a_job_runs_each_of_its_pods_is_news(bench: Bench, manifest: Manifest) -> None:
+    """People wait for a job to run, and new counts of its pods are not to hold that up."""
+    news: list[bool] = []
+    bench.controller.on_news = lambda _, settled: news.append(settled)
+    start(bench, manifest)
+    del news[:]
+    bench.say("pods", "MODIFIED", running_pod(bench, manifest, 0))
+    assert news == [False]
+    carried_out(bench, bench.work())
+    bench.say("pods", "MODIFIED", running_pod(bench, manifest, 1))
+    assert news == [False]
+    bench.say("pods", "MODIFIED", Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 1).failed(1).raw)
+    assert news == [False, False]
+
+
 def test_an_end_that_is_on_record_brings_the_look_that_acts_on_it(bench: Bench, manifest: Manifest) -> None:
     start(bench, manifest)
     bench.say("pods", "MODIFIED", Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).failed(137).raw)

@@ -8,6 +8,7 @@ import msgspec
 from jobcommon.api import labels
 from jobcommon.api.job import MAX_REPLICAS
 from jobcommon.api.pod import PodView
+from jobcommon.api.replica import Replica
 from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Change, ChangeKind
 from jobcommon.client.errors import ClientError, StatusError
@@ -115,11 +116,13 @@ def _created_in_the_cache_only(self: JobController, cached: Any, named: Any, mom
 
 def _last_worker_too_many(job: Job, pods: tuple[PodView, ...]) -> slots.Slots:
     found = _arrange(job, pods)
-    last = max((r for r in found.pods if r.type == "Worker"), key=lambda r: r.index, default=None)
-    if last is None or not getattr(job.spec, "run_launcher_as_worker", False):
+    last = Replica("Worker", job.count("Worker") - 1)
+    if not getattr(job.spec, "run_launcher_as_worker", False):
         return found
     kept = {replica: pod for replica, pod in found.pods.items() if replica != last}
-    return replace(found, pods=kept, surplus=(*found.surplus, found.pods[last]))
+    surplus = [pod for replica, pod in found.pods.items() if replica == last]
+    vacant = tuple(replica for replica in found.vacant if replica != last)
+    return replace(found, pods=kept, surplus=(*found.surplus, *surplus), vacant=vacant)
 
 
 _observe = JobController._observe
