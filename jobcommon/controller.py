@@ -128,6 +128,7 @@ class JobController:
     def _child_changed(self, resource: str, change: Change[Any]) -> None:
         """Lower expectations and queue the owner, the one before the change as well as the one after it."""
         new, old = change.new, change.old
+        memory = self._memory.get(new.owner.uid) if new is not None and new.owner is not None else None
         expected = False
         if new is not None and new.owner is not None and change.kind is ChangeKind.ADDED:
             expected = self.expectations.observe_created(new.owner.uid, resource, new.name)
@@ -139,13 +140,13 @@ class JobController:
         settled = news = False
         if resource == PODS:
             settled = self.open_pods.take(change)
-            news = gone or (new is not None and (new.phase == "Failed" or not self._remembered(new).running))
+            news = gone or memory is None or not memory.running or (new is not None and new.phase == "Failed")
             self.releases.observe(change)
-            if (tidied := self._tidied(change)) is not None:
-                tidied.rest()
+            if memory is not None and memory.finished and _only_let_go(change):
+                memory.rest()
                 return
         # Of others, such as a PodGroup, there may be news by now.
-        if expected and new is not None and resource in (PODS, SERVICES) and self._remembered(new).brings_nothing(new):
+        if expected and resource in (PODS, SERVICES) and memory is not None and new is not None and memory.brings_nothing(new):
             return
         owned = (child for child in (old, new) if child and child.owner and child.owner.kind == self.framework.kind)
         for key in dict.fromkeys((child.namespace, child.owner.name) for child in owned):
@@ -154,19 +155,6 @@ class JobController:
             if settled or news:
                 self.on_news(key, settled)
             self.queue.add(key)
-
-    def _remembered(self, child: PodView | ObjectView) -> JobMemory:
-        """What is remembered of the job of a child; nothing if the job is unknown."""
-        return (self._memory.get(child.owner.uid) if child.owner is not None else None) or JobMemory()
-
-    def _tidied(self, change: Change[PodView]) -> JobMemory | None:
-        """The job at its end, if all that happened is that a pod of it was let go. That leaves nothing new to do."""
-        old, new = change.old, change.new
-        if old is None or new is None or FINALIZER not in old.finalizers or FINALIZER in new.finalizers:
-            return None
-        memory = self._memory.get(new.owner.uid) if new.owner is not None and new.owner == old.owner else None
-        same = (old.phase, old.deletion_time, old.labels) == (new.phase, new.deletion_time, new.labels)
-        return memory if memory is not None and memory.finished and same else None
 
     # -- a plan for the next key ------------------------------------------------------------------------------------------
 
@@ -392,6 +380,14 @@ class JobController:
 
 def _namespace(key: JobKey) -> str:
     return key[0]
+
+
+def _only_let_go(change: Change[PodView]) -> bool:
+    """Whether all that happened to a pod is that it was let go. To a job at its end that leaves nothing new to do."""
+    old, new = change.old, change.new
+    if old is None or new is None or FINALIZER not in old.finalizers or FINALIZER in new.finalizers:
+        return False
+    return (old.owner, old.phase, old.deletion_time, old.labels) == (new.owner, new.phase, new.deletion_time, new.labels)
 
 
 def _owner_name(pod: PodView) -> tuple[tuple[str, str], ...]:

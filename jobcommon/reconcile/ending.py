@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from jobcommon.api.job import RestartPolicy
-from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
+from jobcommon.api.pod import ContainerView, PodView, Terminated, Waiting
 from jobcommon.api.replica import Replica
 
 FIRST_RETRYABLE_CODE = 128
@@ -113,13 +113,11 @@ def restarts_in_place(pod: PodView) -> int:
 
 def failures_in_place(pod: PodView, policy: RestartPolicy) -> int:
     """The failed runs in a pod that still lives: its restarts, and each container whose run has just ended in failure."""
-    failures = 0
+    restarts = restarts_in_place(pod)
     # Asked of every living pod at every look.
-    for container in pod.init_containers + pod.containers:
-        failures += container.restart_count
-        if not isinstance(container.state, Running):
-            failures += _backs_off(container) + _awaits_restart(container, policy)
-    return failures
+    if policy not in _IN_PLACE:
+        return restarts
+    return restarts + sum(_awaits_restart(container, policy) for container in pod.init_containers + pod.containers)
 
 
 def last_failure_in_place(pod: PodView) -> Terminated | None:
@@ -186,6 +184,6 @@ def _backs_off(container: ContainerView) -> bool:
 
 
 def _awaits_restart(container: ContainerView, policy: RestartPolicy) -> bool:
-    if not isinstance(container.state, Terminated) or policy not in _IN_PLACE:
+    if not isinstance(container.state, Terminated):
         return False
     return policy == RestartPolicy.ALWAYS or container.state.exit_code != 0
