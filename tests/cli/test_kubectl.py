@@ -107,7 +107,9 @@ def test_changes_to_a_job(kubectl: Kubectl, tmp_path: Path) -> None:
     kubectl("patch", "pytorchjob", "change", "--type", "json", "-p", steps)
     assert kubectl("get", "pytorchjob", "change", "-o", "jsonpath={.spec.runPolicy.backoffLimit}") == "5"
 
-    # What `kubectl edit` does: read, change, replace; of two editors the slower one is told.
+    # What `kubectl edit` does: read, change, replace; of two editors the slower one is told. The status is complete by
+    # then: the operator is an editor, too.
+    kubectl.until("2", "get", "pytorchjob", "change", "-o", "jsonpath={.status.replicaStatuses.Worker.active}")
     first = json.loads(kubectl("get", "pytorchjob", "change", "-o", "json"))
     kubectl("label", "pytorchjob", "change", "edited=meanwhile")
     first["spec"]["runPolicy"]["backoffLimit"] = 6
