@@ -117,6 +117,11 @@ class JobController:
                 if job.uid in lost:
                     self.queue.add((job.namespace, job.name))
 
+    def look_at_all(self) -> None:
+        """Queue every job in the cache."""
+        for job in self._jobs.all():
+            self.queue.add((job.namespace, job.name))
+
     def _job_changed(self, change: Change[ObjectView]) -> None:
         if change.new is not None and not ((memory := self._memory.get(change.new.uid)) and memory.wrote(change.new)):
             self.queue.add((change.new.namespace, change.new.name))
@@ -182,8 +187,7 @@ class JobController:
         """When PodGroups come or go, every job is looked at: it waits for something that will not come, or need not."""
         if (off := self.gang_off) != self._gang_was_off:
             self._gang_was_off = off
-            for job in self._jobs.all():
-                self.queue.add((job.namespace, job.name))
+            self.look_at_all()
 
     def _work(self, key: JobKey, moment: Moment) -> Work | None:
         namespace, name = key

@@ -197,12 +197,12 @@ class HttpTransport:
 
     def _pause(self, request: Request, response: Response) -> float | None:
         """How long to wait before sending it again; None: not at all."""
+        if response.status not in (429, 503):
+            return None
         asked = retry_after(response.headers.get("retry-after"), self._now())
         if response.status == 429:
             return DEFAULT_PAUSE if asked is None else asked
-        if response.status == 503 and request.method in IDEMPOTENT:
-            return asked
-        return None
+        return asked if request.method in IDEMPOTENT else None
 
     async def _once(self, request: Request) -> Response:
         try:
@@ -218,7 +218,7 @@ class HttpTransport:
     async def _request(
         self, session: aiohttp.ClientSession, request: Request, more: Mapping[str, str] | None = None
     ) -> aiohttp.ClientResponse:
-        headers = {"Accept": "application/json", **(more or {}), **request.headers, **await self._endpoint.headers()}
+        headers = {"accept": "application/json", **(more or {}), **request.headers, **await self._endpoint.headers()}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         # The path is encoded already, and encoding it again would change it.
@@ -282,7 +282,7 @@ def _too_late() -> bool:
 
 async def _whole(response: aiohttp.ClientResponse) -> Response:
     body = await response.read()
-    return Response(response.status, body, {name.lower(): value for name, value in response.headers.items()})
+    return Response(response.status, body, response.headers)
 
 
 def _no_answer(request: Request, error: Exception) -> TransportError:

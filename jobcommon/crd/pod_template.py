@@ -55,6 +55,7 @@ def _limited(node: Json, limit: int) -> Json:
     return result
 
 
+@cache
 def pod_template(limit: int) -> Json:
     """The structural schema of a PodTemplateSpec with descriptions of at most `limit` characters; 0 leaves them out."""
     spec = {**_limited(_pod_spec(), limit), "description": "The pod: containers, volumes, scheduling."}

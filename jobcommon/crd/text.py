@@ -19,4 +19,4 @@ def shortened(text: str, limit: int) -> str:
         if len(result) + 1 + len(sentence) > limit:
             break
         result = f"{result} {sentence}"
-    return textwrap.shorten(result, limit, placeholder="…")
+    return result if len(result) <= limit else textwrap.shorten(result, limit, placeholder="…")

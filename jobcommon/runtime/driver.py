@@ -299,8 +299,7 @@ class Driver:
                 informer.failed(TransportError(str(error)), self._clock.monotonic())
                 informer.relist()
                 await self._clock.sleep(MISHAP_DELAY)
-                for job in self.controller.informers[self.controller.jobs].store.all():
-                    self.controller.queue.add((job.namespace, job.name))
+                self.controller.look_at_all()
             self._complain(name, informer)
 
     async def _fetch(self, name: str, informer: Informer[Any], request: Request) -> None:

@@ -18,6 +18,7 @@ from jobcommon.api import labels
 from jobcommon.api.decoding import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError, TransportError
+from jobcommon.client.objects import metadata_only
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
@@ -138,7 +139,7 @@ class Executor:
             return None, None
         status = work.plan.status.to_json()
         try:
-            request = status_write(work.raw, self.framework.plural, status)
+            request = metadata_only(status_write(work.raw, self.framework.plural, status))
             gate = self.ends if work.plan.status.finished else None
             response = await self._write(work, request, later=work.is_first_status, gate=gate)
         except TransportError as error:
@@ -188,7 +189,7 @@ class Executor:
         Many creates take long, and a process that stood still knows nothing of what others did meanwhile (rule R7).
         """
         try:
-            request = request_for(_generated(action), work.namespace)
+            request = self._request(_generated(action), work)
             async with self._turn(work):
                 if recheck is not None and not await recheck.lately():
                     return Outcome(action, Effect.SKIPPED)
@@ -240,7 +241,7 @@ class Executor:
         the watch tells what is there instead, and the key comes back with it.
         """
         try:
-            response = await self._write(work, request_for(action, work.namespace))
+            response = await self._write(work, self._request(action, work))
         except FencedError:
             raise
         except ClientError as error:
@@ -260,6 +261,12 @@ class Executor:
         fields = action.fields if isinstance(action, LookUp) else action.manifest
         return Outcome(action, effect, version, seen=objects.remembered(body, fields))
 
+    def _request(self, action: Action, work: Work) -> Request:
+        """The write of an action. The objects that the caches show need not come back whole."""
+        request = request_for(action, work.namespace)
+        whole = not isinstance(action, Release) and action.plural in self._unwatched
+        return request if whole else metadata_only(request)
+
     # -- live reads --------------------------------------------------------------------------------------------------
 
     def _job_request(self, work: Work) -> Request:
@@ -269,7 +276,7 @@ class Executor:
     async def _unchanged(self, work: Work, *, gated: bool = True) -> bool:
         """Whether the job is still the very object the plan was made for (rule R7). Without `gated` a turn is held already."""
         version = work.job.resource_version if work.job is not None else ""
-        request = self._job_request(work)
+        request = metadata_only(self._job_request(work))
         try:
             found = objects.written((await (self._read(work, request) if gated else self._send(request))).body)
         except ClientError:
@@ -278,10 +285,9 @@ class Executor:
 
     async def _is_there(self, work: Work, pod: str, uid: str) -> bool:
         """Whether the pod still exists."""
+        request = metadata_only(objects.get(objects.object_path("v1", PODS, work.namespace, pod)))
         try:
-            found = objects.written(
-                (await self._read(work, objects.get(objects.object_path("v1", PODS, work.namespace, pod)))).body
-            )
+            found = objects.written((await self._read(work, request)).body)
         except ClientError:
             return False
         return found.uid == uid
@@ -289,7 +295,7 @@ class Executor:
     async def _orphaned(self, work: Work) -> bool:
         """Whether no job of that UID exists."""
         try:
-            found = objects.written((await self._read(work, self._job_request(work))).body)
+            found = objects.written((await self._read(work, metadata_only(self._job_request(work)))).body)
         except StatusError as error:
             return error.code == 404
         except ClientError:

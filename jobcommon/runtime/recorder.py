@@ -163,13 +163,13 @@ class Recorder:
         if entry.stored:
             patch = {"count": entry.count, "lastTimestamp": format_time(entry.last)}
             path = objects.object_path("v1", "events", namespace, entry.name)
-            response = await self._transport.send(objects.merge(path, patch))
+            response = await self._transport.send(objects.metadata_only(objects.merge(path, patch)))
             if response.status != 404:
                 if response.status >= 400:
                     raise response_error(response)
                 return
         path = objects.collection_path("v1", "events", namespace)
-        response = await self._transport.send(objects.create(path, _manifest(key, entry)))
+        response = await self._transport.send(objects.metadata_only(objects.create(path, _manifest(key, entry))))
         # A conflict is our own earlier try whose answer got lost: the name is unique.
         if response.status >= 400 and response.status != 409:
             raise response_error(response)

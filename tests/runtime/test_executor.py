@@ -20,6 +20,7 @@ from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
 from jobcommon.runtime.fence import FencedError, FencedTransport
 from jobcommon.runtime.recheck import SIGHT_SECONDS
+from operators.mpi import MPI
 from tests.runtime.fakes import TESTJOB, Answer, FakeClock, ScriptedTransport, a_job, refusal, reply, turns
 
 UID = "job-uid"
@@ -416,3 +417,21 @@ async def test_a_write_that_waited_for_the_rate_limit_is_not_made_without_the_le
     effects = {outcome.action.name: outcome.effect for outcome in (await running).outcomes}
     assert effects == {"train": Effect.APPLIED, "p": Effect.SKIPPED}
     assert len(server.sent) == 1
+
+
+def test_only_what_no_cache_shows_comes_back_whole() -> None:
+    config = Create("v1", "configmaps", "c", {"metadata": {"name": "c"}, "data": {"hostfile": ""}})
+    transport = ScriptedTransport()
+    for method in ("POST", "PUT", "DELETE", "PATCH", "GET"):
+        transport.on(method, "", found())
+    doing = work(SERVICE, config, CREATE, DELETE, RELEASE, status=STATUS)
+    asyncio.run(Executor(MPI, transport, FairGate(9)).execute(doing))
+    brief = {(r.method, r.path.rpartition("/")[2]): "PartialObject" in r.headers.get("accept", "") for r in transport.sent}
+    assert brief == {
+        ("POST", "services"): True,
+        ("POST", "configmaps"): False,
+        ("POST", "pods"): True,
+        ("DELETE", "p"): True,
+        ("PATCH", "p"): True,
+        ("PUT", "status"): True,
+    }

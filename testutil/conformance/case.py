@@ -84,6 +84,7 @@ class Step:
     `space` is a namespace of the case, empty for all of them. `stranger` sends it with a token nobody knows, `user` in the
     name of someone without rights but those of every user.
     `settle` repeats it until it is answered as expected, for what a server does a moment later (at most 10 s).
+    `brief` asks to be answered with metadata only.
     """
 
     method: str
@@ -98,13 +99,14 @@ class Step:
     stranger: bool = False
     user: str = ""
     settle: bool = False
+    brief: bool = False
 
     def __str__(self) -> str:
         name = f"<namespace {self.name.key}>" if isinstance(self.name, Space) else self.name
         where = "/".join(part for part in (self.kind.plural, self.space, name, self.subresource) if part)
         media = "" if self.media == JSON else f" ({self.media.removeprefix('application/')})"
         query = f" {dict(self.query)}" if self.query else ""
-        user = f" as {self.user}" if self.user else ""
+        user = (f" as {self.user}" if self.user else "") + (" briefly" if self.brief else "")
         body = "" if self.body is None else f" {str(self.body)[:600]}"
         return f"{self.method} {where}{query}{media}{user}{body}"
 

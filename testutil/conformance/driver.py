@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.client.errors import StatusError
+from jobcommon.client.objects import metadata_only
 from jobcommon.client.request import Request
 from testutil.conformance.case import Case, Expect, Json, Kind, Space, Step
 from testutil.conformance.expectation import unmet
@@ -116,7 +117,7 @@ class Driver:
         query = _query(step, memory)
         answer = await self._send(
             step.method, _path(step, memory), memory.resolve(step.body), query=query, media=step.media, stranger=step.stranger,
-            user=step.user,
+            user=step.user, brief=step.brief,
         )  # fmt: skip
         if step.kind.namespaced and not step.space and at(answer.body, "items"):
             # A list of the whole cluster holds what other cases and the server itself have made.
@@ -134,7 +135,7 @@ class Driver:
                 memory.remember(f"list/{step.kind.plural}/start", body)
             return
         meta = body.get("metadata") or {}
-        if body.get("kind") == step.kind.kind and meta.get("uid") and meta.get("resourceVersion"):
+        if body.get("kind") in (step.kind.kind, "PartialObjectMetadata") and meta.get("uid") and meta.get("resourceVersion"):
             space = {name: key for key, name in memory.spaces.items()}.get(meta.get("namespace", ""), "")
             name = step.name.key if isinstance(step.name, Space) else meta["name"]
             memory.remember("/".join(part for part in (step.kind.plural, space, name) if part), body)
@@ -191,12 +192,13 @@ class Driver:
 
     async def _send(
         self, method: str, path: str, body: Any = None, *, query: tuple[tuple[str, str], ...] = (),
-        media: str = "application/json", stranger: bool = False, user: str = "",
+        media: str = "application/json", stranger: bool = False, user: str = "", brief: bool = False,
     ) -> Answer:  # fmt: skip
         encoded = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
         transport = self.target.stranger if stranger else self.target.transport
         headers = {"impersonate-user": user} if user else {}
-        response = await transport.send(Request(method, path, query, encoded, media, headers))
+        request = Request(method, path, query, encoded, media, headers)
+        response = await transport.send(metadata_only(request) if brief else request)
         try:
             decoded = msgspec.json.decode(response.body)
         except msgspec.DecodeError:

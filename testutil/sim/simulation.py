@@ -233,9 +233,7 @@ class Simulation:
         """At rest there is nothing to do for any job, also for one that was not looked at for lack of a cause."""
         for process in self.alive:
             for driver in process.manager.drivers if process.manager is not None else ():
-                controller = driver.controller
-                for job in controller.informers[controller.jobs].store.all():
-                    controller.queue.add((job.namespace, job.name))
+                driver.controller.look_at_all()
 
     def _look_for_leaks(self) -> None:
         """What operators still remember of jobs that are no more, or wait for when nothing is to come (oracles O6, O7)."""

@@ -8,6 +8,7 @@ from testutil.conformance.cases import (
     escalation,
     identity,
     lists,
+    metadata_only,
     ownership,
     pod_security,
     pods,
@@ -18,6 +19,6 @@ from testutil.conformance.cases import (
 
 TABLE: tuple[Case, ...] = (
     *identity.CASES, *deletion.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES, *apply.CASES,
-        *lists.CASES,
+        *lists.CASES, *metadata_only.CASES,
     *watches.CASES, *pod_security.CASES, *escalation.CASES, *ownership.CASES,
 )  # fmt: skip
