@@ -114,7 +114,7 @@ def subjects() -> Mapping[str, Subject]:
         "plan, nothing to do: 5,000 replicas": lambda: plan(TF, *many[:2], now),
         "plan, all to be created: 200 replicas": lambda: plan(TF, new, Observed(), now),
         "work queue: 1,000 keys added, taken, done": _queueing,
-        "requests encoded: 200 pods": lambda: [request_for(action, seeds.NAMESPACE) for action in creates],
+        "pods made and encoded: 200": lambda: [request_for(action, seeds.NAMESPACE) for action in creates],
         "TF_CONFIG with all addresses: 200 replicas": lambda: [TF.env(told, Replica("Worker", i)) for i in range(PODS)],
     }
 

@@ -4,7 +4,8 @@
 
     ClientError
     ├── TransportError     no response: the outcome of a write is unknown
-    └── StatusError        the server answered with a status of 400 or more
+    ├── StatusError        the server answered with a status of 400 or more
+    └── ManifestError      nothing was sent: the object could not even be made
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,10 @@ from dataclasses import dataclass
 
 class ClientError(Exception):
     """Anything that can go wrong between us and an API server."""
+
+
+class ManifestError(ClientError):
+    """A function of a framework failed to make the object that was to be sent."""
 
 
 class TransportError(ClientError):

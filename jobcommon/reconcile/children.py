@@ -1,6 +1,7 @@
 """The objects a job owns, as manifests: its pods, its Services, and the owner reference on each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from jobcommon.api import labels
@@ -8,6 +9,7 @@ from jobcommon.api.job import ReplicaSpec, RestartPolicy
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import template_for
 from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
+from jobcommon.reconcile.plan import Create
 
 CORE = "v1"
 HEADLESS = "None"
@@ -68,6 +70,19 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
     if job.options.tracking_finalizer:
         pod["metadata"]["finalizers"] = [FINALIZER]
     return framework.shape_pod(job, replica, pod)
+
+
+def create_pods(job: Job, replicas: Iterable[Replica], manifest: Callable[[Replica], dict[str, Any]]) -> Iterator[Create]:
+    """Their pods, each to be made when it is sent: to make thousands in one go would hold up everybody else.
+
+    The first of each type is made at once: a framework's function that fails does so before anything is done for the job.
+    """
+    tried: set[str] = set()
+    for replica in replicas:
+        make = partial(manifest, replica)
+        content = make if replica.type in tried else make()
+        tried.add(replica.type)
+        yield Create(CORE, "pods", job.pod_name(replica), content, replica_type=replica.type)
 
 
 def service_manifests(framework: Framework, job: Job) -> list[dict[str, Any]]:

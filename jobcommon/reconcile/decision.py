@@ -18,7 +18,7 @@ from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job, Observed, Tallies
 from jobcommon.reconcile import cleanup, limits
-from jobcommon.reconcile.children import CORE, pod_manifest, replica_labels
+from jobcommon.reconcile.children import create_pods, pod_manifest, replica_labels
 from jobcommon.reconcile.companions import LOOK_AGAIN, as_addressed, taken_away, tend_companions, tend_services
 from jobcommon.reconcile.conditions import set_condition, tidy
 from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
@@ -282,12 +282,9 @@ class _Pass:
             return []
         done = self.ledger.succeeded
         vacant = [replica for replica in self.slots.vacant if replica.index not in done[replica.type]]
-        return [
-            Create(CORE, "pods", self.job.pod_name(replica), self._pod(replica))
-            for replica in vacant
-            if self.job.pod_name(replica) not in self.observed.predecessors
-            and self.framework.may_create(self.job, replica, self.tallies)
-        ]
+        free = [replica for replica in vacant if self.job.pod_name(replica) not in self.observed.predecessors]
+        missing = [replica for replica in free if self.framework.may_create(self.job, replica, self.tallies)]
+        return list(create_pods(self.job, missing, self._pod))
 
     def _pod(self, replica: Replica) -> dict[str, Any]:
         return self.gang.mark(replica, pod_manifest(self.framework, self.job, replica))

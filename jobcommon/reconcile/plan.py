@@ -1,26 +1,41 @@
 """The decision as a value: what to do for one job, what its status becomes, what to say, and when to look again."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jobcommon.api.status import JobStatus
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Create:
-    """Create an object of the job. `manifest` is complete, with its owner reference.
+    """Create an object of the job. `content` is its manifest, or a pure function that makes it when it is sent.
 
     If it is not `required`, the job goes on when the API server refuses it. With `generate`, the fields it gives are added
-    to the manifest when the object is created: chance has no place in a decision.
+    to the manifest when the object is created: chance has no place in a decision. Of a pod, `replica_type` is told.
     """
 
     api_version: str
     plural: str
     name: str
-    manifest: Mapping[str, Any]
+    content: Mapping[str, Any] | Callable[[], Mapping[str, Any]] = field(repr=False)
     required: bool = True
     generate: Callable[[], Mapping[str, Any]] | None = None
+    replica_type: str = ""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Complete, with its owner reference. It is not kept: a job may have thousands of pods."""
+        return self.content() if callable(self.content) else self.content
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Create):
+            return NotImplemented
+        return (self.api_version, self.plural, self.name, self.required, self.generate, self.manifest) == (
+            other.api_version, other.plural, other.name, other.required, other.generate, other.manifest,
+        )  # fmt: skip
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
         return f"create {self.plural}/{self.name}"

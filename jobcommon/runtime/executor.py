@@ -17,7 +17,7 @@ import msgspec
 from jobcommon.api import labels
 from jobcommon.api.decoding import decoder
 from jobcommon.client import objects
-from jobcommon.client.errors import ClientError, StatusError, TransportError
+from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
 from jobcommon.client.objects import metadata_only
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.status import response_error
@@ -102,8 +102,7 @@ class Executor:
             if isinstance(action, LookUp) or (isinstance(action, Create) and action.plural != PODS):
                 others.append((i, action))
             elif isinstance(action, Create):
-                kind = action.manifest.get("metadata", {}).get("labels", {}).get(labels.REPLICA_TYPE, "")
-                types.setdefault(kind, []).append((i, action))
+                types.setdefault(action.replica_type, []).append((i, action))
         for (i, _), outcome in zip(others, await self._all(work, others, recheck), strict=True):
             done[i] = outcome
         if any(action.required and done[i].effect not in (Effect.APPLIED, Effect.EXISTED) for i, action in others):
@@ -190,6 +189,9 @@ class Executor:
         """
         try:
             request = self._request(_generated(action), work)
+        except Exception as error:  # a framework's function failed for this replica (rule R14)
+            return Outcome(action, Effect.REFUSED, error=ManifestError(f"{type(error).__name__}: {error}"))
+        try:
             async with self._turn(work):
                 if recheck is not None and not await recheck.lately():
                     return Outcome(action, Effect.SKIPPED)
@@ -334,4 +336,4 @@ def _name_in_use(outcome: Outcome) -> bool:
 
 def _generated(action: Create) -> Create:
     """The create with what must be made up for it, such as a key."""
-    return replace(action, manifest={**action.manifest, **action.generate()}) if action.generate is not None else action
+    return replace(action, content={**action.manifest, **action.generate()}) if action.generate is not None else action

@@ -27,7 +27,7 @@ def test_it_is_not_twice_as_slow(measured: dict[str, float], name: str) -> None:
 
 
 def test_a_doubling_shows() -> None:
-    once = micro.subjects()["requests encoded: 200 pods"]
+    once = micro.subjects()["pods made and encoded: 200"]
     measured = micro.measure({"once": once, "twice": lambda: (once(), once())})
     assert measured["twice"] > FACTOR * measured["once"]
 

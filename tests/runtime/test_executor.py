@@ -44,7 +44,7 @@ def job_found(version: str = "7", uid: str = UID, **more: Any) -> Response:
 
 
 def a_pod(name: str = "p", kind: str = "worker") -> Create:
-    return Create("v1", "pods", name, {"metadata": {"name": name, "labels": {"training.kubeflow.org/replica-type": kind}}})
+    return Create("v1", "pods", name, {"metadata": {"name": name}}, replica_type=kind)
 
 
 CREATE = a_pod()
@@ -417,6 +417,19 @@ async def test_a_write_that_waited_for_the_rate_limit_is_not_made_without_the_le
     effects = {outcome.action.name: outcome.effect for outcome in (await running).outcomes}
     assert effects == {"train": Effect.APPLIED, "p": Effect.SKIPPED}
     assert len(server.sent) == 1
+
+
+def test_a_pod_that_cannot_be_made_is_refused_and_nothing_is_sent_for_it() -> None:
+    def make() -> dict[str, Any]:
+        raise KeyError("no such port")
+
+    transport = ScriptedTransport().on("POST", "", found())
+    broken = Create("v1", "pods", "p-1", make, replica_type="Worker")
+    actions = (a_pod("p-0", "Worker"), broken, a_pod("p-2", "Worker"), a_pod("other", "Master"))
+    result = asyncio.run(Executor(TESTJOB, transport, FairGate(9)).execute(work(*actions)))
+    effects = {outcome.action.name: outcome.effect for outcome in result.outcomes if isinstance(outcome.action, Create)}
+    assert effects == {"p-0": Effect.APPLIED, "p-1": Effect.REFUSED, "p-2": Effect.SKIPPED, "other": Effect.APPLIED}
+    assert str(result.outcomes[1].error) == "KeyError: 'no such port'"
 
 
 def test_only_what_no_cache_shows_comes_back_whole() -> None:
