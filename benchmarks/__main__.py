@@ -34,7 +34,11 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     parser.add_argument("--document", nargs="+", type=Path, metavar="RESULTS", help="put kept results into the documentation")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    for name in arguments.only.split(",") if arguments.only else ():
+        if name not in OTHERS and not Shape.matches(name):
+            parser.error(f"--only: {name!r} is neither a shape, jobs x replicas as in 50x8, nor one of {', '.join(OTHERS)}")
+    return arguments
 
 
 def _rounds(shape: Shape, arguments: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """The workloads: so many jobs of so many replicas, and the objects they are made of."""
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,11 @@ class Shape:
 
     def __str__(self) -> str:
         return f"{self.jobs}x{self.replicas}{WHOLE if self.whole else ''}"
+
+    @staticmethod
+    def matches(text: str) -> bool:
+        """Whether `parse` takes it."""
+        return re.fullmatch(rf"[1-9]\d*x[1-9]\d*({WHOLE})?", text) is not None
 
     @classmethod
     def parse(cls, text: str) -> "Shape":
