@@ -1,6 +1,5 @@
 """Requests on Kubernetes objects, as values, and what matters of the answers."""
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -71,7 +70,8 @@ def object_path(api_version: str, plural: str, namespace: str, name: str) -> str
 
 def metadata_only(request: Request) -> Request:
     """The same request, answered with no more than the object's metadata: the server has less to encode, and we to read."""
-    return dataclasses.replace(request, headers=_METADATA_ONLY)
+    # dataclasses.replace takes several times as long, and this is done for nearly every request.
+    return Request(request.method, request.path, request.query, request.body, request.content_type, _METADATA_ONLY)
 
 
 def get(path: str) -> Request:
