@@ -27,18 +27,32 @@ OTHERS = ("memory", "coldstart", "restart", "small")
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("--server", choices=(EMBEDDED, REAL), help="without it: a real one when the environment gives one")
-    parser.add_argument("--only", help=f"a list such as 1x100,50x8 and of {', '.join(OTHERS)}")
+    parser.add_argument("--only", type=_names, help=f"a list such as 1x100,50x8 and of {', '.join(OTHERS)}")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: less than a minute")
     parser.add_argument(
         "--rounds", type=int, help="how often the floor and the operator take turns; without it as the size allows"
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     parser.add_argument("--document", nargs="+", type=Path, metavar="RESULTS", help="put kept results into the documentation")
-    arguments = parser.parse_args()
-    for name in arguments.only.split(",") if arguments.only else ():
-        if name not in OTHERS and not Shape.matches(name):
-            parser.error(f"--only: {name!r} is neither a shape, jobs x replicas as in 50x8, nor one of {', '.join(OTHERS)}")
-    return arguments
+    return parser.parse_args()
+
+
+def _names(text: str) -> list[str]:
+    """What `--only` names; nothing for no text. Raises ArgumentTypeError."""
+    names = text.split(",") if text else []
+    for name in names:
+        if name not in OTHERS and not _is_shape(name):
+            what = f"{name!r} is neither a shape, jobs x replicas as in 50x8, nor one of {', '.join(OTHERS)}"
+            raise argparse.ArgumentTypeError(what)
+    return names
+
+
+def _is_shape(text: str) -> bool:
+    try:
+        Shape.parse(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _rounds(shape: Shape, arguments: argparse.Namespace) -> int:
@@ -51,7 +65,7 @@ async def _measure(arguments: argparse.Namespace) -> Results:
     kind = arguments.server or (REAL if real_is_given() else EMBEDDED)
     quick = arguments.quick
     shapes = (Shape(1, 10), Shape(1, 100), Shape(20, 5)) if quick else ALL
-    wanted = arguments.only.split(",") if arguments.only else [*map(str, shapes), *OTHERS]
+    wanted = arguments.only or [*map(str, shapes), *OTHERS]
     found = Results(record.commit(), "", record.machine())
 
     async def shape(text: str) -> None:

@@ -44,16 +44,13 @@ class Shape:
     def __str__(self) -> str:
         return f"{self.jobs}x{self.replicas}{WHOLE if self.whole else ''}"
 
-    @staticmethod
-    def matches(text: str) -> bool:
-        """Whether `parse` takes it."""
-        return re.fullmatch(rf"[1-9]\d*x[1-9]\d*({WHOLE})?", text) is not None
-
     @classmethod
     def parse(cls, text: str) -> "Shape":
         """From the form 50x8 or 1x1000-whole. Raises ValueError."""
-        jobs, _, replicas = text.removesuffix(WHOLE).partition("x")
-        return cls(int(jobs), int(replicas), text.endswith(WHOLE))
+        found = re.fullmatch(rf"([1-9]\d*)x([1-9]\d*)({WHOLE})?", text)
+        if found is None:
+            raise ValueError(f"{text!r} is no shape, jobs x replicas as in 50x8")
+        return cls(int(found[1]), int(found[2]), found[3] is not None)
 
 
 SINGLE = tuple(Shape(1, replicas) for replicas in (1, 10, 100, 1000, 5000))

@@ -71,7 +71,8 @@ def object_path(api_version: str, plural: str, namespace: str, name: str) -> str
 def metadata_only(request: Request) -> Request:
     """The same request, answered with no more than the object's metadata: the server has less to encode, and we to read."""
     # dataclasses.replace takes several times as long, and this is done for nearly every request.
-    return Request(request.method, request.path, request.query, request.body, request.content_type, _METADATA_ONLY)
+    headers = {**request.headers, **_METADATA_ONLY}
+    return Request(request.method, request.path, request.query, request.body, request.content_type, headers)
 
 
 def get(path: str) -> Request:

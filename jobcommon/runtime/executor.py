@@ -18,7 +18,6 @@ from jobcommon.api import labels
 from jobcommon.api.decoding import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
-from jobcommon.client.objects import metadata_only
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
@@ -138,7 +137,7 @@ class Executor:
             return None, None
         status = work.plan.status.to_json()
         try:
-            request = metadata_only(status_write(work.raw, self.framework.plural, status))
+            request = objects.metadata_only(status_write(work.raw, self.framework.plural, status))
             gate = self.ends if work.plan.status.finished else None
             response = await self._write(work, request, later=work.is_first_status, gate=gate)
         except TransportError as error:
@@ -267,7 +266,7 @@ class Executor:
         """The write of an action. The objects that the caches show need not come back whole."""
         request = request_for(action, work.namespace)
         whole = not isinstance(action, Release) and action.plural in self._unwatched
-        return request if whole else metadata_only(request)
+        return request if whole else objects.metadata_only(request)
 
     # -- live reads --------------------------------------------------------------------------------------------------
 
@@ -275,21 +274,24 @@ class Executor:
         path = objects.object_path(self.framework.api_version, self.framework.plural, work.namespace, work.name)
         return objects.get(path)
 
+    async def _metadata(self, work: Work, request: Request, *, gated: bool = True) -> objects.WrittenMetadata:
+        """What a live read finds. Without `gated` a turn is held already. Raises ClientError."""
+        brief = objects.metadata_only(request)
+        return objects.written((await (self._read(work, brief) if gated else self._send(brief))).body)
+
     async def _unchanged(self, work: Work, *, gated: bool = True) -> bool:
         """Whether the job is still the very object the plan was made for (rule R7). Without `gated` a turn is held already."""
         version = work.job.resource_version if work.job is not None else ""
-        request = metadata_only(self._job_request(work))
         try:
-            found = objects.written((await (self._read(work, request) if gated else self._send(request))).body)
+            found = await self._metadata(work, self._job_request(work), gated=gated)
         except ClientError:
             return False
         return found.uid == work.uid and found.resource_version == version
 
     async def _is_there(self, work: Work, pod: str, uid: str) -> bool:
         """Whether the pod still exists."""
-        request = metadata_only(objects.get(objects.object_path("v1", PODS, work.namespace, pod)))
         try:
-            found = objects.written((await self._read(work, request)).body)
+            found = await self._metadata(work, objects.get(objects.object_path("v1", PODS, work.namespace, pod)))
         except ClientError:
             return False
         return found.uid == uid
@@ -297,7 +299,7 @@ class Executor:
     async def _orphaned(self, work: Work) -> bool:
         """Whether no job of that UID exists."""
         try:
-            found = objects.written((await self._read(work, metadata_only(self._job_request(work)))).body)
+            found = await self._metadata(work, self._job_request(work))
         except StatusError as error:
             return error.code == 404
         except ClientError:
