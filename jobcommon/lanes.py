@@ -27,9 +27,14 @@ class Lanes(Generic[T]):
         self._lanes[lane].append(path, item)
         self._length += 1
 
-    def pop(self) -> T:
-        """The next item. Raises StopIteration when there is none."""
-        if len(self._lanes[0]) == self._length:
+    @property
+    def first(self) -> int:
+        """How many items wait in the first lane."""
+        return len(self._lanes[0])
+
+    def pop(self, *, first: bool = False) -> T:
+        """The next item; with `first` the next of the first lane. Raises StopIteration when there is none."""
+        if first or self.first == self._length:
             item = self._lanes[0].pop()
             self._length -= 1
             return item

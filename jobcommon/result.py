@@ -10,6 +10,9 @@ from jobcommon.client.errors import ClientError
 from jobcommon.framework import Job
 from jobcommon.reconcile.plan import Action, Plan, Release
 
+#: More requests than this are never under way at once for one job, so they stand in line for each other in any case.
+BULK = 64
+
 
 class Effect(StrEnum):
     """What one request did.
@@ -59,6 +62,11 @@ class Work:
     orphans_of: str | None = None
     releases: tuple[Release, ...] = ()
     later: bool = False
+
+    @property
+    def is_bulk(self) -> bool:
+        """Whether there is so much to do that one request more or less makes no difference to who waits."""
+        return len(self.plan.actions) > BULK
 
     @property
     def is_first_status(self) -> bool:

@@ -24,7 +24,7 @@ from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.runtime.clock import Clock, SystemClock
-from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.fairness import FairGate, Lane
 from jobcommon.runtime.fence import Fence, FencedError, NoFence
 from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.slow_start import slow_start
@@ -317,7 +317,9 @@ class Executor:
             return await self._send_fenced(request)
 
     def _turn(self, work: Work, *, later: bool = False, gate: FairGate | None = None) -> AbstractAsyncContextManager[None]:
-        return (gate or self.gate).turn(work.namespace, work.uid, later=later or work.later)
+        """`later`: it can wait. With `gate` it is one request, for which somebody waits."""
+        lane = Lane.LATER if later or work.later else Lane.BULK if gate is None and work.is_bulk else Lane.PROMPT
+        return (gate or self.gate).turn(work.namespace, work.uid, lane=lane)
 
     async def _send_fenced(self, request: Request) -> Response:
         # After the wait for a turn: it may have been long.

@@ -3,26 +3,47 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
+from enum import IntEnum
 
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.lanes import Lanes
 from jobcommon.runtime.pace import Pace
 
+#: While somebody comes whose job wants little, those who want much, and those who can wait, hold no more places than this: what
+#: they have under way stands before his requests in the API server. It keeps a server busy that is near.
+COURTEOUS = 4
+#: For so long somebody is taken to be coming still: a small job is several requests one after the other, its user's included.
+COURTESY_SECONDS = 0.5
+
+
+class Lane(IntEnum):
+    """How urgent a request is."""
+
+    PROMPT = 0
+    """Somebody waits for its job, which wants little."""
+    BULK = 1
+    """Somebody waits for its job, which wants much: one request more or less makes no difference."""
+    LATER = 2
+    """It can wait."""
+
 
 class FairGate:
-    """Lets at most `limit` in at once. Whoever waits is let in as the shares of its path take turns (`Lanes`).
+    """Lets at most `limit` in at once. Whoever waits is let in as lanes and the shares of its path take turns (`Lanes`).
 
-    With `now`, a clock in seconds, fewer are let in while that makes the server answer sooner and not less (`Pace`).
+    With `now`, a clock in seconds, fewer are let in while that makes the server answer sooner and not less (`Pace`), and few of
+    the other lanes while somebody prompt comes.
     """
 
     def __init__(self, limit: int, now: Callable[[], float] | None = None) -> None:
         if limit < 1:
             raise ValueError(f"concurrency must be at least 1, not {limit}")
         self.inside = 0
+        self._patient = 0
         self._most = limit
         self._now = now
         self._pace = Pace(limit) if now is not None else None
-        self._line: Lanes[asyncio.Future[None]] = Lanes(2)
+        self._courteous_until = 0.0
+        self._line: Lanes[tuple[asyncio.Future[None], Lane]] = Lanes(len(Lane))
 
     @property
     def limit(self) -> int:
@@ -35,44 +56,65 @@ class FairGate:
         return len(self._line)
 
     @asynccontextmanager
-    async def turn(self, *path: Hashable, later: bool = False) -> AsyncIterator[None]:
-        """Wait for a turn and hold a place meanwhile.
-
-        `path`: who asks, such as a namespace and a job. `later`: what can wait lets others pass.
-        """
-        if self.inside < self.limit and not self._line:
-            self.inside += 1
+    async def turn(self, *path: Hashable, lane: Lane = Lane.PROMPT) -> AsyncIterator[None]:
+        """Wait for a turn and hold a place meanwhile. `path`: who asks, such as a namespace and a job."""
+        if lane is Lane.PROMPT and self._now is not None:
+            self._courteous_until = self._now() + COURTESY_SECONDS
+        if not self._line and self._has_room(lane):
+            self._enter(lane)
         else:
-            await self._wait(path, later)
+            await self._wait(path, lane)
         began = self._now() if self._now is not None else 0.0
         try:
             yield
         finally:
             if self._now is not None and self._pace is not None:
                 self._pace.answered(self._now() - began, full=self.inside >= self.limit)
-            self._pass_on()
+            self._leave(lane)
 
-    async def _wait(self, path: Sequence[Hashable], later: bool) -> None:
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._line.append(path, place, int(later))
+    def _has_room(self, lane: Lane) -> bool:
+        if self.inside >= self.limit:
+            return False
+        return lane is Lane.PROMPT or self._patient < COURTEOUS or self._now is None or self._now() >= self._courteous_until
+
+    def _enter(self, lane: Lane) -> None:
+        self.inside += 1
+        self._patient += lane is not Lane.PROMPT
+
+    def _leave(self, lane: Lane) -> None:
+        self.inside -= 1
+        self._patient -= lane is not Lane.PROMPT
+        self._pass_on()
+
+    async def _wait(self, path: Sequence[Hashable], lane: Lane) -> None:
+        waiting = (asyncio.get_running_loop().create_future(), lane)
+        self._line.append(path, waiting, lane)
+        # Those who stand there may be such as let pass whoever is prompt.
+        self._pass_on()
+        place = waiting[0]
         try:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                self._pass_on()
+                self._leave(lane)
             else:
                 # Its turn may have come, and passed it by, before it learnt that it was cancelled.
-                self._line.remove(path, place)
+                self._line.remove(path, waiting)
             raise
 
     def _pass_on(self) -> None:
-        """Give the place to the next in turn; to more than one when there is room for more, to nobody when for less."""
-        self.inside -= 1
-        while self._line and self.inside < self.limit:
-            place = self._line.pop()
+        """Let in whom there is room for: after one has left it may be more than one, or nobody.
+
+        Whoever lets others pass out of courtesy is not forgotten: as many as hold places then pass theirs on.
+        """
+        while self._line:
+            patient = self._has_room(Lane.LATER)
+            if not patient and not (self._line.first and self._has_room(Lane.PROMPT)):
+                return
+            place, lane = self._line.pop(first=not patient)
             if not place.done():
                 place.set_result(None)
-                self.inside += 1
+                self._enter(lane)
 
 
 class GatedTransport:
@@ -85,7 +127,7 @@ class GatedTransport:
 
     async def send(self, request: Request) -> Response:
         """See `Transport.send`."""
-        async with self._gate.turn(*self._path, later=True):
+        async with self._gate.turn(*self._path, lane=Lane.LATER):
             return await self._transport.send(request)
 
     def stream(self, request: Request) -> AsyncIterator[bytes]:

@@ -5,7 +5,7 @@ stand in a queue somewhere. A server that has enough to do is not made faster by
 stand in it, too. So the number grows while the queue is short and shrinks when it is long.
 """
 
-SHORT, LONG = 6.0, 12.0
+SHORT, LONG = 12.0, 24.0
 FEWEST = 4
 START = 8
 # How fast the server can be is looked at anew after this many answers, with so few under way for a moment that no queue is

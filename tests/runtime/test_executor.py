@@ -14,7 +14,7 @@ from jobcommon.client.request import JSON_PATCH, Request, Response
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, read_job
 from jobcommon.reconcile.conditions import set_condition
-from jobcommon.result import Effect, Result, Work
+from jobcommon.result import BULK, Effect, Result, Work
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
@@ -403,6 +403,22 @@ async def test_the_end_of_a_job_does_not_wait_behind_everything_else(condition: 
         await turns()
         assert len(transport.sent) == (condition is ConditionType.SUCCEEDED)
     assert (await running).status_error is None
+
+
+@pytest.mark.parametrize(("count", "first"), [(BULK, "big"), (BULK + 1, "small")])
+async def test_a_job_that_wants_much_lets_others_pass(count: int, first: str) -> None:
+    transport, gate = ScriptedTransport().on("POST", "/", reply({}, 201)), FairGate(1)
+    async with gate.turn("others"):
+        big = Executor(TESTJOB, transport, gate).execute(work(*(a_pod(f"big-{i}", "Worker") for i in range(count))))
+        small = Executor(TESTJOB, transport, gate).execute(replace(work(a_pod("small-0", "Worker")), uid="another"))
+        running = [asyncio.create_task(big), asyncio.create_task(small)]
+        await turns()
+    await asyncio.gather(*running)
+    names = [
+        msgspec.json.decode(request.body or b"{}")["metadata"]["name"] for request in transport.sent if request.method == "POST"
+    ]
+    assert names[0].startswith(first)
+    assert len(names) == count + 1
 
 
 async def test_a_write_that_waited_for_the_rate_limit_is_not_made_without_the_lease() -> None:

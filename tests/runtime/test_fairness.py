@@ -7,7 +7,7 @@ import pytest
 
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import Request
-from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.fairness import COURTEOUS, COURTESY_SECONDS, FairGate, Lane
 from tests.runtime.fakes import FakeClock, ScriptedTransport, reply, turns
 
 
@@ -32,14 +32,90 @@ async def test_a_small_job_does_not_wait_behind_a_big_one() -> None:
     assert (gate.inside, gate.waiting) == (0, 0)
 
 
+class Crowd:
+    """Requests that stay inside until they are let go."""
+
+    def __init__(self, gate: FairGate) -> None:
+        self.gate = gate
+        self.inside: list[str] = []
+        self.doors: dict[str, asyncio.Event] = {}
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def come(self, name: str, lane: Lane, count: int = 1) -> None:
+        self.doors.setdefault(name, asyncio.Event())
+        self.tasks += [asyncio.create_task(self._request(name, lane)) for _ in range(count)]
+        await turns()
+
+    async def leave(self, name: str) -> None:
+        self.doors[name].set()
+        await turns()
+
+    async def _request(self, name: str, lane: Lane) -> None:
+        async with self.gate.turn(name, lane=lane):
+            self.inside.append(name)
+            await self.doors[name].wait()
+            self.inside.remove(name)
+
+
+def quick_gate(limit: int, clock: FakeClock) -> FairGate:
+    """A gate with a clock that lets in as many as it may."""
+    gate = FairGate(limit, clock.monotonic)
+    for _ in range(200):
+        if gate._pace is not None:
+            gate._pace.answered(0.001, full=True)
+    assert gate.limit == limit
+    return gate
+
+
+@pytest.mark.parametrize("lane", [Lane.BULK, Lane.LATER])
+async def test_the_patient_hold_all_places_while_nobody_prompt_comes_and_few_while_somebody_does(lane: Lane) -> None:
+    clock = FakeClock()
+    crowd = Crowd(quick_gate(10, clock))
+    await crowd.come("big", lane, 10)
+    assert len(crowd.inside) == 10
+    await crowd.come("more", lane, 20)
+    await crowd.come("small", Lane.PROMPT)
+    assert "small" not in crowd.inside, "nobody is thrown out"
+    await crowd.leave("big")
+    assert sorted(crowd.inside) == ["more"] * COURTEOUS + ["small"]
+    await crowd.come("small", Lane.PROMPT)
+    assert crowd.inside.count("small") == 2, "it does not wait behind those who let others pass"
+    await crowd.leave("small")
+    assert crowd.inside == ["more"] * COURTEOUS, "another one may come"
+    await clock.advance(COURTESY_SECONDS)
+    await crowd.come("much later", lane)
+    assert len(crowd.inside) == 10, "nobody has come for a while"
+    await crowd.leave("more")
+    await crowd.leave("much later")
+    await asyncio.gather(*crowd.tasks)
+    assert (crowd.gate.inside, crowd.gate.waiting) == (0, 0)
+
+
+async def test_the_patient_get_their_places_however_many_others_come() -> None:
+    clock = FakeClock()
+    gate, order = quick_gate(1, clock), []
+
+    async def request(lane: Lane) -> None:
+        async with gate.turn("job", lane=lane):
+            order.append(lane)
+            await turns()
+
+    tasks = [asyncio.create_task(request(lane)) for lane in (Lane.BULK, Lane.LATER) for _ in range(3)]
+    tasks += [asyncio.create_task(request(Lane.PROMPT)) for _ in range(60)]
+    await asyncio.gather(*tasks)
+    assert max(i for i, lane in enumerate(order) if lane is not Lane.PROMPT) < 40
+
+
+@pytest.mark.parametrize("clocked", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-async def test_the_bound_holds_and_no_place_is_lost_whoever_gives_up(seed: int) -> None:
-    random, gate = Random(seed), FairGate(3)
+async def test_the_bound_holds_and_no_place_is_lost_whoever_gives_up(seed: int, clocked: bool) -> None:
+    random, clock = Random(seed), FakeClock()
+    gate = FairGate(3, clock.monotonic if clocked else None)
     most = 0
 
     async def request(key: int) -> None:
         nonlocal most
-        async with gate.turn(key):
+        async with gate.turn(key, lane=random.choice(tuple(Lane))):
             most = max(most, gate.inside)
             await turns(random.randrange(5))
 
