@@ -9,9 +9,11 @@ from jobcommon.client.request import Request, Response, Transport
 from jobcommon.lanes import Lanes
 from jobcommon.runtime.pace import Pace
 
-#: While somebody comes whose job wants little, those who want much, and those who can wait, hold no more places than this: what
-#: they have under way stands before his requests in the API server. It keeps a server busy that is near.
-COURTEOUS = 4
+#: While somebody comes whose job wants little, those who want much, and those who can wait, hold no more than one place in so many:
+#: what they have under way stands before his requests in the API server.
+COURTEOUS_SHARE = 16
+#: But so many they hold in any case, which keeps a server that is near and small all but busy.
+COURTEOUS = 2
 #: For so long somebody is taken to be coming still: a small job is several requests one after the other, its user's included.
 COURTESY_SECONDS = 0.5
 
@@ -73,9 +75,12 @@ class FairGate:
             self._leave(lane)
 
     def _has_room(self, lane: Lane) -> bool:
-        if self.inside >= self.limit:
+        limit = self.limit
+        if self.inside >= limit:
             return False
-        return lane is Lane.PROMPT or self._patient < COURTEOUS or self._now is None or self._now() >= self._courteous_until
+        if lane is Lane.PROMPT or self._patient < max(COURTEOUS, limit // COURTEOUS_SHARE):
+            return True
+        return self._now is None or self._now() >= self._courteous_until
 
     def _enter(self, lane: Lane) -> None:
         self.inside += 1
