@@ -18,6 +18,7 @@ from pathlib import Path
 
 from benchmarks import seeds
 from benchmarks.processes import child, stop
+from cli.garbage import collect_garbage_rarely
 from jobcommon.client.config import find_cluster
 from jobcommon.client.request import Request
 from jobcommon.client.transport import Endpoint, HttpTransport, StaticEndpoint, Timeouts
@@ -127,7 +128,8 @@ async def prepare(transport: HttpTransport, namespace: str) -> None:
 
 
 async def _main(seed: str) -> None:
-    """Serve until the standard input ends."""
+    """Serve until the standard input ends, as `jobcommon up` does."""
+    collect_garbage_rarely()
     certificate, token = self_signed(), secrets.token_hex(16)
     server = ApiServer(Env.system(), tokens={token: ADMIN}, history=HISTORY)
     if seed:

@@ -1,18 +1,14 @@
 """``jobcommon operator``: the operators against whatever API server is configured."""
 
-import gc
 from collections.abc import Sequence
 from pathlib import Path
 
 from cli.errors import UserError
+from cli.garbage import collect_garbage_rarely
 from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_against
 from jobcommon.runtime.settings import Settings
-
-# Collections of garbage are made so many times rarer: next to nothing here lies in cycles, and to look at all jobs and plans
-# again and again took one part in fifteen of the CPU time of a process with much to do.
-RARER = 8
 
 
 def token_in(path: Path) -> str:
@@ -24,14 +20,6 @@ def token_in(path: Path) -> str:
     if not token.isascii() or not token.isprintable() or not token or " " in token:
         raise UserError(f"--metrics-token-file {path}: must hold one token, of printable ASCII characters without blanks")
     return token
-
-
-def collect_garbage_rarely() -> None:
-    """Leave what the imports made alone, and look for garbage `RARER` times as rarely as Python does by itself."""
-    gc.collect()
-    gc.freeze()
-    young, *older = gc.get_threshold()
-    gc.set_threshold(young * RARER, *older)
 
 
 async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfig: str | None, context: str | None) -> None:

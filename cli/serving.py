@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from cli.errors import UserError
+from cli.garbage import collect_garbage_rarely
 from jobcommon.framework import Framework
 from localcluster.apiserver import JournalError
 from localcluster.cluster import LocalCluster
@@ -27,6 +28,7 @@ async def up(
     operators: bool,
 ) -> None:
     """Keep an embedded cluster up until cancelled; without `operators` only their kinds are installed."""
+    collect_garbage_rarely()
     with refusals(port):
         async with training_cluster(frameworks, data_dir=data_dir, port=port, operators=operators) as running:
             with _written(kubeconfig, running.kubeconfig(namespace), keep=data_dir is not None):

@@ -27,18 +27,17 @@ class Lanes(Generic[T]):
         self._lanes[lane].append(path, item)
         self._length += 1
 
-    @property
-    def first(self) -> int:
-        """How many items wait in the first lane."""
-        return len(self._lanes[0])
+    def count(self, but: int | None = None) -> int:
+        """How many items wait in all lanes but `but`."""
+        return self._length - (0 if but is None else len(self._lanes[but]))
 
-    def pop(self, *, first: bool = False) -> T:
-        """The next item; with `first` the next of the first lane. Raises StopIteration when there is none."""
-        if first or self.first == self._length:
+    def pop(self, but: int | None = None) -> T:
+        """The next item, of any lane but `but`. Raises StopIteration when there is none."""
+        if len(self._lanes[0]) == self._length:
             item = self._lanes[0].pop()
             self._length -= 1
             return item
-        waiting = [number for number, lane in enumerate(self._lanes) if lane]
+        waiting = [number for number, lane in enumerate(self._lanes) if lane and number != but]
         overdue = (number for number in waiting[1:] if self._passed[number] >= PATIENCE)
         chosen = next(overdue, waiting[0] if waiting else 0)
         item = self._lanes[chosen].pop()

@@ -9,8 +9,8 @@ from jobcommon.client.request import Request, Response, Transport
 from jobcommon.lanes import Lanes
 from jobcommon.runtime.pace import Pace
 
-#: While somebody comes whose job wants little, those who want much, and those who can wait, hold no more than one place in so many:
-#: what they have under way stands before his requests in the API server.
+#: While somebody comes whose job wants little, those who want much hold no more than one place in so many: what they have under way
+#: stands before his requests in the API server.
 COURTEOUS_SHARE = 16
 #: But so many they hold in any case, which keeps a server that is near and small all but busy.
 COURTEOUS = 2
@@ -32,15 +32,15 @@ class Lane(IntEnum):
 class FairGate:
     """Lets at most `limit` in at once. Whoever waits is let in as lanes and the shares of its path take turns (`Lanes`).
 
-    With `now`, a clock in seconds, fewer are let in while that makes the server answer sooner and not less (`Pace`), and few of
-    the other lanes while somebody prompt comes.
+    With `now`, a clock in seconds, fewer are let in while that makes the server answer sooner and not less (`Pace`), and little
+    bulk while somebody prompt comes.
     """
 
     def __init__(self, limit: int, now: Callable[[], float] | None = None) -> None:
         if limit < 1:
             raise ValueError(f"concurrency must be at least 1, not {limit}")
         self.inside = 0
-        self._patient = 0
+        self._bulk = 0
         self._most = limit
         self._now = now
         self._pace = Pace(limit) if now is not None else None
@@ -78,23 +78,23 @@ class FairGate:
         limit = self.limit
         if self.inside >= limit:
             return False
-        if lane is Lane.PROMPT or self._patient < max(COURTEOUS, limit // COURTEOUS_SHARE):
+        if lane is not Lane.BULK or self._bulk < max(COURTEOUS, limit // COURTEOUS_SHARE):
             return True
         return self._now is None or self._now() >= self._courteous_until
 
     def _enter(self, lane: Lane) -> None:
         self.inside += 1
-        self._patient += lane is not Lane.PROMPT
+        self._bulk += lane is Lane.BULK
 
     def _leave(self, lane: Lane) -> None:
         self.inside -= 1
-        self._patient -= lane is not Lane.PROMPT
+        self._bulk -= lane is Lane.BULK
         self._pass_on()
 
     async def _wait(self, path: Sequence[Hashable], lane: Lane) -> None:
         waiting = (asyncio.get_running_loop().create_future(), lane)
         self._line.append(path, waiting, lane)
-        # Those who stand there may be such as let pass whoever is prompt.
+        # Those who stand there may all be bulk, which lets others pass.
         self._pass_on()
         place = waiting[0]
         try:
@@ -110,13 +110,13 @@ class FairGate:
     def _pass_on(self) -> None:
         """Let in whom there is room for: after one has left it may be more than one, or nobody.
 
-        Whoever lets others pass out of courtesy is not forgotten: as many as hold places then pass theirs on.
+        Bulk that lets others pass is not forgotten: that which holds places passes them on.
         """
-        while self._line:
-            patient = self._has_room(Lane.LATER)
-            if not patient and not (self._line.first and self._has_room(Lane.PROMPT)):
+        while self.inside < self.limit:
+            shut = None if self._has_room(Lane.BULK) else Lane.BULK
+            if not self._line.count(but=shut):
                 return
-            place, lane = self._line.pop(first=not patient)
+            place, lane = self._line.pop(but=shut)
             if not place.done():
                 place.set_result(None)
                 self._enter(lane)

@@ -7,7 +7,7 @@ import pytest
 
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import Request
-from jobcommon.runtime.fairness import COURTEOUS, COURTESY_SECONDS, FairGate, Lane
+from jobcommon.runtime.fairness import COURTEOUS, COURTEOUS_SHARE, COURTESY_SECONDS, FairGate, Lane
 from tests.runtime.fakes import FakeClock, ScriptedTransport, reply, turns
 
 
@@ -67,28 +67,38 @@ def quick_gate(limit: int, clock: FakeClock) -> FairGate:
     return gate
 
 
-@pytest.mark.parametrize("lane", [Lane.BULK, Lane.LATER])
-async def test_the_patient_hold_all_places_while_nobody_prompt_comes_and_few_while_somebody_does(lane: Lane) -> None:
+async def test_bulk_holds_all_places_while_nobody_prompt_comes_and_few_while_somebody_does() -> None:
     clock = FakeClock()
     crowd = Crowd(quick_gate(10, clock))
-    await crowd.come("big", lane, 10)
+    await crowd.come("big", Lane.BULK, 10)
     assert len(crowd.inside) == 10
-    await crowd.come("more", lane, 20)
+    await crowd.come("more", Lane.BULK, 20)
     await crowd.come("small", Lane.PROMPT)
     assert "small" not in crowd.inside, "nobody is thrown out"
     await crowd.leave("big")
     assert sorted(crowd.inside) == ["more"] * COURTEOUS + ["small"]
     await crowd.come("small", Lane.PROMPT)
-    assert crowd.inside.count("small") == 2, "it does not wait behind those who let others pass"
+    await crowd.come("event", Lane.LATER)
+    assert sorted(crowd.inside) == ["event"] + ["more"] * COURTEOUS + ["small"] * 2, "they do not wait behind the bulk"
     await crowd.leave("small")
+    await crowd.leave("event")
     assert crowd.inside == ["more"] * COURTEOUS, "another one may come"
     await clock.advance(COURTESY_SECONDS)
-    await crowd.come("much later", lane)
+    await crowd.come("much later", Lane.BULK)
     assert len(crowd.inside) == 10, "nobody has come for a while"
     await crowd.leave("more")
     await crowd.leave("much later")
     await asyncio.gather(*crowd.tasks)
     assert (crowd.gate.inside, crowd.gate.waiting) == (0, 0)
+
+
+async def test_of_a_wide_gate_bulk_holds_its_share() -> None:
+    crowd = Crowd(quick_gate(COURTEOUS_SHARE * (COURTEOUS + 1), FakeClock()))
+    await crowd.come("small", Lane.PROMPT)
+    await crowd.come("big", Lane.BULK, 20)
+    assert crowd.inside == ["small"] + ["big"] * (COURTEOUS + 1)
+    for task in crowd.tasks:
+        task.cancel()
 
 
 async def test_the_patient_get_their_places_however_many_others_come() -> None:

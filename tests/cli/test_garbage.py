@@ -1,8 +1,8 @@
-"""What `jobcommon operator` does to its own process."""
+"""What `jobcommon operator` and `jobcommon up` do to their own process."""
 
 import gc
 
-from cli.operating import RARER, collect_garbage_rarely
+from cli.garbage import RARER, WHOLE_RARER, collect_garbage_rarely
 
 
 def test_garbage_is_still_collected_but_more_rarely() -> None:
@@ -10,7 +10,7 @@ def test_garbage_is_still_collected_but_more_rarely() -> None:
     try:
         collect_garbage_rarely()
         assert gc.isenabled()
-        assert gc.get_threshold() == (before[0] * RARER, *before[1:])
+        assert gc.get_threshold() == (before[0] * RARER, before[1], before[2] * WHOLE_RARER)
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
