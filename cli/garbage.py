@@ -2,8 +2,8 @@
 
 import gc
 
-# Collections are made so many times rarer: next to nothing here lies in cycles, and to look at all jobs, pods and plans again and
-# again took one part in fifteen of the CPU time of a process with much to do.
+# Collections are made so many times rarer: next to nothing here lies in cycles, and to look at all jobs, pods and plans again
+# and again took one part in fifteen of the CPU time of a process with much to do.
 RARER = 8
 # One that looks at everything is a pause, of a tenth of a second with ten thousand pods: it comes so many times rarer still.
 WHOLE_RARER = 10

@@ -9,8 +9,8 @@ from jobcommon.client.request import Request, Response, Transport
 from jobcommon.lanes import Lanes
 from jobcommon.runtime.pace import Pace
 
-#: While somebody comes whose job wants little, those who want much hold no more than one place in so many: what they have under way
-#: stands before his requests in the API server.
+#: While somebody comes whose job wants little, those who want much hold no more than one place in so many: what they have
+#: under way stands before his requests in the API server.
 COURTEOUS_SHARE = 16
 #: But so many they hold in any case, which keeps a server that is near and small all but busy.
 COURTEOUS = 2
