@@ -190,6 +190,8 @@ class Executor:
             request = self._request(_generated(action), work)
         except Exception as error:  # a framework's function failed for this replica (rule R14)
             return Outcome(action, Effect.REFUSED, error=ManifestError(f"{type(error).__name__}: {error}"))
+        if not work.is_bulk:
+            self.gate.make_way()
         try:
             async with self._turn(work):
                 if recheck is not None and not await recheck.lately():

@@ -9,12 +9,12 @@ from jobcommon.client.request import Request, Response, Transport
 from jobcommon.lanes import Lanes
 from jobcommon.runtime.pace import Pace
 
-#: While somebody comes whose job wants little, those who want much hold no more than one place in so many: what they have
-#: under way stands before his requests in the API server.
-COURTEOUS_SHARE = 16
+#: While pods of a job are made that wants little, jobs that want much hold no more than one place in so many: what they have
+#: under way stands before its requests in the API server.
+COURTEOUS_SHARE = 8
 #: But so many they hold in any case, which keeps a server that is near and small all but busy.
 COURTEOUS = 2
-#: For so long somebody is taken to be coming still: a small job is several requests one after the other, its user's included.
+#: It goes on for so long after the last of them: a small job is several requests one after the other, its user's included.
 COURTESY_SECONDS = 0.5
 
 
@@ -22,7 +22,7 @@ class Lane(IntEnum):
     """How urgent a request is."""
 
     PROMPT = 0
-    """Somebody waits for its job, which wants little."""
+    """Somebody waits for it, or for its job, which wants little."""
     BULK = 1
     """Somebody waits for its job, which wants much: one request more or less makes no difference."""
     LATER = 2
@@ -33,7 +33,7 @@ class FairGate:
     """Lets at most `limit` in at once. Whoever waits is let in as lanes and the shares of its path take turns (`Lanes`).
 
     With `now`, a clock in seconds, fewer are let in while that makes the server answer sooner and not less (`Pace`), and little
-    bulk while somebody prompt comes.
+    bulk after `make_way`.
     """
 
     def __init__(self, limit: int, now: Callable[[], float] | None = None) -> None:
@@ -57,11 +57,14 @@ class FairGate:
         """How many wait."""
         return len(self._line)
 
+    def make_way(self) -> None:
+        """For the next `COURTESY_SECONDS` bulk is to hold few places."""
+        if self._now is not None:
+            self._courteous_until = self._now() + COURTESY_SECONDS
+
     @asynccontextmanager
     async def turn(self, *path: Hashable, lane: Lane = Lane.PROMPT) -> AsyncIterator[None]:
         """Wait for a turn and hold a place meanwhile. `path`: who asks, such as a namespace and a job."""
-        if lane is Lane.PROMPT and self._now is not None:
-            self._courteous_until = self._now() + COURTESY_SECONDS
         if not self._line and self._has_room(lane):
             self._enter(lane)
         else:

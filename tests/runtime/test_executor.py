@@ -17,7 +17,7 @@ from jobcommon.reconcile.conditions import set_condition
 from jobcommon.result import BULK, Effect, Result, Work
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import Executor
-from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.fairness import COURTEOUS, FairGate, Lane
 from jobcommon.runtime.fence import FencedError, FencedTransport
 from jobcommon.runtime.recheck import SIGHT_SECONDS
 from operators.mpi import MPI
@@ -403,6 +403,17 @@ async def test_the_end_of_a_job_does_not_wait_behind_everything_else(condition: 
         await turns()
         assert len(transport.sent) == (condition is ConditionType.SUCCEEDED)
     assert (await running).status_error is None
+
+
+async def test_bulk_makes_way_for_the_pods_of_a_small_job() -> None:
+    clock, transport = FakeClock(), ScriptedTransport().on("POST", "/", reply({}, 201))
+    gate = FairGate(100, clock.monotonic)
+    await Executor(TESTJOB, transport, gate).execute(work(a_pod("small-0", "Worker")))
+    places = [gate.turn("big", lane=Lane.BULK) for _ in range(COURTEOUS + 1)]
+    tasks = [asyncio.create_task(place.__aenter__()) for place in places]
+    await turns()
+    assert [task.done() for task in tasks] == [True] * COURTEOUS + [False]
+    tasks[-1].cancel()
 
 
 @pytest.mark.parametrize(("count", "first"), [(BULK, "big"), (BULK + 1, "small")])

@@ -67,13 +67,14 @@ def quick_gate(limit: int, clock: FakeClock) -> FairGate:
     return gate
 
 
-async def test_bulk_holds_all_places_while_nobody_prompt_comes_and_few_while_somebody_does() -> None:
+async def test_bulk_holds_all_places_until_it_is_to_make_way() -> None:
     clock = FakeClock()
     crowd = Crowd(quick_gate(10, clock))
     await crowd.come("big", Lane.BULK, 10)
     assert len(crowd.inside) == 10
     await crowd.come("more", Lane.BULK, 20)
     await crowd.come("small", Lane.PROMPT)
+    crowd.gate.make_way()
     assert "small" not in crowd.inside, "nobody is thrown out"
     await crowd.leave("big")
     assert sorted(crowd.inside) == ["more"] * COURTEOUS + ["small"]
@@ -94,9 +95,9 @@ async def test_bulk_holds_all_places_while_nobody_prompt_comes_and_few_while_som
 
 async def test_of_a_wide_gate_bulk_holds_its_share() -> None:
     crowd = Crowd(quick_gate(COURTEOUS_SHARE * (COURTEOUS + 1), FakeClock()))
-    await crowd.come("small", Lane.PROMPT)
+    crowd.gate.make_way()
     await crowd.come("big", Lane.BULK, 20)
-    assert crowd.inside == ["small"] + ["big"] * (COURTEOUS + 1)
+    assert crowd.inside == ["big"] * (COURTEOUS + 1)
     for task in crowd.tasks:
         task.cancel()
 
