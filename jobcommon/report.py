@@ -4,6 +4,7 @@ Both come after the writes, and from what the writes really did: a transition is
 on record, so that a conflict or a restart counts nothing twice.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -13,6 +14,8 @@ from jobcommon.api.status import ConditionType
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, LookUp, in_short
 from jobcommon.result import Effect, Outcome, Result, Work
+
+_Done = defaultdict[tuple[type[Create] | type[Delete], str], list[str]]
 
 # What was done to many objects at once is one event: a job has room for 25 events in a burst, and each costs a request.
 MAX_NAMES = 12
@@ -43,20 +46,18 @@ def report(framework: Framework, work: Work, result: Result, said: set[tuple[str
     """The report on `result`. `said` remembers the lasting events already emitted for this job; it is extended."""
     planned = () if result.stale or (work.plan.status is not None and result.status_version is None) else work.plan.events
     fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in said)]
-    written = dict.fromkeys(_write_events(framework, result.outcomes))
+    done = _done(result.outcomes)
+    written = dict.fromkeys(_write_events(framework, result.outcomes, done))
     writes = [event for event in written if (event.reason, event.message) not in said]
     said.update((event.reason, event.message) for event in (*fresh, *writes) if event.lasting)
-    return Report((*writes, *fresh), _counts(framework, work, result))
+    return Report((*writes, *fresh), _counts(framework, work, result, done))
 
 
-def _write_events(framework: Framework, outcomes: Iterable[Outcome]) -> list[Event]:
-    outcomes = list(outcomes)
+def _write_events(framework: Framework, outcomes: Iterable[Outcome], done: _Done) -> list[Event]:
     events: list[Event] = []
     for plural, word in (("services", "Service"), ("pods", "Pod")):
-        created = _names(outcomes, Create, plural)
-        events += _listed(f"SuccessfulCreate{word}", f"Created {word.lower()}: ", created)
-        deleted = _names(outcomes, Delete, plural)
-        events += _listed(f"SuccessfulDelete{word}", f"Deleted {word.lower()}: ", deleted)
+        events += _listed(f"SuccessfulCreate{word}", f"Created {word.lower()}: ", done[Create, plural])
+        events += _listed(f"SuccessfulDelete{word}", f"Deleted {word.lower()}: ", done[Delete, plural])
     for outcome in outcomes:
         if outcome.effect is Effect.TAKEN and isinstance(outcome.action, Create):
             there = "an object of that name exists that is not this job's or has lost its labels"
@@ -75,26 +76,28 @@ def _write_events(framework: Framework, outcomes: Iterable[Outcome]) -> list[Eve
     return events
 
 
-def _names(outcomes: list[Outcome], kind: type[Create] | type[Delete], plural: str) -> list[str]:
-    return [
-        o.action.name
-        for o in outcomes
-        if o.effect is Effect.APPLIED and isinstance(o.action, kind) and o.action.plural == plural
-    ]
+def _done(outcomes: Iterable[Outcome]) -> _Done:
+    """The names of what was created and deleted, by the action's type and the object's plural, in the order of the plan."""
+    done: _Done = defaultdict(list)
+    for outcome in outcomes:
+        action = outcome.action
+        if outcome.effect is Effect.APPLIED and isinstance(action, Create | Delete):
+            done[type(action), action.plural].append(action.name)
+    return done
 
 
 def _listed(reason: str, text: str, names: list[str]) -> list[Event]:
     return [Event(NORMAL, reason, text + in_short(names, MAX_NAMES))] if names else []
 
 
-def _counts(framework: Framework, work: Work, result: Result) -> dict[str, int]:
+def _counts(framework: Framework, work: Work, result: Result, done: _Done) -> dict[str, int]:
     counts = {
-        PODS_CREATED: len(_names(list(result.outcomes), Create, "pods")),
-        PODS_DELETED: len(_names(list(result.outcomes), Delete, "pods")),
-        POD_GROUPS_CREATED: len(_names(list(result.outcomes), Create, POD_GROUPS)),
-        POD_GROUPS_DELETED: len(_names(list(result.outcomes), Delete, POD_GROUPS)),
-        SERVICES_CREATED: len(_names(list(result.outcomes), Create, "services")),
-        JOBS_DELETED: len(_names(list(result.outcomes), Delete, framework.plural)),
+        PODS_CREATED: len(done[Create, "pods"]),
+        PODS_DELETED: len(done[Delete, "pods"]),
+        POD_GROUPS_CREATED: len(done[Create, POD_GROUPS]),
+        POD_GROUPS_DELETED: len(done[Delete, POD_GROUPS]),
+        SERVICES_CREATED: len(done[Create, "services"]),
+        JOBS_DELETED: len(done[Delete, framework.plural]),
         SERVICES_FAILED: sum(
             o.effect is Effect.REFUSED and isinstance(o.action, Create) and o.action.plural == "services"
             for o in result.outcomes

@@ -1,15 +1,21 @@
 """Times as the API writes them: RFC 3339 in UTC with whole seconds. In the code a time is seconds since the epoch."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
 def format_time(seconds: float) -> str:
     """The API's text for a time; a time outside the years 1 to 9999 is clamped to them."""
     try:
-        moment = datetime.fromtimestamp(int(seconds), UTC)
+        return _text(int(seconds))
     except (OverflowError, ValueError, OSError):
-        moment = datetime(9999, 12, 31, tzinfo=UTC) if seconds > 0 else datetime(1, 1, 1, tzinfo=UTC)
-    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+        return "9999-12-31T00:00:00Z" if seconds > 0 else "0001-01-01T00:00:00Z"
+
+
+# A status says the same times each time it is written, and jobs that begin together say those of each other.
+@lru_cache(maxsize=1024)
+def _text(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
 def parse_time(text: object) -> float | None:

@@ -7,10 +7,10 @@ outcome is looked up by a live read (rule R12), and whatever failed comes back b
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,6 +29,8 @@ from jobcommon.runtime.fence import Fence, FencedError, NoFence
 from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.slow_start import slow_start
 from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
+
+T = TypeVar("T")
 
 SLOW_START_CAP = 64
 _job = decoder(dict[str, Any])
@@ -88,7 +90,7 @@ class Executor:
             for i in sorted(chain, key=lambda i: not isinstance(work.plan.actions[i], Release)):
                 done[i] = await self._carry_out(work, work.plan.actions[i])
 
-        await asyncio.gather(*(run(chain) for chain in chains.values()))
+        await _together(run(chain) for chain in chains.values())
 
     async def _create(self, work: Work, recheck: Recheck, done: dict[int, Outcome]) -> None:
         """What pods need first, then the pods; replica types do not wait for each other (rule R15).
@@ -107,7 +109,7 @@ class Executor:
         if any(action.required and done[i].effect not in (Effect.APPLIED, Effect.EXISTED) for i, action in others):
             done.update((i, Outcome(action, Effect.SKIPPED)) for pods in types.values() for i, action in pods)
             return
-        await asyncio.gather(*(self._slow_start(work, pods, recheck, done) for pods in types.values()))
+        await _together(self._slow_start(work, pods, recheck, done) for pods in types.values())
 
     async def _slow_start(self, work: Work, pods: list[tuple[int, Create]], recheck: Recheck, done: dict[int, Outcome]) -> None:
         """Create pods with slow start; stop at the first error (R16).
@@ -162,7 +164,7 @@ class Executor:
     # -- one action --------------------------------------------------------------------------------------------------
 
     async def _all(self, work: Work, creates: Sequence[tuple[int, Action]], recheck: Recheck) -> list[Outcome]:
-        return list(await asyncio.gather(*(self._carry_out(work, action, recheck) for _, action in creates)))
+        return await _together(self._carry_out(work, action, recheck) for _, action in creates)
 
     async def _carry_out(self, work: Work, action: Action, recheck: Recheck | None = None) -> Outcome:
         try:
@@ -334,6 +336,12 @@ class Executor:
         if response.status >= 400:
             raise response_error(response)
         return response
+
+
+async def _together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all parts, which run at once. Most jobs have one part, which needs no task of its own."""
+    coroutines = list(parts)
+    return [await coroutines[0]] if len(coroutines) == 1 else await asyncio.gather(*coroutines)
 
 
 def _name_in_use(outcome: Outcome) -> bool:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
-from contextlib import asynccontextmanager
 from enum import IntEnum
 
 from jobcommon.client.request import Request, Response, Transport
@@ -62,20 +61,21 @@ class FairGate:
         if self._now is not None:
             self._courteous_until = self._now() + COURTESY_SECONDS
 
-    @asynccontextmanager
-    async def turn(self, *path: Hashable, lane: Lane = Lane.PROMPT) -> AsyncIterator[None]:
+    def turn(self, *path: Hashable, lane: Lane = Lane.PROMPT) -> "Turn":
         """Wait for a turn and hold a place meanwhile. `path`: who asks, such as a namespace and a job."""
+        return Turn(self, path, lane)
+
+    async def _come_in(self, path: Sequence[Hashable], lane: Lane) -> float:
         if not self._line and self._has_room(lane):
             self._enter(lane)
         else:
             await self._wait(path, lane)
-        began = self._now() if self._now is not None else 0.0
-        try:
-            yield
-        finally:
-            if self._now is not None and self._pace is not None:
-                self._pace.answered(self._now() - began, full=self.inside >= self.limit)
-            self._leave(lane)
+        return self._now() if self._now is not None else 0.0
+
+    def _go(self, lane: Lane, came: float) -> None:
+        if self._now is not None and self._pace is not None:
+            self._pace.answered(self._now() - came, full=self.inside >= self.limit)
+        self._leave(lane)
 
     def _has_room(self, lane: Lane) -> bool:
         limit = self.limit
@@ -123,6 +123,24 @@ class FairGate:
             if not place.done():
                 place.set_result(None)
                 self._enter(lane)
+
+
+class Turn:
+    """A place at a gate, had with ``async with``. A class, because each request has one and a generator costs more."""
+
+    __slots__ = ("_came", "_gate", "_lane", "_path")
+
+    def __init__(self, gate: FairGate, path: Sequence[Hashable], lane: Lane) -> None:
+        self._gate = gate
+        self._path = path
+        self._lane = lane
+        self._came = 0.0
+
+    async def __aenter__(self) -> None:
+        self._came = await self._gate._come_in(self._path, self._lane)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._gate._go(self._lane, self._came)
 
 
 class GatedTransport:

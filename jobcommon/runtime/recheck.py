@@ -32,6 +32,8 @@ class Recheck:
         return await self._since(self._clock.monotonic())
 
     async def _since(self, moment: float) -> bool:
+        if self._seen_at > moment and not self.changed:
+            return True
         async with self._looking:
             if self._seen_at <= moment and not self.changed:
                 now = self._clock.monotonic()

@@ -28,5 +28,5 @@ async def slow_start(things: Iterable[T], carry_out: Callable[[T], Awaitable[boo
                 group.create_task(work())
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(work())
+        await work()
     return tuple(waiting)
