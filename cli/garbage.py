@@ -5,7 +5,7 @@ import gc
 # Collections are made so many times rarer: next to nothing here lies in cycles, and to look at all jobs, pods and plans again
 # and again took one part in fifteen of the CPU time of a process with much to do.
 RARER = 8
-# One that looks at everything is a pause, of a tenth of a second with ten thousand pods: it comes so many times rarer still.
+# One that looks at everything is a pause, of some 25 ms in a server of ten thousand pods: it comes so many times rarer still.
 WHOLE_RARER = 10
 
 

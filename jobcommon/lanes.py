@@ -32,7 +32,7 @@ class Lanes(Generic[T]):
         return self._length - (0 if but is None else len(self._lanes[but]))
 
     def pop(self, but: int | None = None) -> T:
-        """The next item, of any lane but `but`. Raises StopIteration when there is none."""
+        """The next item, of any lane but `but`, which is not the first. Raises StopIteration when there is none."""
         if len(self._lanes[0]) == self._length:
             item = self._lanes[0].pop()
             self._length -= 1

@@ -7,8 +7,7 @@ outcome is looked up by a live read (rule R12), and whatever failed comes back b
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -24,7 +23,7 @@ from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.runtime.clock import Clock, SystemClock
-from jobcommon.runtime.fairness import FairGate, Lane
+from jobcommon.runtime.fairness import FairGate, Lane, Turn
 from jobcommon.runtime.fence import Fence, FencedError, NoFence
 from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.slow_start import slow_start
@@ -64,7 +63,7 @@ class Executor:
         plan, recheck = work.plan, Recheck(lambda: self._unchanged(work, gated=False), self.clock)
         if (plan.confirm and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
             return Result(stale=True)
-        if plan.witnesses and not all(await asyncio.gather(*(self._is_there(work, *witness) for witness in plan.witnesses))):
+        if plan.witnesses and not all(await _together(self._is_there(work, *witness) for witness in plan.witnesses)):
             return Result(stale=True)
         done: dict[int, Outcome] = {}
         if plan.actions:
@@ -104,8 +103,8 @@ class Executor:
                 others.append((i, action))
             elif isinstance(action, Create):
                 types.setdefault(action.replica_type, []).append((i, action))
-        for (i, _), outcome in zip(others, await self._all(work, others, recheck), strict=True):
-            done[i] = outcome
+        outcomes = await _together(self._carry_out(work, action, recheck) for _, action in others)
+        done.update((i, outcome) for (i, _), outcome in zip(others, outcomes, strict=True))
         if any(action.required and done[i].effect not in (Effect.APPLIED, Effect.EXISTED) for i, action in others):
             done.update((i, Outcome(action, Effect.SKIPPED)) for pods in types.values() for i, action in pods)
             return
@@ -162,9 +161,6 @@ class Executor:
         return None, error
 
     # -- one action --------------------------------------------------------------------------------------------------
-
-    async def _all(self, work: Work, creates: Sequence[tuple[int, Action]], recheck: Recheck) -> list[Outcome]:
-        return await _together(self._carry_out(work, action, recheck) for _, action in creates)
 
     async def _carry_out(self, work: Work, action: Action, recheck: Recheck | None = None) -> Outcome:
         try:
@@ -320,7 +316,7 @@ class Executor:
         async with self._turn(work, later=later, gate=gate):
             return await self._send_fenced(request)
 
-    def _turn(self, work: Work, *, later: bool = False, gate: FairGate | None = None) -> AbstractAsyncContextManager[None]:
+    def _turn(self, work: Work, *, later: bool = False, gate: FairGate | None = None) -> Turn:
         """`later`: it can wait. With `gate` it is one request, for which somebody waits."""
         lane = Lane.LATER if later or work.later else Lane.BULK if gate is None and work.is_bulk else Lane.PROMPT
         return (gate or self.gate).turn(work.namespace, work.uid, lane=lane)

@@ -41,7 +41,7 @@ class FairGate:
         self.inside = 0
         self._bulk = 0
         self._most = limit
-        self._now = now
+        self._now = now or (lambda: 0.0)
         self._pace = Pace(limit) if now is not None else None
         self._courteous_until = 0.0
         self._line: Lanes[tuple[asyncio.Future[None], Lane]] = Lanes(len(Lane))
@@ -57,8 +57,8 @@ class FairGate:
         return len(self._line)
 
     def make_way(self) -> None:
-        """For the next `COURTESY_SECONDS` bulk is to hold few places."""
-        if self._now is not None:
+        """For the next `COURTESY_SECONDS` bulk is to hold few places. Without a clock it never does."""
+        if self._pace is not None:
             self._courteous_until = self._now() + COURTESY_SECONDS
 
     def turn(self, *path: Hashable, lane: Lane = Lane.PROMPT) -> "Turn":
@@ -70,10 +70,10 @@ class FairGate:
             self._enter(lane)
         else:
             await self._wait(path, lane)
-        return self._now() if self._now is not None else 0.0
+        return self._now()
 
     def _go(self, lane: Lane, came: float) -> None:
-        if self._now is not None and self._pace is not None:
+        if self._pace is not None:
             self._pace.answered(self._now() - came, full=self.inside >= self.limit)
         self._leave(lane)
 
@@ -83,7 +83,7 @@ class FairGate:
             return False
         if lane is not Lane.BULK or self._bulk < max(COURTEOUS, limit // COURTEOUS_SHARE):
             return True
-        return self._now is None or self._now() >= self._courteous_until
+        return self._now() >= self._courteous_until
 
     def _enter(self, lane: Lane) -> None:
         self.inside += 1
@@ -95,11 +95,11 @@ class FairGate:
         self._pass_on()
 
     async def _wait(self, path: Sequence[Hashable], lane: Lane) -> None:
-        waiting = (asyncio.get_running_loop().create_future(), lane)
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = (place, lane)
         self._line.append(path, waiting, lane)
         # Those who stand there may all be bulk, which lets others pass.
         self._pass_on()
-        place = waiting[0]
         try:
             await place
         except asyncio.CancelledError:

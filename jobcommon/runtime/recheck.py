@@ -32,11 +32,14 @@ class Recheck:
         return await self._since(self._clock.monotonic())
 
     async def _since(self, moment: float) -> bool:
-        if self._seen_at > moment and not self.changed:
-            return True
-        async with self._looking:
-            if self._seen_at <= moment and not self.changed:
-                now = self._clock.monotonic()
-                self.changed = not await self._look()
-                self._seen_at = now
+        if self._is_to_look(moment):
+            async with self._looking:
+                # Another one may have looked meanwhile.
+                if self._is_to_look(moment):
+                    now = self._clock.monotonic()
+                    self.changed = not await self._look()
+                    self._seen_at = now
         return not self.changed
+
+    def _is_to_look(self, moment: float) -> bool:
+        return self._seen_at <= moment and not self.changed

@@ -76,6 +76,16 @@ def test_of_three_lanes_none_is_left_to_wait_for_ever() -> None:
     assert (order.count("a"), order.count("b"), order.count("c"), len(lanes)) == (30, 30, 30, 0)
 
 
+def test_one_lane_can_be_passed_by() -> None:
+    lanes: Lanes[str] = Lanes(3)
+    for lane in (1, 1, 2):
+        lanes.append(("a",), "abc"[lane], lane)
+    assert (lanes.count(but=1), lanes.pop(but=1), lanes.count(but=1), lanes.count()) == (1, "c", 0, 2)
+    with pytest.raises(StopIteration):
+        lanes.pop(but=1)
+    assert (lanes.pop(), lanes.pop(), len(lanes)) == ("b", "b", 0)
+
+
 def test_it_can_be_taken_out_of_either_lane() -> None:
     lanes: Lanes[str] = Lanes(2)
     lanes.append(("a",), "first")
