@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import ROOT, anchors, documents
+from tests.architecture.source import ROOT, anchors, documents, modules
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -35,3 +35,14 @@ def test_every_document_can_be_found_from_the_readme() -> None:
                 if linked not in reached and (ROOT / linked).exists():
                     todo.append(linked)
     assert set(documents()) <= reached
+
+
+def test_every_rule_that_is_cited_is_defined() -> None:
+    defined = set(re.findall(r"^\| (R\d+) \|", (ROOT / "docs/rules.md").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert len(defined) == 20
+    cited = {
+        rule: module
+        for module in modules()
+        for rule in re.findall(r"\brules? (R\d+)\b", (ROOT / module).read_text(encoding="utf-8"))
+    }
+    assert {rule: str(module) for rule, module in cited.items() if rule not in defined} == {}
