@@ -27,7 +27,9 @@ _WORDS = {
     "string_type": "must be text, in quotes",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
     "too_short": "must not be empty",
+    "too_long": "must not have more than {max_length} entries",
 }
 
 # Of a replica spec: without the rest nobody could say how many pods there are to be, and which.
