@@ -271,6 +271,7 @@ class JobController:
         pods = [pod for pod in named if pod.owner and pod.owner.uid == uid]
         left = left_behind(self.framework.kind, named, uid) if len(pods) < len(named) else []
         self.open_pods.count(uid, pods)
+        memory.begun = memory.begun or bool(pods)
         return Observed(
             pods=tuple(pods),
             services=tuple(Lister(self._others[SERVICES]).owned_by(uid)),
@@ -338,11 +339,10 @@ class JobController:
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
         refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.TAKEN, Effect.SKIPPED)]
         memory = self._memory.setdefault(work.uid, JobMemory()) if work.job is not None else JobMemory()
-        rejected = memory.reject(refused)
         # Nothing was deleted or released, and no event need come of it: the server may have said so for once only.
         contested = any(o.effect is Effect.ABSENT and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
         known = memory.refusals.text
-        waits = not rejected and memory.refusals.take(work.plan, result.outcomes, moment.monotonic)
+        waits = memory.refused(work.plan, result.outcomes, moment.monotonic)
         if memory.refusals.text != known:
             self.queue.add(key)  # for its status
         unfinished = (

@@ -90,8 +90,8 @@ class Options:
 class Job:
     """One job at one version: defaulted, its replica types in the framework's order and canonical spelling.
 
-    `errors` says what is wrong with the spec; such a job keeps only the replica specs that could be read. `unindexed`: the
-    types, in lower case as in labels, whose only pod has no index in its name.
+    `errors` says what is wrong with the spec; such a job keeps only the replica specs that could be read, and `unread` names
+    the types whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
     """
 
     kind: str
@@ -111,6 +111,7 @@ class Job:
     raw_status: Mapping[str, Any]
     options: Options = Options()
     errors: tuple[FieldError, ...] = ()
+    unread: frozenset[str] = frozenset()
     unindexed: frozenset[str] = frozenset()
 
     @property
@@ -236,6 +237,10 @@ def _no_gate(_job: Job, _replica: Replica, _tallies: Tallies) -> bool:
     return True
 
 
+def _not_blocked(_job: Job) -> str:
+    return ""
+
+
 def _first_replica(job: Job, replica: Replica) -> bool:
     return replica == next(iter(job.replicas), None)
 
@@ -260,6 +265,8 @@ class Framework:
     * `is_master(job, replica)`: which replica carries the job-role=master label;
     * `upgrade(spec, version)`: the raw spec of an older or looser form, brought to the current one;
     * `validate(job)`: errors of spec and metadata beyond those of the models; not asked again when only the status changes;
+    * `blocked(job)`: what an operator with these options lacks to start the job; "" when nothing. No error of the spec: the
+      job waits, and one that has begun goes on;
     * `shape_pod(job, replica, pod)`: anything else a pod needs; may change and return `pod`;
     * `companions(job, pods)`: the further objects the job needs now;
     * `may_create(job, replica, tallies)`: whether that replica's pod may be created yet;
@@ -285,6 +292,7 @@ class Framework:
     is_master: Callable[[Job, Replica], bool] = _first_replica
     upgrade: Callable[[Mapping[str, Any], str], Mapping[str, Any]] = _same_spec
     validate: Callable[[Job], Iterable[FieldError]] = _no_errors
+    blocked: Callable[[Job], str] = _not_blocked
     shape_pod: Callable[[Job, Replica, dict[str, Any]], dict[str, Any]] = _same_pod
     companions: Callable[[Job, Sequence[PodView]], Sequence[Companion]] = _no_companions
     companion_kinds: tuple[CompanionKind, ...] = ()
@@ -364,8 +372,9 @@ class Observed:
 
     `companions` is keyed by (kind, name). `sights` has, by plural, the kinds that are not watched, and says of each when its
     objects were last looked at (seconds since the epoch), by name, there or not. `rejections` holds, by plural and name,
-    creates of the current spec that the API server refused for good; `refusal` says what it refuses for now, as a quota
-    does ("" when nothing). `predecessors` are the names of pods that an earlier job of this name has left behind.
+    creates of the current spec that the API server refused for good, `required` ones before the job had begun; `refusal` says
+    what it refuses for now, as a quota does ("" when nothing). `predecessors` are the names of pods that an earlier job of this
+    name has left behind.
     `begun`: the job had its start, or this process has made objects of it before. `priorities` are the values
     of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be used now ("" when it can); both are
     looked at only with a gang scheduler.

@@ -1,11 +1,13 @@
 """What the controller remembers of one job. None of it is needed to be right; it is gone with the process."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.view import ObjectView
+from jobcommon.client.errors import StatusError
 from jobcommon.framework import Framework, Job, Rejection
 from jobcommon.reconcile import differs_in_status_alone, read_job, reread_job
 from jobcommon.reconcile.plan import Create, Plan
@@ -14,8 +16,11 @@ from jobcommon.result import Effect, Outcome
 from jobcommon.sights import Sights
 from jobcommon.workqueue import LANES
 
-# These answers do not change until the spec does.
-_FINAL_CODES = (400, 413, 422)
+# What the API server itself says of an object that it cannot take: apimachinery's words for 422 Invalid, and for a body that
+# does not fit the type (400). Admission answers with the same codes, but in other words: 'admission webhook "x" denied the
+# request', 'pods "x" is forbidden: ValidatingAdmissionPolicy …'. That is the platform's will, which changes without the job.
+_OWN_VALIDATION = re.compile(r'[A-Z]\w*(\.\S+)? "[^"]*" is invalid: |[A-Z]\w* in version "[^"]*" cannot be handled as a ')
+_OF_VALIDATION = (400, 422)
 
 URGENT, USUAL, LATER = range(LANES)
 
@@ -38,6 +43,7 @@ class JobMemory:
     finished: bool = False
     put_off: bool = False
     running: bool = False
+    _had_begun: bool = False
     _settling: bool = False
     _status: JobStatus | None = None
     _seen: ObjectView | None = None
@@ -47,16 +53,26 @@ class JobMemory:
         """Take note of what was made, which the job's status may not say yet."""
         self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
 
-    def reject(self, outcomes: Iterable[Outcome]) -> bool:
-        """Take note of what the API server will not have, whatever we do. Returns whether the job cannot be without it."""
-        rejected = False
+    def refused(self, plan: Plan, outcomes: Iterable[Outcome], now: float) -> bool:
+        """Take note of what the API server refused to create; says whether it is to be tried again at `refusals.until`.
+
+        A refusal is final, for this spec, where it is certainly the job's own fault and the job can be without the object
+        or has not begun. A job that has begun is never failed by a refusal.
+        """
+        for_now: list[Outcome] = []
+        failed = False
         for outcome in outcomes:
-            code, action = getattr(outcome.error, "code", 0), outcome.action
-            if isinstance(action, Create) and (code in _FINAL_CODES or "too large" in str(outcome.error)):
-                reason, message = getattr(outcome.error, "reason", ""), getattr(outcome.error, "message", "")
-                self.rejections[action.plural, action.name] = Rejection(code, reason, message, required=action.required)
-                rejected = rejected or action.required
-        return rejected
+            action, error = outcome.action, outcome.error
+            if isinstance(action, Create) and isinstance(error, StatusError) and self._is_final(action, error):
+                rejection = Rejection(error.code, error.reason, error.message, required=action.required)
+                self.rejections[action.plural, action.name] = rejection
+                failed = failed or action.required
+            else:
+                for_now.append(outcome)
+        return not failed and self.refusals.take(plan, for_now, now)
+
+    def _is_final(self, action: Create, error: StatusError) -> bool:
+        return _is_own_fault(error) and not (action.required and self._had_begun)
 
     def lane(self, *, settled: bool) -> int:
         """In which lane of the queue the job waits; `settled`: its last pod is over.
@@ -84,7 +100,7 @@ class JobMemory:
 
     def decided(self, plan: Plan) -> None:
         """Take note of the plan that is carried out from now on."""
-        self.put_off = False
+        self.put_off, self._had_begun = False, self.begun
         self._settling, self._status = plan.settles, plan.status
         self.running = plan.status.has(ConditionType.RUNNING) if plan.status is not None else self.running
 
@@ -107,3 +123,10 @@ class JobMemory:
         """There is nothing to do. Most jobs are at their end, and hardly looked at any more: they are forgotten as read."""
         if self.finished:
             self._seen = self._job = None
+
+
+def _is_own_fault(error: StatusError) -> bool:
+    """Whether a create was refused for what the job's author wrote, whoever runs the cluster."""
+    if error.code == 413 or "request is too large" in error.message:
+        return True
+    return error.code in _OF_VALIDATION and _OWN_VALIDATION.match(error.message) is not None

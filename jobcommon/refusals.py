@@ -1,8 +1,11 @@
-"""What could not be created for one job, for now: a quota, RBAC or a webhook says no (HTTP 403), or a name is taken (409).
+"""What could not be created for one job, for now: a quota, RBAC, a policy or a webhook says no, or a name is taken (409).
 
 The job does not fail; it is tried again after 10 s, then with pauses that double, up to 10 minutes. Until then what the
 platform refused is left out of the job's plans, whatever else brings the job back: one doomed call a try (rule R16). A name
 may be free with the very next event, so that is no reason to leave anything out.
+
+Admission may answer with any code: 403 from quota and Pod Security, 422 from a ValidatingAdmissionPolicy, 400 or whatever a
+webhook chooses, 500 when a webhook cannot be reached.
 """
 
 from collections.abc import Iterable
@@ -13,7 +16,10 @@ from jobcommon.result import Effect, Outcome
 
 FIRST_DELAY = 10.0
 MAX_DELAY = 600.0
-_FORBIDDEN, _CONFLICT = 403, 409
+_CONFLICT = 409
+# Not refusals of this object: authentication, a missing namespace or kind, too many requests.
+_OTHERWISE = (401, 404, 408, 410, 429)
+_WEBHOOK_UNREACHABLE = "failed calling webhook"
 
 
 @dataclass(slots=True)
@@ -33,8 +39,9 @@ class Refusals:
     def take(self, plan: Plan, outcomes: Iterable[Outcome], now: float) -> bool:
         """Take note of what became of a plan; says whether something was refused and is to be tried again at `until`."""
         outcomes = tuple(outcomes)
-        codes = {getattr(o.error, "code", 0) for o in outcomes if isinstance(o.action, Create)} & {_FORBIDDEN, _CONFLICT}
-        if not codes:
+        creates = [outcome for outcome in outcomes if isinstance(outcome.action, Create)]
+        refused = any(map(_is_refused, creates))
+        if not refused and not any(getattr(outcome.error, "code", 0) == _CONFLICT for outcome in creates):
             return False
         self.until = now + min(FIRST_DELAY * 2.0 ** min(self._tries, 10), MAX_DELAY)
         self._tries += 1
@@ -42,7 +49,7 @@ class Refusals:
         # Not made is also what was not even tried, for want of something that was refused.
         made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.EXISTED)}
         missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
-        self._plurals = frozenset(missing if _FORBIDDEN in codes else ())
+        self._plurals = frozenset(missing if refused else ())
         return True
 
     def pending(self, now: float) -> bool:
@@ -57,6 +64,14 @@ class Refusals:
         return replace(plan, actions=kept) if self._untried else plan
 
 
+def _is_refused(outcome: Outcome) -> bool:
+    """Whether the platform's word was no, whatever code it chose."""
+    code, message = getattr(outcome.error, "code", 0), getattr(outcome.error, "message", "")
+    if code >= 500:
+        return _WEBHOOK_UNREACHABLE in message
+    return code >= 400 and code not in (*_OTHERWISE, _CONFLICT)
+
+
 def _said(outcome: Outcome) -> str:
     """What the status says of a create; nothing of a name that a predecessor on its way out still has."""
     if not isinstance(outcome.action, Create):
@@ -64,6 +79,6 @@ def _said(outcome: Outcome) -> str:
     what = f"{outcome.action.plural}/{outcome.action.name}"
     if outcome.effect is Effect.TAKEN:
         return f"{what} exists already and is not this job's; delete or rename it"
-    if outcome.effect is Effect.REFUSED and getattr(outcome.error, "code", 0) == _FORBIDDEN:
+    if outcome.effect is Effect.REFUSED and _is_refused(outcome):
         return f"{what} is refused: {getattr(outcome.error, 'message', '')}"
     return ""

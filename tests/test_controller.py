@@ -496,6 +496,69 @@ def test_79_too_large(bench: Bench, manifest: Manifest) -> None:
     assert work.plan.status.conditions[-1].reason == "InvalidSpec"
 
 
+NOT_A_POD = StatusError(422, "Invalid", 'Pod "demo-worker-0" is invalid: spec.containers[0].image: Required value')
+#: What the platform says through admission, whose answers may have any code. The words are the API server's.
+REFUSALS_BY_ADMISSION = (
+    StatusError(400, "BadRequest", 'admission webhook "pods.example.com" denied the request: no'),
+    StatusError(403, "Forbidden", 'pods "demo-worker-0" is forbidden: violates PodSecurity "restricted:latest"'),
+    StatusError(406, "", 'admission webhook "pods.example.com" denied the request: no'),
+    StatusError(
+        422, "Invalid", "pods \"demo-worker-0\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"
+    ),
+    StatusError(422, "Invalid", 'admission webhook "pods.example.com" denied the request: Pod "x" is invalid: no'),
+    StatusError(500, "InternalError", 'Internal error occurred: failed calling webhook "x": context deadline exceeded'),
+)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("no", REFUSALS_BY_ADMISSION, ids=lambda e: f"{e.code}-{len(e.message)}")
+def test_73_admission_never_fails_a_job_whatever_its_code(
+    bench: Bench, manifest: Manifest, no: StatusError, begun: bool
+) -> None:
+    if begun:
+        manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    bench.finish(work, refuse=lambda _: no, **({} if begun else {"status_error": None, "status_version": "2"}))
+    told = _after_a_refusal(bench, work, manifest)
+    assert told.conditions[-1].type == "Created"
+    assert f"services/demo is refused: {no.message}" in told.conditions[-1].message
+    assert bench.begin() is None
+    bench.now += 10
+    assert pods_of(bench.work()) == CREATES, "and when it is allowed the job goes on"
+
+
+@pytest.mark.parametrize("no", [NOT_A_POD, StatusError(413, "RequestEntityTooLarge", "limit is 3145728")])
+def test_73_a_job_that_has_begun_is_not_failed_by_what_is_its_own_fault_either(
+    bench: Bench, manifest: Manifest, no: StatusError
+) -> None:
+    """Its pods were accepted before: it is the platform that has changed, or a mutating webhook."""
+    manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    bench.finish(work, refuse=lambda _: no)
+    assert no.message in _after_a_refusal(bench, work, manifest).conditions[-1].message
+    bench.now += 10
+    assert pods_of(bench.work()) == CREATES
+
+
+def _after_a_refusal(bench: Bench, work: Work, manifest: Manifest) -> JobStatus:
+    """The status that the job has when all that the first plan asked for was refused."""
+    status = work.plan.status
+    while True:
+        if status is not None:
+            bench.say("testjobs", "MODIFIED", {**manifest, "status": status.to_json()})
+        for resource in bench.controller.informers:
+            bench.bookmark(resource)
+        again = bench.begin()
+        if again is None:
+            assert status is not None
+            return status
+        assert again.plan.actions == ()
+        status = again.plan.status or status
+        bench.finish(again)
+
+
 def test_a_new_spec_is_given_a_new_chance(bench: Bench, manifest: Manifest) -> None:
     """What was refused belongs to the generation that was refused."""
     bench.say("testjobs", "ADDED", manifest)
@@ -787,7 +850,7 @@ def test_10_a_pod_whose_owner_is_taken_away_is_no_longer_ours(bench: Bench, mani
 def test_an_invalid_pod_is_not_kept_waiting_by_a_quota(bench: Bench, manifest: Manifest) -> None:
     """One create refused for good, another for the time being: the job fails now, not after the platform's back-off."""
     bench.say("testjobs", "ADDED", manifest)
-    answers = {"demo-worker-0": StatusError(422, "Invalid", "no"), "demo-worker-1": StatusError(403, "Forbidden", "quota")}
+    answers = {"demo-worker-0": NOT_A_POD, "demo-worker-1": StatusError(403, "Forbidden", "quota")}
     bench.finish(bench.work(), refuse=lambda a: answers.get(a.name))
     wakeup = bench.controller.queue.next_wakeup()
     assert wakeup is not None

@@ -5,15 +5,20 @@ The JSON names, types and meanings are those of the kubeflow.org v1 API (referen
 
 import json
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
 from jobcommon.api.model import ApiModel
+from jobcommon.api.template import Templates
 
 # Enums arrive as strings; strict mode would refuse to look one up.
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 MAX_REPLICAS = 10_000
+# What one list multiplies by another is bounded: no job may cost the others more than its size.
+MAX_OVERRIDES = 1000
+MAX_RESOURCES = 256
 MAX_SECONDS = 10 * 365 * 24 * 3600
 
 
@@ -59,7 +64,9 @@ class SchedulingPolicy(ApiModel):
     )
     queue: str | None = Field(None, description="The scheduler's queue. Immutable.")
     min_resources: dict[str, Any] | None = Field(
-        None, description="The resources that must be free at once. Defaults to what minAvailable pods request."
+        None,
+        max_length=MAX_RESOURCES,
+        description="The resources that must be free at once. Defaults to what minAvailable pods request.",
     )
     priority_class: str | None = Field(None, description="The priority class of the group of pods.")
     schedule_timeout_seconds: Int32 | None = Field(
@@ -100,7 +107,11 @@ class RunPolicy(ApiModel):
 class ReplicaOverride(ApiModel):
     """What differs for some replicas of a type."""
 
-    indices: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, description="The replicas this is for.")
+    indices: list[Annotated[int, Field(ge=0, lt=MAX_REPLICAS)]] = Field(
+        min_length=1,
+        max_length=MAX_REPLICAS,
+        description="The replicas this is for. An index beyond their number waits for it.",
+    )
     template: dict[str, Any] = Field(
         description="Merged onto the template of the replica type; containers, env, ports and volumes are merged by name."
     )
@@ -116,8 +127,13 @@ class ReplicaSpec(ApiModel):
         description="Always, OnFailure, Never, or ExitCode: exit codes 1-127 fail the job, 128-255 restart the replica.",
     )
     overrides: list[ReplicaOverride] = Field(
-        default_factory=list, description="Replicas whose template differs; later entries win."
+        default_factory=list, max_length=MAX_OVERRIDES, description="Replicas whose template differs; later entries win."
     )
+
+    @cached_property
+    def templates(self) -> Templates:
+        """The templates of the replicas."""
+        return Templates(self.template, ((override.indices, override.template) for override in self.overrides))
 
 
 class JobSpec(ApiModel):

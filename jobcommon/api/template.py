@@ -4,21 +4,58 @@ Maps merge key by key, and null removes a key. Lists whose entries carry a name 
 by name, volumeMounts by mountPath; any other list is replaced whole.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from jobcommon.api.job import ReplicaSpec
+if TYPE_CHECKING:
+    from jobcommon.api.job import ReplicaSpec
 
 _MERGE_KEYS = {"volumeMounts": "mountPath", "volumeDevices": "devicePath", "hostAliases": "ip"}
 
 
-def template_for(spec: ReplicaSpec, index: int) -> dict[str, Any]:
+Positions = tuple[int, ...]
+"""Which overrides apply, in order: replicas for which the same do have the same template."""
+
+
+class Templates:
+    """The templates of one replica type, each made once however many replicas have it.
+
+    `overrides` are pairs of indices and patch. `applied` has, by index, what applies to it; a replica that is not in it has
+    the type's own template, that of the position ().
+    """
+
+    def __init__(self, template: Mapping[str, Any], overrides: Iterable[tuple[Iterable[int], Mapping[str, Any]]]) -> None:
+        applied: dict[int, list[int]] = {}
+        self._patches = []
+        for position, (indices, patch) in enumerate(overrides):
+            self._patches.append(patch)
+            for index in dict.fromkeys(indices):
+                applied.setdefault(index, []).append(position)
+        known: dict[Positions, Positions] = {}
+        self.applied: Mapping[int, Positions] = {
+            index: known.setdefault(tuple(positions), tuple(positions)) for index, positions in applied.items()
+        }
+        self._made: dict[Positions, Mapping[str, Any]] = {(): template}
+
+    @property
+    def distinct(self) -> Iterable[Positions]:
+        """What applies to any replica, each once, that of the type's own template first."""
+        return dict.fromkeys([(), *self.applied.values()])
+
+    def at(self, positions: Positions) -> Mapping[str, Any]:
+        """The template with those overrides."""
+        found = self._made.get(positions)
+        if found is None:
+            found = self._made[()]
+            for position in positions:
+                found = merge(found, self._patches[position])
+            self._made[positions] = found
+        return found
+
+
+def template_for(spec: "ReplicaSpec", index: int) -> dict[str, Any]:
     """The template of one replica, its overrides applied in order. A new top level; what lies below may be shared."""
-    template: dict[str, Any] = dict(spec.template)
-    for override in spec.overrides:
-        if index in override.indices:
-            template = merge(template, override.template)
-    return template
+    return dict(spec.templates.at(spec.templates.applied.get(index, ())))
 
 
 def merge(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

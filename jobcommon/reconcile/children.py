@@ -42,6 +42,16 @@ def replica_labels(framework: Framework, job: Job, replica: Replica) -> dict[str
     }
 
 
+def selectors(framework: Framework, job: Job) -> dict[str, str]:
+    """By type, the selector of its pods, which the scale subresource hands to autoscalers."""
+    found = {}
+    for kind in job.replica_specs:
+        pairs = replica_labels(framework, job, Replica(kind, 0))
+        kept = sorted((key, value) for key, value in pairs.items() if key != labels.REPLICA_INDEX)
+        found[kind] = ",".join(f"{key}={value}" for key, value in kept)
+    return found
+
+
 def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, Any]:
     """The pod of one replica.
 

@@ -2,7 +2,8 @@
 
 The rules are the reference's (Running and Restarting exclude each other; the end turns Running to False) but for three: a
 terminal condition takes Restarting away and turns Suspended to False, and Created moves to the end while nothing else
-holds, so that the STATE column never shows a condition that is False.
+holds, so that the STATE column never shows a condition that is False. Conditions of types that we do not know belong to
+others and are kept.
 """
 
 from collections.abc import Iterable
@@ -24,6 +25,8 @@ _ENDS = {
     ConditionType.SUSPENDED: (ConditionType.RUNNING,),
 }
 _KNOWN = frozenset(ConditionType)
+# A forged list cannot grow a status without end.
+MAX_FOREIGN = 16
 
 Conditions = tuple[JobCondition, ...]
 
@@ -57,9 +60,10 @@ def set_condition(
 
 
 def tidy(conditions: Iterable[JobCondition]) -> Conditions:
-    """The conditions with at most one of each known type, the later ones winning; a forged list cannot grow a status."""
-    by_type = {c.type: c for c in conditions if c.type in _KNOWN}
-    return _current_last(tuple(by_type.values()))
+    """The conditions with at most one of each type, the later ones winning, and few of types that others have made up."""
+    by_type = {c.type: c for c in conditions}
+    foreign = [kind for kind in by_type if kind not in _KNOWN][MAX_FOREIGN:]
+    return _current_last(tuple(c for c in by_type.values() if c.type not in foreign))
 
 
 def _ended(condition: JobCondition, by: JobCondition) -> JobCondition:
@@ -72,9 +76,11 @@ def _ended(condition: JobCondition, by: JobCondition) -> JobCondition:
 
 
 def _current_last(conditions: Conditions) -> Conditions:
+    """Those of others first: the last one is what `kubectl get` shows as the job's state."""
+    foreign = tuple(c for c in conditions if c.type not in _KNOWN)
     created = tuple(c for c in conditions if c.type == ConditionType.CREATED)
-    others = tuple(c for c in conditions if c.type != ConditionType.CREATED)
+    others = tuple(c for c in conditions if c.type in _KNOWN and c.type != ConditionType.CREATED)
     ordered = sorted(others, key=lambda c: c.is_true)
     if any(c.is_true for c in others):
-        return (*created, *ordered)
-    return (*ordered, *created)
+        return (*foreign, *created, *ordered)
+    return (*foreign, *ordered, *created)

@@ -18,11 +18,12 @@ from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job, Observed, Tallies
 from jobcommon.reconcile import cleanup, limits
-from jobcommon.reconcile.children import create_pods, pod_manifest, replica_labels
+from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
 from jobcommon.reconcile.companions import LOOK_AGAIN, as_addressed, taken_away, tend_companions, tend_services
 from jobcommon.reconcile.conditions import set_condition, tidy
 from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
 from jobcommon.reconcile.gang import Gang, remove_pod_group
+from jobcommon.reconcile.holds import Holds, held_up
 from jobcommon.reconcile.ledger import Ledger, ending_in_slot, keep_books, recorded_success, replica_statuses
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release, deletes_pod, in_short
 from jobcommon.reconcile.slots import Slots, arrange, tally
@@ -95,6 +96,11 @@ def _readable(time: str | None, now: float) -> str:
     return time if time is not None and parse_time(time) is not None else format_time(now)
 
 
+def _started(job: Job) -> bool:
+    """Whether the job had its start, its last one if it was suspended."""
+    return parse_time(job.status.start_time) is not None and not job.status.has(ConditionType.SUSPENDED)
+
+
 def _if_changed(job: Job, status: JobStatus) -> JobStatus | None:
     """The status if it must be written. To forget pods that are gone is not worth a write of its own (rule R19)."""
     changed = status.to_json()
@@ -117,6 +123,7 @@ class _Pass:
     ledger: Ledger
     tallies: Tallies
     gang: Gang
+    holds: Holds
 
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> "_Pass":
@@ -124,16 +131,19 @@ class _Pass:
         ledger = keep_books(framework, job, slots)
         tallies = tally(job, slots, ledger.succeeded)
         gang = Gang(framework, job, observed, slots, tallies)
-        return cls(framework, job, observed, now, slots, ledger, tallies, gang)
+        holds = held_up(framework, job, started=_started(job) or bool(slots.ours))
+        return cls(framework, job, observed, now, slots, ledger, tallies, gang, holds)
 
     def decide(self) -> Plan:
         job, now = self.job, self.now
-        if job.errors:
+        if job.errors and not self._has_begun:
             return self._fail(reasons.INVALID_SPEC, "; ".join(map(str, job.errors)))
         refused = next(((name, r.message) for name, r in self.observed.rejections.items() if r.required), None)
         if refused is not None:
             (plural, name), message = refused
             return self._fail(reasons.INVALID_SPEC, f"the API server refuses {plural}/{name}: {message}")
+        if self.holds.unread:
+            return self._suspend() if job.suspended else self._progress(running=False)
         outcome = self.framework.decide(job, self.tallies)
         if outcome.succeeded:
             return self._succeed()
@@ -222,14 +232,16 @@ class _Pass:
     def _progress(self, running: bool) -> Plan:
         job = self.job
         released, delays = self._retire_recorded()
-        surplus = [*cleanup.stop_pods(self.slots.surplus, "scaled down"), *cleanup.release(self.slots.strangers)]
+        doomed = self.holds.free(self.slots.surplus)
+        surplus = [*cleanup.stop_pods(doomed, "scaled down"), *cleanup.release(self.slots.strangers)]
         pods = self._missing_pods()
         about_to_need = self._waiting_to_be_started or bool(pods)
         creates = self._others(self.now - LOOK_AGAIN if about_to_need else -inf) + pods
         status, events = self._progress_status(running)
-        if not self._started:
+        if not _started(self.job):
             # The deadline does not run while the job waits in a queue.
-            status = status.model_copy(update={"start_time": None if self.gang.waiting else format_time(self.now)})
+            waits = self.gang.waiting or self.holds.blocked
+            status = status.model_copy(update={"start_time": None if waits else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
         look_again = [self.now + LOOK_AGAIN] if about_to_need and self.observed.sights else []
         wakes = [*delays, *([due.at] if due else []), *look_again]
@@ -248,12 +260,8 @@ class _Pass:
 
     @property
     def _has_begun(self) -> bool:
-        return self.job.status.start_time is not None or self.gang.found is not None or self.observed.begun
-
-    @property
-    def _started(self) -> bool:
-        """Whether the job had its start, its last one if it was suspended."""
-        return parse_time(self.job.status.start_time) is not None and not self.job.status.has(ConditionType.SUSPENDED)
+        began = self.job.status.start_time is not None or self.gang.found is not None or self.observed.begun
+        return began or bool(self.slots.ours)
 
     def _retire_recorded(self) -> tuple[list[Action], list[float]]:
         """Take away the ended pods whose end is on record: keep those that succeeded, replace the others when due."""
@@ -267,7 +275,7 @@ class _Pass:
                 continue
             if replica.index in on_record[replica.type]:
                 actions += cleanup.release([pod])
-            elif pod.uid not in counted:
+            elif pod.uid not in counted or replica.type in self.holds.types:
                 continue
             elif self._given_up(replica, pod):
                 actions += cleanup.release([pod])
@@ -281,7 +289,7 @@ class _Pass:
         if self.gang.waiting:
             return []
         done = self.ledger.succeeded
-        vacant = [replica for replica in self.slots.vacant if replica.index not in done[replica.type]]
+        vacant = [r for r in self.slots.vacant if r.index not in done[r.type] and r.type not in self.holds.types]
         free = [replica for replica in vacant if self.job.pod_name(replica) not in self.observed.predecessors]
         missing = [replica for replica in free if self.framework.may_create(self.job, replica, self.tallies)]
         return list(create_pods(self.job, missing, self._pod))
@@ -301,14 +309,16 @@ class _Pass:
         return any(p.scheduled and p.phase == "Pending" and p.deletion_time is None for p in self.slots.pods.values())
 
     def _others(self, since: float) -> list[Action]:
+        if self.holds.types:
+            return []
         whose = self.framework, self.job, self.observed
         return tend_services(*whose) + tend_companions(*whose, since) + self.gang.actions()
 
     def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of what became of it."""
         job = self.job
-        refusal = self.observed.refusal and f"; {self.observed.refusal}"
-        steps: list[_Step] = [self._created(self.gang.note(started=self._started) + refusal)]
+        notes = "".join(f"; {note}" for note in (self.holds.why, self.observed.refusal) if note)
+        steps: list[_Step] = [self._created(self.gang.note(started=_started(self.job)) + notes)]
         events: list[Event] = []
         if job.status.has(ConditionType.SUSPENDED):
             reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
@@ -340,6 +350,7 @@ class _Pass:
             for p in self.slots.strangers[:MAX_EVENTS]
         ]
         events += self.gang.events()
+        events += self.holds.events
         if self.observed.predecessors:
             events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
         return events
@@ -372,7 +383,7 @@ class _Pass:
                     self.ledger,
                     active={kind: t.active if active else 0 for kind, t in self.tallies.items()},
                     failed={kind: t.failed for kind, t in self.tallies.items()},
-                    selectors=self._selectors(),
+                    selectors=selectors(self.framework, job),
                 ),
                 "restarts": self.ledger.recorded or None,
                 "disruptions": self.ledger.disruptions or None,
@@ -380,15 +391,6 @@ class _Pass:
                 "counted_pods": list(self.ledger.counted_pods),
             }
         )
-
-    def _selectors(self) -> dict[str, str]:
-        """By type, the selector of its pods, which the scale subresource hands to autoscalers."""
-        selectors = {}
-        for kind in self.job.replica_specs:
-            pairs = replica_labels(self.framework, self.job, Replica(kind, 0))
-            kept = sorted((key, value) for key, value in pairs.items() if not key.endswith("replica-index"))
-            selectors[kind] = ",".join(f"{key}={value}" for key, value in kept)
-        return selectors
 
 
 _Step = tuple[ConditionType, bool, str, str]

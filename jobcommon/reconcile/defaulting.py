@@ -5,6 +5,7 @@ rewritten.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +27,13 @@ _WORDS = {
     "string_type": "must be text, in quotes",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
     "too_short": "must not be empty",
+    "too_long": "must not have more than {max_length} entries",
 }
+
+# Of a replica spec: without the rest nobody could say how many pods there are to be, and which.
+_HAVE_DEFAULTS = ("restartPolicy",)
 
 # What the API server keeps for itself with every write.
 _BOOKKEEPING = {"resourceVersion", "managedFields"}
@@ -46,7 +52,8 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     given = {key: value for key, value in _mapping(raw_spec).items() if value is not None or key not in defaults}
     spec = dict(framework.upgrade({**defaults, **given}, version))
     raw_replicas = spec.pop(framework.replica_specs, None)
-    replica_specs = {} if errors else _read_replica_specs(framework, raw_replicas, errors)
+    unread: set[str] = {kind.name for kind in framework.replica_types} if errors else set()
+    replica_specs = {} if errors else _read_replica_specs(framework, raw_replicas, errors, unread)
     job = Job(
         kind=framework.kind,
         api_version=str(raw.get("apiVersion") or framework.api_version),
@@ -64,6 +71,7 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         status=read_status(raw.get("status")),
         raw_status=_mapping(raw.get("status")),
         options=framework.options,
+        unread=frozenset(unread),
         unindexed=frozenset(kind.name.lower() for kind in framework.replica_types if not kind.indexed),
     )
     return _with_errors(framework, job, errors)
@@ -95,10 +103,13 @@ def _with_errors(framework: Framework, job: Job, errors: list[FieldError]) -> Jo
 
 
 def _read_spec(framework: Framework, spec: dict[str, Any], errors: list[FieldError]) -> JobSpec:
+    """The spec; without the fields that cannot be read, which a job that has begun goes on without."""
     try:
         return framework.spec.model_validate(spec)
     except ValidationError as error:
         errors += _field_errors(error, "spec")
+        with suppress(ValidationError, RecursionError):
+            return framework.spec.model_validate(_without(spec, error))
     except RecursionError:
         errors.append(FieldError("spec", "is nested too deeply"))
     # Whatever else is wrong with it, a job that another controller manages is none of our business.
@@ -115,11 +126,14 @@ def _with_defaults(spec: JobSpec) -> JobSpec:
     return spec.model_copy(update={"run_policy": running})
 
 
-def _read_replica_specs(framework: Framework, raw: object, errors: list[FieldError]) -> dict[str, ReplicaSpec]:
+def _read_replica_specs(
+    framework: Framework, raw: object, errors: list[FieldError], unread: set[str]
+) -> dict[str, ReplicaSpec]:
     path = f"spec.{framework.replica_specs}"
     names = [kind.name for kind in framework.replica_types]
     if not isinstance(raw, Mapping) or not raw:
         errors.append(FieldError(path, f"Required value: name at least one replica type of {', '.join(names)}"))
+        unread.update(names)
         return {}
     canonical = {name.lower(): name for name in names}
     found: dict[str, ReplicaSpec] = {}
@@ -132,6 +146,8 @@ def _read_replica_specs(framework: Framework, raw: object, errors: list[FieldErr
         elif (spec := _read_replica_spec(framework.replica_spec, value, f"{path}[{key}]", errors)) is not None:
             kind = next(kind for kind in framework.replica_types if kind.name == name)
             found[name] = _with_replica_defaults(kind, spec)
+        else:
+            unread.add(name)
     return {name: found[name] for name in names if name in found}
 
 
@@ -143,6 +159,9 @@ def _read_replica_spec(model: type[ReplicaSpec], value: object, path: str, error
         return model.model_validate(dict(value))
     except ValidationError as error:
         errors += _field_errors(error, path)
+        if all(detail["loc"][0] in _HAVE_DEFAULTS for detail in error.errors()):
+            with suppress(ValidationError, RecursionError):
+                return model.model_validate(_without(value, error))
     except RecursionError:
         errors.append(FieldError(path, "is nested too deeply"))
     return None
@@ -166,6 +185,19 @@ def _field_errors(error: ValidationError, path: str) -> list[FieldError]:
         message = words.format(**detail.get("ctx", {})) if words else detail["msg"].removeprefix("Value error, ")
         found.append(FieldError(f"{path}{where}", message))
     return found
+
+
+def _without(value: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
+    """The value without the fields that could not be read: of each, the last part of its path that is
+    not inside a list."""
+    result = dict(value)
+    for detail in error.errors(include_url=False):
+        at, path = result, [str(part) for part in detail["loc"]]
+        while len(path) > 1 and isinstance(at.get(path[0]), Mapping):
+            at[path[0]] = at = dict(at[path[0]])
+            del path[0]
+        at.pop(path[0], None)
+    return result
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

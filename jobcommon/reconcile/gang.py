@@ -17,7 +17,7 @@ from jobcommon.api.gang import POD_GROUP, POD_GROUPS, GangScheduler
 from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
-from jobcommon.api.template import template_for
+from jobcommon.api.template import Positions
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Observed, Tallies
 from jobcommon.reconcile.children import job_selector, owner_reference
@@ -33,8 +33,6 @@ _OWNED = {
 # kubectl's own note on the job; on another object it would be a lie.
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _NOT_TAKEN_UP = ("", "Pending")
-# Stands for every replica without an override of its own.
-_OTHERS = -1
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,8 @@ class Gang:
         given = _policy(self.job).min_resources
         if given is not None:
             return {name: str(parse_quantity(amount)) for name, amount in sorted(given.items())}
-        shapes = [self._shapes[r.type].get(r.index, self._shapes[r.type][_OTHERS]) for r in self.members]
+        applied = {kind: spec.templates.applied for kind, spec in self.job.replica_specs.items()}
+        shapes = [self._shapes[r.type][applied[r.type].get(r.index, ())] for r in self.members]
         shapes.sort(key=lambda shape: -self.observed.priorities.get(shape.priority_class, 0))
         chosen = Counter(shapes[: self.min_member])
         needs = total({name: amount * count for name, amount in shape.resources.items()} for shape, count in chosen.items())
@@ -202,19 +201,16 @@ class Gang:
         return {"apiVersion": scheduler.api_version, "kind": POD_GROUP, "metadata": metadata, "spec": dict(spec)}
 
     @cached_property
-    def _shapes(self) -> "Mapping[str, Mapping[int, _Shape]]":
-        """By type, what matters of the templates: of each replica with overrides, and of all others together."""
+    def _shapes(self) -> "Mapping[str, Mapping[Positions, _Shape]]":
+        """By type and by what applies of its overrides, what matters of the template."""
         return {
-            kind: {
-                _OTHERS: _shape(spec.template),
-                **{index: _shape(template_for(spec, index)) for override in spec.overrides for index in override.indices},
-            }
+            kind: {positions: _shape(spec.templates.at(positions)) for positions in spec.templates.distinct}
             for kind, spec in self.job.replica_specs.items()
         }
 
     def _priority_class(self) -> str:
         """That of the first template that names one; the reference did so for MPIJob."""
-        return next((s[_OTHERS].priority_class for s in self._shapes.values() if s[_OTHERS].priority_class), "")
+        return next((s[()].priority_class for s in self._shapes.values() if s[()].priority_class), "")
 
 
 def remove_pod_group(job: Job, observed: Observed) -> list[Delete]:

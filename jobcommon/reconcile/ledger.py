@@ -137,18 +137,31 @@ def recorded_success(job: Job) -> Mapping[str, frozenset[int]]:
 def replica_statuses(
     job: Job, ledger: Ledger, active: Mapping[str, int], failed: Mapping[str, int], selectors: Mapping[str, str]
 ) -> dict[str, ReplicaStatus]:
-    """The counts per type as they are written; zero fields are left out, as in the reference."""
-    return {
-        kind: ReplicaStatus(
-            active=active.get(kind) or None,
-            succeeded=len(ledger.succeeded[kind]) or None,
-            failed=failed.get(kind) or None,
-            selector=selectors.get(kind),
-            succeeded_indexes=format_indexes(ledger.succeeded[kind]),
-            restarts=ledger.restarts.get(kind) or None,
+    """The counts per type as they are written; zero fields are left out, as in the reference.
+
+    What others have added stays, and so does a type that the job no longer has: what it did is on record. No pod of that
+    runs, unless it is there and could not be read.
+    """
+    known = job.status.replica_statuses
+    kept = {
+        kind: status if kind in job.unread else status.model_copy(update={"active": None, "failed": None})
+        for kind, status in known.items()
+        if kind not in job.replica_specs
+    }
+    ours = {
+        kind: known.get(kind, ReplicaStatus()).model_copy(
+            update={
+                "active": active.get(kind) or None,
+                "succeeded": len(ledger.succeeded[kind]) or None,
+                "failed": failed.get(kind) or None,
+                "selector": selectors.get(kind),
+                "succeeded_indexes": format_indexes(ledger.succeeded[kind]),
+                "restarts": ledger.restarts.get(kind) or None,
+            }
         )
         for kind in job.replica_specs
     }
+    return {**kept, **ours}
 
 
 def failure_of(replica: Replica, pod: PodView, ending: Ending) -> Failure:

@@ -17,13 +17,15 @@ def pod_resources(template: Mapping[str, Any]) -> Resources:
     """The resources that a pod of this template requests."""
     spec = _object(template.get("spec"))
     running = total(_requests(container) for container in _objects(spec.get("containers")))
-    sidecars: Resources = {}
-    starting: Resources = {}
+    sidecars: dict[str, Quantity] = {}
+    starting: dict[str, Quantity] = {}
     for container in _objects(spec.get("initContainers")):
-        own = total((sidecars, _requests(container)))
-        starting = _largest(starting, own)
-        if container.get("restartPolicy") == "Always":
-            sidecars = own
+        # Only of its own resources: a sum over all names for each container is quadratic. Sidecars run to the end, too.
+        for name, amount in _requests(container).items():
+            own = sidecars.get(name, Quantity()) + amount
+            starting[name] = max(starting.get(name, Quantity()), own, key=_nanos)
+            if container.get("restartPolicy") == "Always":
+                sidecars[name] = own
     needed = _largest(total((running, sidecars)), starting)
     return total(({**needed, **_requests(spec)}, _read(spec.get("overhead"))))
 
@@ -39,7 +41,11 @@ def total(parts: Iterable[Resources]) -> dict[str, Quantity]:
 
 def _largest(one: Resources, other: Resources) -> Resources:
     names = {**one, **other}
-    return {name: max(one.get(name, Quantity()), other.get(name, Quantity()), key=lambda q: q.nanos) for name in names}
+    return {name: max(one.get(name, Quantity()), other.get(name, Quantity()), key=_nanos) for name in names}
+
+
+def _nanos(amount: Quantity) -> int:
+    return amount.nanos
 
 
 def _requests(holder: Mapping[str, Any]) -> Resources:

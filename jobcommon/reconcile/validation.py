@@ -7,10 +7,12 @@ from typing import Any
 from jobcommon.api.job import MAX_REPLICAS, ReplicaSpec
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica, replica_count
-from jobcommon.api.template import template_for
 from jobcommon.framework import FieldError, Framework, Job, ReplicaType
 
 MAX_NAME = 63
+# Those of all templates that overrides make. Beyond it one job would cost the others seconds in which nothing else is done.
+MAX_VALUES = 500_000
+_AMOUNT = 20
 MANAGERS = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
@@ -78,19 +80,33 @@ def _replica_errors(framework: Framework, kind: ReplicaType, spec: ReplicaSpec, 
 
 
 def _override_errors(framework: Framework, spec: ReplicaSpec, path: str) -> Iterator[FieldError]:
-    """Every distinct template that the overrides make is looked at once; an error is laid to the last of its overrides."""
-    count = replica_count(spec)
-    applied: dict[int, tuple[int, ...]] = {}
-    for position, override in enumerate(spec.overrides):
-        for index in dict.fromkeys(override.indices):
-            if index >= count:
-                where = f"{path}.overrides[{position}].indices"
-                yield FieldError(where, f"{index} is no replica: there are {count}, counted from 0")
-                return
-            applied[index] = (*applied.get(index, ()), position)
-    for positions, index in {positions: index for index, positions in applied.items()}.items():
-        where = f"{path}.overrides[{positions[-1]}].template"
-        yield from _template_errors(framework, template_for(spec, index), where)
+    """Every distinct template that the overrides make is checked once; an error is laid to the last of its overrides.
+
+    An index beyond the number of replicas is none: scaled down and up again, a job has its overrides again.
+    """
+    if not spec.overrides:
+        return
+    own, added = _values(spec.template), [_values(override.template) for override in spec.overrides]
+    distinct = [positions for positions in spec.templates.distinct if positions]
+    made = sum(own + sum(added[position] for position in positions) for positions in distinct)
+    if made > MAX_VALUES:
+        text = f"{len(distinct)} different templates have {made} values in all, {MAX_VALUES} are allowed"
+        yield FieldError(f"{path}.overrides", f"Too many: {text}; use fewer overrides or a smaller template")
+        return
+    for positions in distinct:
+        yield from _template_errors(framework, spec.templates.at(positions), f"{path}.overrides[{positions[-1]}].template")
+
+
+def _values(document: object) -> int:
+    """How many values a document has, at all depths; an amount of a resource costs as much to read as many others."""
+    count, left = 0, [document]
+    while left:
+        value = left.pop()
+        count += 1
+        if isinstance(value, Mapping):
+            count += sum(_AMOUNT * len(value[name]) for name in ("limits", "requests") if isinstance(value.get(name), Mapping))
+        left += value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return count
 
 
 def _template_errors(framework: Framework, template: Mapping[str, Any], path: str) -> Iterator[FieldError]:

@@ -55,14 +55,17 @@ def retries(job: Job, replica: Replica) -> bool:
 
 
 def validate(job: Job) -> Iterator[FieldError]:
-    """The mount path is one, and the transport one that the operator may give rights for."""
+    """The mount path is one."""
     if not ssh_path(job).startswith("/") or ssh_path(job) == "/":
         yield FieldError("spec.sshAuthMountPath", "Invalid value: must be an absolute path, such as /root/.ssh")
-    if transport(job) == Transport.EXEC and not job.options.mpi_exec:
-        text = (
-            "Forbidden: by kubectl exec, the transport of v1 and v1alpha2, no job may run here; set it to SSH (the images need"
-        )
-        yield FieldError("spec.transport", f"{text} sshd), or have the operator allowed it: its chart's value mpiExec")
+
+
+def blocked(job: Job) -> str:
+    """The transport is one that the operator may give rights for."""
+    if transport(job) == Transport.SSH or job.options.mpi_exec:
+        return ""
+    text = "spec.transport: by kubectl exec, the transport of v1 and v1alpha2, no job may start here; create the job anew with"
+    return f"{text} transport SSH (the images need sshd), or have the operator allowed it: its chart's value mpiExec"
 
 
 MPI = Framework(
@@ -98,6 +101,7 @@ MPI = Framework(
     is_master=is_master,
     upgrade=upgrade,
     validate=validate,
+    blocked=blocked,
     shape_pod=shape_pod,
     companions=companions,
     companion_kinds=KINDS,

@@ -4,7 +4,7 @@ import pytest
 
 from jobcommon.api.status import ConditionType, JobCondition, read_status
 from jobcommon.reconcile import read_job
-from jobcommon.reconcile.conditions import set_condition, tidy
+from jobcommon.reconcile.conditions import MAX_FOREIGN, Conditions, set_condition, tidy
 from testutil.builders import START, condition, job_manifest
 from testutil.frameworks import TEST_JOB
 
@@ -116,4 +116,21 @@ def test_of_several_conditions_of_a_type_the_last_counts() -> None:
 
 def test_unknown_types_and_false_conditions_never_stand_last() -> None:
     forged = [condition("Dancing"), condition("Created"), condition("Running", False)]
-    assert shown(tidy(read_status({"conditions": forged}).conditions)) == "Running=F Created=T"
+    assert shown(tidy(read_status({"conditions": forged}).conditions)) == "Dancing=T Running=F Created=T"
+
+
+def test_conditions_of_others_are_kept_and_never_the_current_one() -> None:
+    theirs = [_of("Evaluated"), _of("QuotaReserved", False)]
+    conditions: Conditions = (*theirs, _of("Created"))
+    for kind in (ConditionType.RUNNING, ConditionType.SUSPENDED, ConditionType.SUCCEEDED):
+        conditions = set_condition(conditions, kind, True, "r", "m", 1.0)
+        assert list(conditions[:2]) == theirs
+        assert conditions[-1].type == kind
+
+
+def test_a_forged_list_of_conditions_does_not_grow_a_status() -> None:
+    assert len(tidy([_of(f"T{number % 50}") for number in range(10_000)])) == MAX_FOREIGN
+
+
+def _of(kind: str, holds: bool = True) -> JobCondition:
+    return JobCondition(type=kind, status="True" if holds else "False")

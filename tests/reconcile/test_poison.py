@@ -24,6 +24,10 @@ DNS = "must be an object; its searches are a list of domains"
 MAPS = "must be an object; its labels and annotations are maps of text to text"
 POLICIES = 'use one of "Always", "OnFailure", "Never", "ExitCode"'
 SHORTER = "63 are allowed; use a name of at most 54 characters"
+TOO_MANY = (
+    "Too many: 1000 different templates have 613000 values in all, 500000 are allowed; "
+    "use fewer overrides or a smaller template"
+)
 GONE: Any = object()
 
 
@@ -129,8 +133,14 @@ POISON = [
     (f"{W}.overrides", override(([-1], [])), f"{AT}.overrides[0].indices[0]: must be at least 0"),
     (f"{W}.overrides", override((["0"], [])), f"{AT}.overrides[0].indices[0]: must be a whole number"),
     (
-        f"{W}.overrides", override(([0], []), ([1, 5], [])),
-        f"{AT}.overrides[1].indices: 5 is no replica: there are 2, counted from 0",
+        f"{W}.overrides", override(([0, 10_000], [])),
+        f"{AT}.overrides[0].indices[1]: must be less than 10000",
+    ),
+    (f"{W}.overrides", override(([0] * 10_001, [])), f"{AT}.overrides[0].indices: must not have more than 10000 entries"),
+    (f"{W}.overrides", override(*[([0], [])] * 1001), f"{AT}.overrides: must not have more than 1000 entries"),
+    (
+        f"{W}.overrides", override(*(([n], [{**CONTAINER, "args": ["x"] * 600}]) for n in range(1000))),
+        f"{AT}.overrides: {TOO_MANY}",
     ),
     (
         f"{W}.overrides", override(([0, 1], None), ([0], [CONTAINER])),

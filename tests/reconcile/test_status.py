@@ -126,3 +126,13 @@ def test_replica_statuses_of_types_without_pods() -> None:
         "selector": "training.kubeflow.org/job-name=demo,training.kubeflow.org/operator-name=testjob-controller,"
         "training.kubeflow.org/replica-type=worker"
     }
+
+
+def test_what_others_have_written_into_replica_statuses_is_kept() -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 1})
+    manifest["status"] = {"replicaStatuses": {"Worker": {"warm": 3}, "Robot": {"oiled": True, "active": 1}}}
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
+    assert decided.status is not None
+    found = decided.status.to_json()["replicaStatuses"]
+    assert found["Robot"] == {"oiled": True}
+    assert found["Worker"]["warm"] == 3

@@ -1,0 +1,70 @@
+"""What is held up: parts of a job that has begun and whose spec has errors, or one that this operator cannot start.
+
+A job that has begun is never failed for an error: an edit, an older definition of its kind or another operator may have let
+through what is refused today. What runs goes on and is counted; nothing is created or deleted for what an error concerns,
+and the condition says so until the spec is put right. How an operator is set up is no error of the spec at all: a job waits
+to be started until that is changed, and one that has started goes on.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from jobcommon.api import labels, reasons
+from jobcommon.api.pod import PodView
+from jobcommon.api.status import MAX_MESSAGE
+from jobcommon.framework import FieldError, Framework, Job
+from jobcommon.reconcile.plan import WARNING, Event
+
+_TYPE = re.compile(r"\[([^\]]*)\]")
+# Errors there concern the job as a whole and no pod: the field counts as not set.
+_ELSEWHERE = ("metadata", "spec.runPolicy")
+_GANG = "spec.runPolicy.schedulingPolicy"
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """`types`: the replica types for which nothing is created or deleted; `unread`: some could not be read at all, so that
+    how far the job is cannot be told; `blocked`: it is not to be started. `why` is for the condition, "" when nothing is held.
+    """
+
+    types: frozenset[str] = frozenset()
+    unread: bool = False
+    blocked: bool = False
+    why: str = ""
+
+    @property
+    def events(self) -> list[Event]:
+        """The same as an event, said once."""
+        reason = reasons.WAITING if self.blocked else reasons.INVALID_SPEC
+        return [Event(WARNING, reason, self.why[:MAX_MESSAGE], lasting=True)] if self.why else []
+
+    def free(self, pods: Iterable[PodView]) -> list[PodView]:
+        """Those of the pods that no error concerns."""
+        held = {kind.lower() for kind in self.types}
+        return [pod for pod in pods if pod.labels.get(labels.REPLICA_TYPE, "").lower() not in held]
+
+
+_NONE = Holds()
+
+
+def held_up(framework: Framework, job: Job, *, started: bool) -> Holds:
+    """What the errors of the job's spec hold up, or the operator's options when it has not `started` yet."""
+    if not job.errors:
+        why = "" if started else framework.blocked(job)
+        return Holds(frozenset(job.replica_specs), blocked=True, why=f"it waits: {why}") if why else _NONE
+    known = {kind.name.lower(): kind.name for kind in framework.replica_types}
+    # What the others are told of the whole job would be wrong without the types that could not be read.
+    types = known.values() if job.unread else {n for error in job.errors for n in _concerned(framework, error, known)}
+    return Holds(frozenset(types), unread=bool(job.unread), why="the spec is invalid: " + "; ".join(map(str, job.errors)))
+
+
+def _concerned(framework: Framework, error: FieldError, known: Mapping[str, str]) -> Iterable[str]:
+    specs = f"spec.{framework.replica_specs}"
+    if error.path.startswith(f"{specs}["):
+        found = _TYPE.match(error.path, len(specs))
+        name = known.get(found[1].lower()) if found is not None else None
+        return () if name is None else (name,)
+    if error.path.startswith(_ELSEWHERE) and not error.path.startswith(_GANG):
+        return ()
+    return known.values()

@@ -1,0 +1,197 @@
+"""A job that has begun is not failed by an error of its spec, nor by how the operator is set up."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jobcommon.framework import Framework, Job, Observed
+from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile.plan import Create, Delete, Plan
+from testutil.builders import START, Manifest, Pod, condition, job_manifest, observe, replica_spec
+from testutil.frameworks import TEST_JOB
+
+GONE: Any = object()
+TYPES = "testReplicaSpecs"
+
+
+def begun(replicas: dict[str, int | Manifest], path: str, value: Any, **more: Any) -> Manifest:
+    """A job that runs, and then became what it would not be accepted as today."""
+    manifest = job_manifest(TEST_JOB, replicas, policy="ExitCode", **more)
+    manifest["status"] = {
+        "conditions": [condition("Created"), condition("Running")],
+        "startTime": "2023-11-14T22:13:20Z",
+        "replicaStatuses": {"Worker": {"active": 2, "succeeded": 1, "succeededIndexes": "2"}},
+    }
+    put(manifest, path, value)
+    return manifest
+
+
+def put(manifest: Manifest, path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    at: Any = manifest
+    for part in parents:
+        at = at[int(part) if isinstance(at, list) else part]
+    if value is GONE:
+        del at[last]
+    else:
+        at[last] = value
+
+
+def pods(*states: tuple[str, int, str]) -> Observed:
+    """The pods that the job had made before, whatever its spec says now."""
+    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Master": 1, "Worker": 9}))
+    made = [(Pod.of(TEST_JOB, job, kind, index), state) for kind, index, state in states]
+    return Observed(tuple((pod.failed(137) if state == "failed" else pod.running()).view for pod, state in made))
+
+
+def created(decided: Plan) -> list[str]:
+    return [action.name for action in decided.actions if isinstance(action, Create) and action.plural == "pods"]
+
+
+def deleted(decided: Plan) -> list[str]:
+    return [action.name for action in decided.actions if isinstance(action, Delete)]
+
+
+RUNS = pods(("Master", 0, "running"), ("Worker", 0, "running"), ("Worker", 1, "running"))
+#: What is wrong, and which of the missing pods (the master's, and worker 2's) are made all the same.
+ERRORS: list[tuple[str, Any, str, list[str]]] = [
+    ("spec.runPolicy.backoffLimit", -1, "spec.runPolicy.backoffLimit: must be at least 0", ["demo-master-0", "demo-worker-2"]),
+    ("spec.runPolicy.activeDeadlineSeconds", 0, "must be at least 1", ["demo-master-0", "demo-worker-2"]),
+    ("spec.runPolicy.cleanPodPolicy", "Some", '"Some" is not supported', ["demo-master-0", "demo-worker-2"]),
+    ("spec.runPolicy", [], "spec.runPolicy: must be an object", ["demo-master-0", "demo-worker-2"]),
+    ("spec.runPolicy.schedulingPolicy", {"minAvailable": 0}, "must be at least 1", []),
+    ("metadata.name", "0demo", "a letter first", ["0demo-master-0", "0demo-worker-0", "0demo-worker-1", "0demo-worker-2"]),
+    (f"spec.{TYPES}.Worker.restartPolicy", "Sometimes", '"Sometimes" is not supported', ["demo-master-0"]),
+    (f"spec.{TYPES}.Worker.template.spec.containers", [], "at least one container", ["demo-master-0"]),
+    (f"spec.{TYPES}.Worker.replicas", -1, "must be at least 0", []),
+    (f"spec.{TYPES}.Worker.replicas", 10**9, "must be at most 10000", []),
+    (f"spec.{TYPES}.Worker.overrides", [{"indices": []}], "must not be empty", []),
+    (f"spec.{TYPES}.Worker", None, "Required value: a replica spec", []),
+    (f"spec.{TYPES}.Robot", {}, "spec.testReplicaSpecs[Robot]: Unsupported value", ["demo-master-0", "demo-worker-2"]),
+    (f"spec.{TYPES}", {}, "name at least one replica type", []),
+    (f"spec.{TYPES}", GONE, "name at least one replica type", []),
+    ("spec", None, "spec: must be an object", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "says", "makes"), ERRORS, ids=[f"{n}-{e[0]}" for n, e in enumerate(ERRORS)])
+def test_an_error_of_a_begun_job_holds_up_what_it_concerns_and_nothing_else(
+    path: str, value: Any, says: str, makes: list[str]
+) -> None:
+    manifest = begun({"Master": 1, "Worker": 3}, path, value)
+    manifest["status"]["replicaStatuses"] = {}
+    job = read_job(TEST_JOB, manifest)
+    assert says in "; ".join(map(str, job.errors))
+    decided = plan(TEST_JOB, job, replace(RUNS, pods=RUNS.pods[1:]), START)
+    assert created(decided) == makes
+    assert deleted(decided) == []
+    assert decided.status is not None
+    assert not decided.status.finished
+    assert says in decided.status.conditions[0].message
+    assert ("InvalidSpec", True) in [(event.reason, event.lasting) for event in decided.events]
+    manifest["status"] = decided.status.to_json()
+    assert plan(TEST_JOB, read_job(TEST_JOB, manifest), replace(RUNS, pods=RUNS.pods[1:]), START).status is None
+
+
+@pytest.mark.parametrize(("path", "value"), [error[:2] for error in ERRORS if error[0] not in ("metadata.name", "spec")])
+def test_what_has_succeeded_stays_on_record(path: str, value: Any) -> None:
+    decided = plan(TEST_JOB, read_job(TEST_JOB, begun({"Master": 1, "Worker": 3}, path, value)), RUNS, START)
+    status = decided.status.to_json() if decided.status is not None else {}
+    assert status["replicaStatuses"]["Worker"]["succeededIndexes"] == "2"
+
+
+def test_a_type_that_cannot_be_read_is_neither_deleted_nor_taken_for_absent() -> None:
+    """Without its master a job would be decided by its workers."""
+    manifest = begun({"Master": 1, "Worker": 1}, f"spec.{TYPES}.Master", None)
+    manifest["status"]["replicaStatuses"] = {"Worker": {"succeeded": 1, "succeededIndexes": "0"}}
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), pods(("Master", 0, "running")), START)
+    assert (created(decided), deleted(decided)) == ([], [])
+    assert decided.status is not None
+    assert not decided.status.finished
+
+
+def test_a_failed_pod_of_what_an_error_concerns_is_counted_and_kept() -> None:
+    manifest = begun({"Master": 1, "Worker": 2}, f"spec.{TYPES}.Worker.template.spec.containers", [])
+    observed = pods(("Master", 0, "running"), ("Worker", 0, "failed"), ("Worker", 1, "running"))
+    for _ in range(2):
+        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
+        assert (created(decided), deleted(decided)) == ([], [])
+        if decided.status is not None:
+            manifest["status"] = decided.status.to_json()
+    assert manifest["status"]["restarts"] == 1
+    manifest["spec"][TYPES]["Worker"] = replica_spec(TEST_JOB, 2, "ExitCode")
+    assert deleted(plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)) == ["demo-worker-0"], "mended, it goes on"
+
+
+@pytest.mark.parametrize(("path", "value", "says", "_"), ERRORS, ids=[f"{n}-{e[0]}" for n, e in enumerate(ERRORS)])
+def test_the_user_can_suspend_it(path: str, value: Any, says: str, _: list[str]) -> None:
+    if path in ("spec", "metadata.name", "spec.runPolicy"):
+        return
+    manifest = begun({"Master": 1, "Worker": 3}, path, value)
+    manifest["spec"]["runPolicy"]["suspend"] = True
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), RUNS, START)
+    assert sorted(deleted(decided)) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
+    assert decided.status is not None
+    assert decided.status.conditions[-1].type == "Suspended"
+
+
+def test_a_job_scaled_below_an_overridden_index_goes_on() -> None:
+    """And scaled up again it has the override again."""
+    override = {"indices": [2], "template": {"spec": {"nodeSelector": {"disk": "fast"}}}}
+    manifest = begun({"Worker": {**replica_spec(TEST_JOB, 3, "ExitCode"), "overrides": [override]}}, "spec.runPolicy", {})
+    manifest["status"]["replicaStatuses"] = {}
+    for count, expected in ((2, []), (3, ["demo-worker-2"])):
+        manifest["spec"][TYPES]["Worker"]["replicas"] = count
+        job = read_job(TEST_JOB, manifest)
+        assert job.errors == ()
+        decided = plan(TEST_JOB, job, pods(("Worker", 0, "running"), ("Worker", 1, "running")), START)
+        assert created(decided) == expected
+        made = [action.manifest for action in decided.actions if isinstance(action, Create) and action.plural == "pods"]
+        assert [pod["spec"].get("nodeSelector") for pod in made] == [{"disk": "fast"}] * len(expected)
+
+
+def _needs_an_option(job: Job) -> str:
+    return "" if job.options.mpi_exec else "the option x is off"
+
+
+def without_option(*, off: bool = True) -> Framework:
+    framework = replace(TEST_JOB, blocked=_needs_an_option)
+    return replace(framework, options=replace(framework.options, mpi_exec=not off))
+
+
+def test_a_job_that_the_operator_is_not_set_up_for_waits_and_starts_when_it_is() -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 2})
+    for _ in range(2):
+        decided = plan(without_option(), read_job(without_option(), manifest), Observed(), START)
+        assert decided.actions == ()
+        assert ("Waiting", "the option x is off") in [(e.reason, e.message.removeprefix("it waits: ")) for e in decided.events]
+        if decided.status is not None:
+            manifest["status"] = decided.status.to_json()
+    last = manifest["status"]["conditions"][-1]
+    assert (last["type"], last["message"]) == ("Created", "TestJob demo is created; it waits: the option x is off.")
+    assert "startTime" not in manifest["status"]
+    on = without_option(off=False)
+    decided = plan(on, read_job(on, manifest), Observed(), START)
+    assert created(decided) == ["demo-worker-0", "demo-worker-1"]
+    assert decided.status is not None
+    assert decided.status.conditions[-1].message == "TestJob demo is created."
+
+
+def test_a_job_that_has_started_goes_on_without_the_option() -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode", status={"startTime": "2023-11-14T22:13:20Z"})
+    observed = observe(TEST_JOB, manifest, {"Worker-0": "running"})
+    decided = plan(without_option(), read_job(without_option(), manifest), observed, START)
+    assert created(decided) == ["demo-worker-1"]
+    inherited = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode")
+    assert created(plan(without_option(), read_job(without_option(), inherited), observed, START)) == ["demo-worker-1"]
+
+
+def test_a_job_that_is_resumed_starts_anew() -> None:
+    status = {"conditions": [condition("Created"), condition("Suspended")], "startTime": "2023-11-14T22:13:20Z"}
+    manifest = job_manifest(TEST_JOB, {"Worker": 2}, status=status)
+    decided = plan(without_option(), read_job(without_option(), manifest), Observed(), START)
+    assert decided.actions == ()
+    assert decided.status is not None
+    assert decided.status.start_time is None
+    assert "the option x is off" in decided.status.conditions[-1].message
