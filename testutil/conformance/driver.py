@@ -112,6 +112,8 @@ class Driver:
             await asyncio.sleep(_PAUSE)
 
     async def _step(self, step: Step, memory: Memory) -> Answer:
+        if step.pause:
+            await self.target.wait(step.pause)
         if step.method == "WATCH":
             return await self._watch(step, memory)
         query = _query(step, memory)
