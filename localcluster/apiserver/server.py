@@ -157,14 +157,14 @@ class ApiServer:
             raise path_not_found()
         return pod_actions.HANDLERS.get((resource.plural, subresource, verb))
 
-    def shape(self, form: Form, resource: Resource, objects: list[Obj], meta: Obj, *, single: bool) -> Obj:
-        """Objects as a Table or as metadata only."""
+    def shape(self, form: Form, resource: Resource, objects: list[Obj], meta: Obj, *, single: bool, include: str) -> Obj:
+        """Objects as a Table, whose rows `include` Object, Metadata or None of them, or as metadata only."""
         if form == "table":
             version = resource.crd_version or {}
             kept: Obj = {key: meta[key] for key in ("resourceVersion", "continue", "remainingItemCount") if key in meta}
             return to_table(
                 resource.group, resource.kind, objects, now=self.env.now(), custom=resource.custom, list_meta=kept,
-                columns=version.get("additionalPrinterColumns"),
+                columns=version.get("additionalPrinterColumns"), include_object=include,
             )  # fmt: skip
         items = [
             {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]} for obj in objects

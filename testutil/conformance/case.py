@@ -92,7 +92,8 @@ class Step:
     `space` is a namespace of the case, empty for all of them. `stranger` sends it with a token nobody knows, `user` in the
     name of someone without rights but those of every user.
     `settle` repeats it until it is answered as expected, for what a server does a moment later (at most 10 s).
-    `brief` asks to be answered with metadata only. `pause` are seconds that pass before it.
+    `brief` asks to be answered with metadata only. `accept` is another form to answer in. `pause`
+    are seconds that pass before it.
     """
 
     method: str
@@ -108,6 +109,7 @@ class Step:
     user: str = ""
     settle: bool = False
     brief: bool = False
+    accept: str = ""
     pause: float = 0
 
     def __str__(self) -> str:
