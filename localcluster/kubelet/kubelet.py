@@ -73,6 +73,7 @@ class Kubelet:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._binding, return_exceptions=True)
         await asyncio.gather(*(worker.stop(self.options.stop_grace) for worker in self._workers.values()))
+        self._pool.close()
 
     def _log_path(self, uid: str, container: str, attempt: int) -> Any:
         return self._shared.log_path(uid, container, attempt)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,21 @@ async def test_a_kubelet_that_starts_again_counts_what_was_running(tmp_path: Pat
         assert await local.logs("done") == "kept\n"
         assert (await local.logs("again", previous=True)).startswith("up\n")
         assert (await local.get("done"))["status"]["containerStatuses"][0]["restartCount"] == 0  # type: ignore[index]
+
+
+async def test_two_clusters_have_pod_networks_of_their_own(tmp_path: Path) -> None:
+    """Else the worker of one job could reach the master of another cluster's."""
+    async with AsyncExitStack() as stack:
+        addresses = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            local = await stack.enter_async_context(cluster(tmp_path / name, cluster=5))
+            await local.create(shell("p", WAIT))
+            addresses.append((await local.running("p"))["status"]["podIP"])
+        if "127.0.0.1" in addresses:
+            pytest.skip("without namespaces every pod has 127.0.0.1")
+    one, other = (address.split(".")[1] for address in addresses)
+    assert one != other
 
 
 PROGRAM = """

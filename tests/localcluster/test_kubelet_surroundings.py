@@ -1,6 +1,8 @@
 """Environment, volumes, names, logs, probes, placement and recovery: what the kubelet works out without running anything."""
 
 import base64
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -234,12 +236,40 @@ def test_a_line_never_moves_while_others_come_and_go(tmp_path: Path) -> None:
 def test_addresses() -> None:
     pool = AddressPool(3, shared=False)
     first, second = pool.acquire("a"), pool.acquire("b")
-    assert (first, second, pool.acquire("a")) == ("127.23.0.1", "127.23.0.2", "127.23.0.1")
+    network = first.removesuffix(".0.1")
+    assert (second, pool.acquire("a")) == (f"{network}.0.2", first)
     pool.release("a")
-    assert pool.acquire("c") == "127.23.0.3", "an address just given back is not handed out at once"
-    assert pool.acquire("again", "127.23.0.1") == "127.23.0.1"
-    assert pool.acquire("late", "127.23.0.2") == "127.23.0.4", "taken by another"
+    assert pool.acquire("c") == f"{network}.0.3", "an address just given back is not handed out at once"
+    assert pool.acquire("again", first) == first
+    assert pool.acquire("late", second) == f"{network}.0.4", "taken by another"
+    pool.close()
     assert AddressPool(shared=True).acquire("a") == "127.0.0.1"
+
+
+def test_no_two_pools_share_a_network() -> None:
+    one = AddressPool(7, shared=False)
+    address = one.acquire("a")
+    other = AddressPool(int(address.split(".")[1]) - 20, shared=False)
+    assert other.acquire("a").split(".")[1] != address.split(".")[1]
+    assert other.acquire("b", address) != address, "an address of another cluster, kept in a data directory"
+    one.close()
+    assert other.acquire("c", address) == address, "that cluster is gone"
+    other.close()
+
+
+def test_the_kernel_frees_the_network_of_a_process_that_was_killed() -> None:
+    code = (
+        "import sys; from localcluster.kubelet.addresses import AddressPool; "
+        "pool = AddressPool(90, shared=False); print(pool.acquire('a'), flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        pool = AddressPool(90, shared=False)
+        assert pool.acquire("a", address) != address
+        process.kill()
+    assert pool.acquire("b", address) == address
+    pool.close()
 
 
 @pytest.mark.parametrize(
