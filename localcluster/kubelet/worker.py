@@ -114,6 +114,11 @@ class PodWorker:
                     continue
                 await self._sleep(1.0)
                 continue
+            except OSError as error:
+                # A full disk, mostly: what runs goes on, and the rest waits for room.
+                self.event("Warning", "FailedSync", f"error syncing pod: {error}")
+                await self._sleep(_RETRY)
+                continue
             delay = None if decision.wake_at is None else decision.wake_at - self._shared.now()
             await self._sleep(delay)
 
@@ -135,8 +140,12 @@ class PodWorker:
     async def _perform(self, decision: Decision) -> bool:
         """Do what the decision says; true when what is known has changed by it."""
         changed_objects, self._changed_objects = self._changed_objects, set()
-        for item in changed_objects:
-            await self._sandbox.refresh(self.pod, item)
+        try:
+            for item in changed_objects:
+                await self._sandbox.refresh(self.pod, item)
+        except OSError:
+            self._changed_objects |= changed_objects
+            raise
         for stop in decision.stop:
             self._stop(stop)
         for name in decision.backing_off:

@@ -1,6 +1,7 @@
 """Environment, volumes, names, logs, probes, placement and recovery: what the kubelet works out without running anything."""
 
 import base64
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -212,6 +213,28 @@ def test_names_follow_the_pods_and_services_there_are(tmp_path: Path) -> None:
     due.pop()()
     assert resolve(hosts, "host-b") == []
     assert resolve(hosts, "svc") == ["127.0.0.10"]
+
+
+def test_names_that_a_full_disk_did_not_take_are_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    due: list[Callable[[], None]] = []
+    later: list[Callable[[], None]] = []
+    names = Names(due.append, later.append)
+    for name in ("me", "you"):
+        names.set_pod(name, named(name), f"127.0.0.{len(name)}")
+        names.open(name, tmp_path / name)
+    names.publish()
+    write = os.pwrite
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", lambda descriptor, data, offset: write(descriptor, data[:5], offset))
+        names.set_pod("peer", named("peer", subdomain="job"), "127.0.0.9")
+        names.publish()
+    assert resolve(tmp_path / "me", "peer.job") == []
+    later.pop()()
+    for name in ("me", "you"):
+        assert resolve(tmp_path / name, "peer.job") == ["127.0.0.9"]
+        assert (tmp_path / name).read_bytes().count(b"127.0.0.9 ") == 1
+        assert b"\0" not in (tmp_path / name).read_bytes()
+    assert later == []
 
 
 def test_a_line_never_moves_while_others_come_and_go(tmp_path: Path) -> None:
