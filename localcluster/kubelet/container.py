@@ -37,7 +37,9 @@ def termination_message(file: Path | None, log: Path, *, fall_back: bool) -> str
         with file.open("rb") as opened:
             text = opened.read(_MESSAGE_BYTES)
     if not text and fall_back and log.exists():
-        lines = [line.split(b" ", 3) for line in log.read_bytes()[-(1 << 16) :].splitlines()]
+        with log.open("rb") as opened:
+            opened.seek(max(log.stat().st_size - (1 << 16), 0))
+            lines = [line.split(b" ", 3) for line in opened.read().splitlines()]
         text = b"\n".join(parts[3] for parts in lines[-80:] if len(parts) == 4)[-_LOG_BYTES:]
     return text.decode(errors="replace")
 

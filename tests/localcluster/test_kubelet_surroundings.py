@@ -4,6 +4,7 @@ import base64
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from localcluster.kubelet import fallback, scheduler
 from localcluster.kubelet.addresses import AddressPool
 from localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
 from localcluster.kubelet.hosts import Names
-from localcluster.kubelet.logs import read_log
+from localcluster.kubelet.logs import Reader, read_log
 from localcluster.kubelet.probes import Threshold
 from localcluster.kubelet.recovery import recover
 from localcluster.kubelet.sandbox import identity, resolver_config
@@ -395,6 +396,66 @@ async def test_log_filters(tmp_path: Path) -> None:
     assert await shown(path, limit_bytes=9) == "line 0\nli"
     assert await shown(path, follow=True) == "line 0\nline 1\nline 2\nline 3\n"
     assert await shown(tmp_path / "none.log") == ""
+
+
+def large_log(path: Path, lines: int) -> None:
+    head = b"2026-01-01T00:00:00.000000001Z stdout F "
+    half = lines // 2
+    for name, numbers in ((f"{path.name}.old", range(half)), (path.name, range(half, lines))):
+        path.with_name(name).write_bytes(b"".join(head + b"%09d" % number + b"." * 90 + b"\n" for number in numbers))
+
+
+async def test_the_end_of_a_large_log_is_read_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, lines = tmp_path / "0.log", 40_000
+    large_log(path, lines)
+    taken = 0
+    read, pread = os.read, os.pread
+
+    def count(data: bytes) -> bytes:
+        nonlocal taken
+        taken += len(data)
+        return data
+
+    monkeypatch.setattr(os, "read", lambda *arguments: count(read(*arguments)))
+    monkeypatch.setattr(os, "pread", lambda *arguments: count(pread(*arguments)))
+    ends = [int(line[:9]) for line in (await shown(path, tail_lines=5)).splitlines()]
+    assert ends == list(range(lines - 5, lines))
+    assert taken < 1 << 18
+    across = [int(line[:9]) for line in (await shown(path, tail_lines=lines // 2 + 3)).splitlines()]
+    assert across == list(range(lines // 2 - 3, lines)), "from the rotated file as well"
+    assert len((await shown(path, tail_lines=2 * lines)).splitlines()) == lines
+
+
+async def test_a_large_log_is_read_in_pieces_and_not_by_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "0.log"
+    large_log(path, 40_000)
+    most, here, read = 0, threading.get_ident(), Reader.read
+
+    def watched(self: Reader) -> tuple[list[bytes], int]:
+        nonlocal most
+        found = read(self)
+        if threading.get_ident() == here:
+            most = max(most, found[1])
+        return found
+
+    monkeypatch.setattr(Reader, "read", watched)
+    pieces = [piece async for piece in read_log(path, LogOptions("c"), 2e9, lambda: True)]
+    assert len(b"".join(pieces).splitlines()) == 40_000
+    assert len(pieces) > 10
+    assert most <= 1 << 16
+
+
+async def test_a_log_is_followed_through_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    log = LogFile(str(path), 1000)
+    log.write("stdout", b"first\n")
+    seen: list[str] = []
+    async for piece in read_log(path, LogOptions("c", follow=True), 2e9, lambda: len(seen) == 60):
+        seen.extend(piece.decode().split())
+        if len(seen) < 60:
+            log.write("stdout", f"{len(seen):030d}\n".encode())
+    assert seen == ["first", *(f"{number:030d}" for number in range(1, 60))]
+    log.close()
 
 
 async def test_log_writing_and_rotation(tmp_path: Path) -> None:
