@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jobcommon.client.errors import ClientError, StatusError
@@ -38,7 +39,9 @@ class PodWorker:
         self._gone = False
         known = recover(pod, shared.pod_dir(self.uid) / "logs", shared.now())
         self.containers = {
-            name: ContainerProcess(name, self.uid, shared.now, self._wake.set, shared.options.restart.reset, seen)
+            name: ContainerProcess(
+                name, self.uid, shared.now, self._wake.set, shared.options.restart.reset, partial(self._warn, name), seen
+            )
             for name, seen in known.items()
         }
         self._probers: dict[str, Prober] = {}
@@ -275,6 +278,9 @@ class PodWorker:
             if error.code not in (404, 409):
                 raise
         self._finished = True
+
+    def _warn(self, name: str, message: str) -> None:
+        self.event("Warning", "LogLost", message, name)
 
     def event(self, kind: str, reason: str, message: str, container: str = "") -> None:
         """Record an event about the pod."""

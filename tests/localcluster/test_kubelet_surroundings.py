@@ -1,6 +1,7 @@
 """Environment, volumes, names, logs, probes, placement and recovery: what the kubelet works out without running anything."""
 
 import base64
+import errno
 import os
 import subprocess
 import sys
@@ -396,6 +397,44 @@ async def test_log_filters(tmp_path: Path) -> None:
     assert await shown(path, limit_bytes=9) == "line 0\nli"
     assert await shown(path, follow=True) == "line 0\nline 1\nline 2\nline 3\n"
     assert await shown(tmp_path / "none.log") == ""
+
+
+async def test_a_log_says_what_a_full_disk_did_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, told = tmp_path / "0.log", list[str]()
+    log = LogFile(str(path), 1 << 20, told.append)
+    log.write("stdout", b"before\n")
+    write = os.write
+
+    def half(descriptor: int, data: bytes) -> int:
+        if len(data) > 20:
+            return write(descriptor, data[:20])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", half)
+        log.write("stdout", b"lost\n")
+        log.write("stderr", b"lost too\n")
+    log.write("stdout", b"after\n")
+    log.close()
+    assert await shown(path) == "before\n[14 bytes of output were lost: the disk was full]\nafter\n"
+    assert told == ["No space left on device"]
+
+
+async def test_a_rotation_without_room_keeps_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "0.log"
+    log = LogFile(str(path), 100)
+    log.write("stdout", b"1" * 50 + b"\n")
+
+    def no_room(_: LogFile) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(LogFile, "_opened", no_room)
+        log.write("stdout", b"2" * 50 + b"\n")
+    assert await shown(path) == "1" * 50 + "\n"
+    log.write("stdout", b"3\n")
+    log.close()
+    assert (await shown(path)).splitlines()[1:] == ["[51 bytes of output were lost: the disk was full]", "3"]
 
 
 def large_log(path: Path, lines: int) -> None:
