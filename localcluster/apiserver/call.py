@@ -12,6 +12,7 @@ from localcluster.apiserver import protobuf
 from localcluster.apiserver.errors import (
     ApiError,
     bad_request,
+    invalid,
     invalid_object,
     not_found,
     not_supported,
@@ -80,6 +81,15 @@ class Call:
         """The representation asked for."""
         return negotiate(self.request.headers.get("accept", ""))
 
+    @property
+    def included(self) -> str:
+        """What a Table's rows carry of their objects. Raises a 400 ApiError for what is none of the three."""
+        asked = (self.query.get("includeObject") if self.form == "table" else "") or "Metadata"
+        if asked not in ("Object", "Metadata", "None"):
+            cause = invalid("includeObject", asked, "must be 'Metadata', 'Object', 'None', or empty")
+            raise bad_request(f"Unable to convert to Table as requested: {cause}")
+        return asked
+
     def live(self) -> Item:
         """The stored object that the path names. Raises a 404 ApiError."""
         item = self.storage.table(self.resource.storage_key).get(self.namespace, self.info.name)
@@ -99,7 +109,7 @@ class Call:
         """A response with `obj` (apiVersion and kind included) in the form asked for."""
         form = self.form
         if form != "json" and obj.get("kind") != "Status":
-            obj = self.server.shape(form, self.resource, [obj], obj.get("metadata", {}), single=True)
+            obj = self.server.shape(form, self.resource, [obj], obj.get("metadata", {}), single=True, include=self.included)
         return self.respond(_encoder.encode(obj), code)
 
     def respond(self, body: bytes, code: int = 200) -> Response:

@@ -13,6 +13,7 @@ from localcluster.apiserver.registry import Registry
 Obj = dict[str, Any]
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_JSON = "application/json"
 _HEALTH = ("/healthz", "/livez", "/readyz")
 GIT_VERSION = "v1.36.2+jobcommon"
 
@@ -73,29 +74,39 @@ class Documents:
         if self._version != self._registry.version:
             self._version = self._registry.version
             self._cache.clear()
-        body = self._cache.get(path)
+        media = _openapi_form(request, path)
+        body = self._cache.get(path + media)
         if body is None:
-            made = self._openapi_document(path)
+            made = self._openapi_document(path, media)
             if made is None:
                 raise path_not_found()
-            body = self._cache[path] = made
+            body = self._cache[path + media] = made
         tag = f'"{hashlib.sha256(body).hexdigest()[:32].upper()}"'
-        headers = {"Content-Type": "application/json", "Etag": tag, "Vary": "Accept"}
+        headers = {"Content-Type": media, "Etag": tag, "Vary": "Accept"}
         if request.headers.get("if-none-match") == tag:
             return Response(304, b"", headers)
-        accept = request.headers.get("accept", "")
-        if accept and "json" not in accept and "*/*" not in accept:
-            # Only the v2 document has a protobuf form elsewhere; clients that can do with v3 do not get here.
-            raise ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json")
         return Response(200, body, headers)
 
-    def _openapi_document(self, path: str) -> bytes | None:
+    def _openapi_document(self, path: str, media: str) -> bytes | None:
         resources = list(self._registry.all())
         if path == "/openapi/v2":
-            return openapi.v2_document(resources)
+            document = openapi.v2_document(resources)
+            return msgspec.json.encode(document) if media == _JSON else openapi.protobuf.encode(document)
         if path == "/openapi/v3":
             return msgspec.json.encode(openapi.v3_index(resources))
         return openapi.v3_document(resources, path.removeprefix("/openapi/v3/"))
+
+
+def _openapi_form(request: Request, path: str) -> str:
+    """The media type to answer with. Raises a 406 ApiError when no form that the caller takes is served."""
+    offered = (_JSON, *openapi.protobuf.MEDIA_TYPES) if path == "/openapi/v2" else (_JSON,)
+    for clause in (request.headers.get("accept") or "*/*").split(","):
+        media = clause.partition(";")[0].strip()
+        if media in ("*/*", "application/*") or "json" in media:
+            return _JSON
+        if media in offered:
+            return openapi.protobuf.MEDIA_TYPES[-1]
+    raise ApiError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(offered)}")
 
 
 def _wants_aggregated(request: Request) -> bool:
@@ -103,5 +114,5 @@ def _wants_aggregated(request: Request) -> bool:
     return "g=apidiscovery.k8s.io" in first and "v=v2" in first.split(";")
 
 
-def _json(value: Obj, media: str = "application/json") -> Response:
+def _json(value: Obj, media: str = _JSON) -> Response:
     return Response(200, msgspec.json.encode(value), {"Content-Type": media, "Vary": "Accept"})

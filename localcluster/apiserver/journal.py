@@ -1,9 +1,9 @@
 """Durability: an append-only log that survives ``kill -9`` and a torn tail.
 
 File format: frames of ``magic · length · crc32`` (4 bytes each, little endian) and a JSON array of writes
-``[rv, table, namespace, name, object or null]``. One `sync` writes one frame, so only the last frame can be incomplete; it is
-cut off at the next start. Compaction writes the whole content to a second file and renames it over the first, so there is one
-format and no moment without a valid log.
+``[rv, table, namespace, name, object or null]``. Each write is a frame, so only the last one can be incomplete; it is cut off
+at the next start. A write that the disk has no room for leaves nothing behind. Compaction writes the whole content to a second
+file and renames it over the first, so there is one format and no moment without a valid log.
 """
 
 import fcntl
@@ -35,11 +35,11 @@ class Journal(Protocol):
         ...
 
     def append(self, entry: Entry) -> None:
-        """Add a write; durable only after `sync`."""
+        """Add a write; durable only after `sync`. Raises OSError, and then nothing is added."""
         ...
 
     def sync(self) -> None:
-        """Return once every appended write survives a crash."""
+        """Return once every appended write survives a crash. Raises OSError."""
         ...
 
     def wants_compaction(self) -> bool:
@@ -98,7 +98,7 @@ class FileJournal:
         self._lock = _lock(directory / "lock")
         (directory / "journal.new").unlink(missing_ok=True)
         self._file = self._path.open("a+b", buffering=0)
-        self._pending: list[Entry] = []
+        self._synced = True
         self._size = 0
         self._compacted_size = 0
         _sync_directory(directory)
@@ -129,31 +129,45 @@ class FileJournal:
             following = data.find(_MAGIC, following + 1)
 
     def append(self, entry: Entry) -> None:
-        """Queue a write for the next `sync`."""
-        self._pending.append(entry)
-
-    def sync(self) -> None:
-        """Write the queued writes as one frame and fsync."""
-        if not self._pending:
-            return
-        data = _frame(self._pending)
+        """Write one frame."""
+        data = _frame([entry])
         try:
             _write(self._file.fileno(), data)
-            os.fsync(self._file.fileno())
         except OSError:
             # A full disk may have taken half a frame: what is written next must not follow it.
             self._file.truncate(self._size)
             raise
-        self._pending.clear()
         self._size += len(data)
+        self._synced = False
+
+    def sync(self) -> None:
+        """fsync, if anything was written since the last time."""
+        if not self._synced:
+            os.fsync(self._file.fileno())
+            self._synced = True
 
     def wants_compaction(self) -> bool:
         """When more than half of a log of 8 MiB or more was written since the last compaction."""
         return self._size > max(_MINIMUM, 2 * self._compacted_size)
 
     def compact(self, entries: Iterable[Entry]) -> None:
-        """Write `entries` to a new file and rename it over the log."""
+        """Write `entries` to a new file and rename it over the log. Where the disk has no room for both, the log stays."""
         fresh = self._directory / "journal.new"
+        try:
+            size = self._write_new(fresh, entries)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            # Not again until the log has doubled: every attempt writes the whole content.
+            self._compacted_size = self._size
+            return
+        self._file.close()
+        fresh.replace(self._path)
+        _sync_directory(self._directory)
+        self._file = self._path.open("a+b", buffering=0)
+        self._size = self._compacted_size = size
+
+    @staticmethod
+    def _write_new(fresh: Path, entries: Iterable[Entry]) -> int:
         size = 0
         with fresh.open("wb") as file:
             for entry in entries:
@@ -162,19 +176,17 @@ class FileJournal:
                 size += len(frame)
             file.flush()
             os.fsync(file.fileno())
-        self._file.close()
-        fresh.replace(self._path)
-        _sync_directory(self._directory)
-        self._file = self._path.open("a+b", buffering=0)
-        self._size = self._compacted_size = size
+        return size
 
     def close(self) -> None:
-        """Sync, close and unlock; closing twice is harmless."""
+        """Sync, close and unlock; closing twice is harmless. Raises OSError."""
         if self._file.closed:
             return
-        self.sync()
-        self._file.close()
-        os.close(self._lock)
+        try:
+            self.sync()
+        finally:
+            self._file.close()
+            os.close(self._lock)
 
 
 def _frame(entries: list[Entry]) -> bytes:

@@ -15,7 +15,7 @@ from localcluster.apiserver.call import Call
 from localcluster.apiserver.custom import resources_of
 from localcluster.apiserver.documents import Documents
 from localcluster.apiserver.env import Env
-from localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, path_not_found
+from localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, not_stored, path_not_found
 from localcluster.apiserver.journal import Journal
 from localcluster.apiserver.negotiation import Form
 from localcluster.apiserver.rbac import Attributes, Authorizer
@@ -73,7 +73,8 @@ class ApiServer:
     def handle(self, request: Request, user: User | None = None) -> Response:
         """Answer one request. Without `user`, the request's bearer token says who it is from.
 
-        Every refusal is a response with a Status body; an exception is a defect of the server (or a failing disk).
+        Every refusal is a response with a Status body, a write that a full disk does not take as well; an exception is a
+        defect of the server.
         A write is durable when this returns.
         """
         try:
@@ -83,12 +84,15 @@ class ApiServer:
             if not info.is_resource:
                 return self.documents.answer(request)
             response = self._dispatch(self._call(request, info, user))
+            if request.method != "GET":
+                self.storage.sync()
         except ApiError as error:
             return error.response()
+        except OSError as error:
+            return not_stored(error).response()
         except RecursionError:
             # Stricter than a real server, which takes ten thousand levels; nothing has been stored.
             return bad_request("the object is nested too deeply").response()
-        self.storage.sync()
         return response
 
     def close(self) -> None:
@@ -157,14 +161,14 @@ class ApiServer:
             raise path_not_found()
         return pod_actions.HANDLERS.get((resource.plural, subresource, verb))
 
-    def shape(self, form: Form, resource: Resource, objects: list[Obj], meta: Obj, *, single: bool) -> Obj:
-        """Objects as a Table or as metadata only."""
+    def shape(self, form: Form, resource: Resource, objects: list[Obj], meta: Obj, *, single: bool, include: str) -> Obj:
+        """Objects as a Table, whose rows `include` Object, Metadata or None of them, or as metadata only."""
         if form == "table":
             version = resource.crd_version or {}
             kept: Obj = {key: meta[key] for key in ("resourceVersion", "continue", "remainingItemCount") if key in meta}
             return to_table(
                 resource.group, resource.kind, objects, now=self.env.now(), custom=resource.custom, list_meta=kept,
-                columns=version.get("additionalPrinterColumns"),
+                columns=version.get("additionalPrinterColumns"), include_object=include,
             )  # fmt: skip
         items = [
             {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]} for obj in objects

@@ -230,25 +230,29 @@ class Storage:
             raise too_large_version(rv, self.rv)
 
     def put(self, table_name: str, namespace: str, name: str, obj: Obj) -> Item:
-        """Store `obj` under the next resourceVersion, which is set in a copy of its metadata."""
+        """Store `obj` under the next resourceVersion, which is set in a copy of its metadata. Raises the journal's OSError."""
         table = self.table(table_name)
         old = table.get(namespace, name)
-        self.rv += 1
-        item = Item(namespace, name, self.rv, _versioned(obj, self.rv))
-        self.journal.append(Entry(self.rv, table_name, namespace, name, item.obj))
+        item = Item(namespace, name, self.rv + 1, _versioned(obj, self.rv + 1))
+        # The journal first: what it refuses, for want of room, has not happened.
+        self.journal.append(Entry(item.rv, table_name, namespace, name, item.obj))
+        self.rv = item.rv
         table.set(item)
         self._publish(table, Change(table_name, MODIFIED if old else ADDED, self.rv, item, old))
         return item
 
     def remove(self, table_name: str, namespace: str, name: str) -> Item:
-        """Delete an object; the result is its last state with the resourceVersion of the deletion. Raises KeyError."""
+        """Delete an object; the result is its last state with the resourceVersion of the deletion.
+
+        Raises KeyError, and the journal's OSError.
+        """
         table = self.table(table_name)
         old = table.get(namespace, name)
         if old is None:
             raise KeyError(name)
-        self.rv += 1
-        item = Item(namespace, name, self.rv, _versioned(old.obj, self.rv))
-        self.journal.append(Entry(self.rv, table_name, namespace, name, None))
+        item = Item(namespace, name, self.rv + 1, _versioned(old.obj, self.rv + 1))
+        self.journal.append(Entry(item.rv, table_name, namespace, name, None))
+        self.rv = item.rv
         table.drop(old)
         self._publish(table, Change(table_name, DELETED, self.rv, item, old))
         return item

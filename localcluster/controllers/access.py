@@ -19,6 +19,10 @@ from localcluster.apiserver.users import MASTERS, User
 Obj = dict[str, Any]
 
 
+class NotStoredError(Exception):
+    """The server could not store a write (a full disk); the same write is due again."""
+
+
 class Access:
     """One controller's view of the server; its writes carry the controller's own name."""
 
@@ -47,9 +51,12 @@ class Access:
         return "/".join(parts)
 
     def send(self, method: str, path: str, body: Obj | list[Obj] | None = None, content_type: str = JSON) -> Response:
-        """Send a request as this controller."""
+        """Send a request as this controller. Raises NotStoredError."""
         encoded = None if body is None else msgspec.json.encode(body)
-        return self.server.handle(Request(method, path, (), encoded, content_type), self.user)
+        response = self.server.handle(Request(method, path, (), encoded, content_type), self.user)
+        if response.status >= 500:
+            raise NotStoredError(response.body.decode())
+        return response
 
     def delete(self, resource: Resource, item: Item, policy: str = "Background") -> Response:
         """Delete exactly this object: the uid is a precondition."""

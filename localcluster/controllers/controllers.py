@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from localcluster.apiserver.server import ApiServer
+from localcluster.controllers.access import NotStoredError
 from localcluster.controllers.definitions import DefinitionController
 from localcluster.controllers.endpoints import EndpointsController
 from localcluster.controllers.event_ttl import EventTtl
@@ -12,12 +13,17 @@ from localcluster.controllers.garbage_collector import GarbageCollector
 from localcluster.controllers.namespaces import NamespaceContents, NamespaceController
 from localcluster.controllers.quota import QuotaController
 
+_RETRY_SECONDS = 1.0
+
 
 class Controller(Protocol):
     """One level-triggered loop body."""
 
     def step(self) -> float | None:
-        """Do what is due; give the time (Unix seconds) at which time alone makes something due again."""
+        """Do what is due; give the time (Unix seconds) at which time alone makes something due again.
+
+        Raises NotStoredError: then the same is due again.
+        """
         ...
 
 
@@ -56,11 +62,17 @@ class Controllers:
         storage = self._server.storage
         while True:
             self._seen = storage.rv
-            timers = [controller.step() for controller in self._controllers]
+            timers = [self._stepped(controller) for controller in self._controllers]
             if self._seen == storage.rv:
                 break
         due = [timer for timer in timers if timer is not None]
         return min(due) if due else None
+
+    def _stepped(self, controller: Controller) -> float | None:
+        try:
+            return controller.step()
+        except NotStoredError:
+            return self._server.env.now() + _RETRY_SECONDS
 
     async def run(self) -> None:
         """Step for ever: whenever something changed or a timer is due."""

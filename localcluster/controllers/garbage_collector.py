@@ -12,7 +12,7 @@ from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.rest.delete import FOREGROUND, ORPHAN
 from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.storage import DELETED, Change, Item
-from localcluster.controllers.access import Access
+from localcluster.controllers.access import Access, NotStoredError
 
 Obj = dict[str, Any]
 #: Table, namespace, name.
@@ -42,7 +42,11 @@ class GarbageCollector:
         while self._dirty:
             where = next(iter(self._dirty))
             del self._dirty[where]
-            self._process(where)
+            try:
+                self._process(where)
+            except NotStoredError:
+                self._dirty[where] = None
+                raise
             self._absorb()
         return None
 

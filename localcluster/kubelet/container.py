@@ -37,20 +37,26 @@ def termination_message(file: Path | None, log: Path, *, fall_back: bool) -> str
         with file.open("rb") as opened:
             text = opened.read(_MESSAGE_BYTES)
     if not text and fall_back and log.exists():
-        lines = [line.split(b" ", 3) for line in log.read_bytes()[-(1 << 16) :].splitlines()]
+        with log.open("rb") as opened:
+            opened.seek(max(log.stat().st_size - (1 << 16), 0))
+            lines = [line.split(b" ", 3) for line in opened.read().splitlines()]
         text = b"\n".join(parts[3] for parts in lines[-80:] if len(parts) == 4)[-_LOG_BYTES:]
     return text.decode(errors="replace")
 
 
 @dataclass
 class ContainerProcess:
-    """Drives `seen` for one container. `changed` is called after every change, from the event loop."""
+    """Drives `seen` for one container. `changed` is called after every change, from the event loop.
+
+    `warn` is called with what is not the container's own doing and changes nothing else.
+    """
 
     name: str
     uid: str
     now: Callable[[], float]
     changed: Callable[[], None]
     reset_after: float
+    warn: Callable[[str], None]
     seen: Seen = field(default_factory=Seen)
     process: ShimProcess | None = None
     launched: Launch | None = None
@@ -97,6 +103,8 @@ class ContainerProcess:
             self.changed()
         elif "error" in message:
             self._error = message["error"]
+        elif "lost" in message:
+            self.warn(f"Output of the container is lost: its log cannot be written: {message['lost']}")
         elif "exited" in message and self._exit is None:
             self._exit = (message["exited"], message["signal"])
 
@@ -114,6 +122,8 @@ class ContainerProcess:
             if number == 9 and not self._killed_by_us and oom_kills() > self._oom_before:
                 reason = "OOMKilled"
             message = termination_message(self.message_file, self.log, fall_back=self.fall_back and code != 0)
+            if self._exit is None and self._error:
+                message = self._error
         ended = replace(run, finished_at=moment, exit_code=code, signal=number, reason=reason, message=message)
         self.seen = replace(self.seen, run=ended, starting=False, ready=False, started=code == 0 and self.seen.started)
         self.process = None

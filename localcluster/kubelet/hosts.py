@@ -1,5 +1,6 @@
 """Names for addresses: what stands in a pod's /etc/hosts, and how it changes while processes read it."""
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -63,9 +64,12 @@ class HostsFile:
         self.apply((), lines)
 
     def apply(self, gone: Iterable[str], new: Mapping[str, bytes]) -> None:
-        """Remove the lines with the keys `gone`, then add `new` ones; a key is added at most once."""
+        """Remove the lines with the keys `gone`, then add `new` ones in place of those with the same keys.
+
+        Raises OSError when the disk is full; the same call again then completes it.
+        """
         with self.path.open("r+b", buffering=0) as file:
-            for key in gone:
+            for key in (*gone, *new):
                 if key not in self._places:
                     continue
                 offset, length = self._places.pop(key)
@@ -75,7 +79,13 @@ class HostsFile:
                 if key == self._uid:
                     continue
                 offset = self._place(len(line))
-                os.pwrite(file.fileno(), line, offset)
+                try:
+                    if os.pwrite(file.fileno(), line, offset) < len(line):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+                except OSError:
+                    # First in line for the next attempt, so that no gap stays.
+                    self._free.insert(0, (offset, len(line)))
+                    raise
                 self._places[key] = (offset, len(line))
 
     def _place(self, length: int) -> int:
@@ -91,11 +101,14 @@ class HostsFile:
 class Names:
     """Keeps the hosts files of all running pods in step with the pods and services there are.
 
-    `soon` is given `publish` once for any number of changes that come together.
+    `soon` is given `publish` once for any number of changes that come together, `later` when the disk was full.
     """
 
-    def __init__(self, soon: Callable[[Callable[[], None]], object]) -> None:
+    def __init__(
+        self, soon: Callable[[Callable[[], None]], object], later: Callable[[Callable[[], None]], object] | None = None
+    ) -> None:
         self._soon = soon
+        self._later = later or soon
         self._due = False
         self._pods: dict[str, tuple[Pod, str]] = {}
         self._services: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -142,11 +155,15 @@ class Names:
             before, after = self._lines.get(namespace, {}), self._wanted(namespace)
             gone = [key for key, line in before.items() if after.get(key) != line]
             new = {key: line for key, line in after.items() if before.get(key) != line}
-            self._lines[namespace] = after
-            if gone or new:
+            try:
                 for home, file in self._files.values():
-                    if home == namespace:
+                    if home == namespace and (gone or new):
                         file.apply(gone, new)
+            except OSError:
+                # Every file of the namespace gets the same changes again.
+                self._later(self.publish)
+                continue
+            self._lines[namespace] = after
 
     def _wanted(self, namespace: str) -> dict[str, bytes]:
         lines = {}

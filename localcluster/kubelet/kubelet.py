@@ -1,7 +1,6 @@
 """The kubelet of the embedded cluster: one node, whose pods are processes of this machine."""
 
 import asyncio
-import contextlib
 import shutil
 import time
 from collections.abc import Callable
@@ -20,6 +19,8 @@ from localcluster.kubelet.options import KubeletOptions, Shared
 from localcluster.kubelet.process import detect
 from localcluster.kubelet.worker import PodWorker
 from localcluster.timestamps import format_time
+
+_RETRY = 5.0
 
 
 class Kubelet:
@@ -45,7 +46,7 @@ class Kubelet:
         loop = asyncio.get_running_loop()
         isolation = options.isolation or await detect()
         self._pool = AddressPool(options.cluster, shared=not isolation.namespaces)
-        self._names = Names(loop.call_soon)
+        self._names = Names(loop.call_soon, lambda again: loop.call_later(_RETRY, again))
         self._recorder = EventRecorder(self._api, "kubelet", options.node_name, self._now)
         self._shared = Shared(options, isolation, self._api, self._names, self._recorder, self._now)
         registered = await node.register(
@@ -73,6 +74,7 @@ class Kubelet:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._binding, return_exceptions=True)
         await asyncio.gather(*(worker.stop(self.options.stop_grace) for worker in self._workers.values()))
+        self._pool.close()
 
     def _log_path(self, uid: str, container: str, attempt: int) -> Any:
         return self._shared.log_path(uid, container, attempt)
@@ -182,18 +184,22 @@ class Kubelet:
             "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
             "target": target,
         }
-        with contextlib.suppress(ClientError):
+        try:
             if why:
                 await self._report_unschedulable(pod, why)
                 return
-            try:
-                await patiently(lambda: self._api.call("POST", path, body))
-            except StatusError as error:
-                if error.code != 409:
-                    raise
-                return
-            text = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {self.options.node_name}"
-            self._recorder.record(pod, "Normal", "Scheduled", text)
+            await patiently(lambda: self._api.call("POST", path, body))
+        except ClientError as error:
+            if isinstance(error, StatusError) and error.code in (404, 409):
+                return  # gone, or bound already: the watch says so
+            await asyncio.sleep(_RETRY)
+            self._assumed.discard(metadata["uid"])
+            current = self._pods.objects.get((metadata["namespace"], metadata["name"]))
+            if current is not None and scheduler.is_ours(current):
+                self._schedule(current)
+            return
+        text = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {self.options.node_name}"
+        self._recorder.record(pod, "Normal", "Scheduled", text)
 
     async def _report_unschedulable(self, pod: Object, why: str) -> None:
         condition = {

@@ -1,73 +1,150 @@
-"""Reading container logs: the filters of ``kubectl logs``, and following."""
+"""Reading container logs: the filters of ``kubectl logs``, and following.
+
+A log may be large and the cluster is one event loop, so files are read in pieces, from where the wanted lines begin, and in a
+thread wherever there is more than one piece to read.
+"""
 
 import asyncio
 import os
+import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from localcluster.apiserver.pods import LogOptions
-from localcluster.timestamps import parse_time
+from localcluster.timestamps import format_time
 
 _POLL = 0.03
 _CHUNK = 1 << 16
-
-
-def _lines(paths: list[Path]) -> Iterator[bytes]:
-    for path in paths:
-        if path.exists():
-            with path.open("rb") as file:
-                yield from file
+_PIECE = 4 * _CHUNK
 
 
 class Reader:
-    """Follows one run's log through rotation."""
+    """Reads one run's log, the rotated file first, and follows it through rotation. Safe to close while a thread reads."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: int | None = None
+        self._files: deque[int] = deque()
         self._rest = b""
+        self._lock = threading.Lock()
+        self._closed = False
 
-    def read(self) -> list[bytes]:
-        """The whole lines written since the last call."""
+    def start(self, tail: int | None) -> int:
+        """Go to the last `tail` lines (None: to the beginning); how many bytes there are from there on."""
+        with self._lock:
+            current, old = _open(self._path), _open(Path(f"{self._path}.old"))
+            if self._closed or current is None:
+                _close(current, old)
+                return 0
+            if old is not None and os.fstat(old).st_ino == os.fstat(current).st_ino:
+                _close(old)  # it was rotated between the two
+                old = None
+            if tail is not None:
+                tail -= _seek_lines(current, tail)
+                if old is not None and not tail:
+                    _close(old)
+                    old = None
+                elif old is not None:
+                    _seek_lines(old, tail)
+            self._files.extend(file for file in (old, current) if file is not None)
+            return sum(_left(file) for file in self._files)
+
+    def left(self) -> int:
+        """How many bytes are known to be there."""
+        return 0 if self._closed else sum(_left(file) for file in self._files)
+
+    def read(self) -> tuple[list[bytes], int]:
+        """The next whole lines, of about `_PIECE` bytes, and how many bytes were read for them."""
         lines: list[bytes] = []
-        while True:
-            if self._file is None:
-                if not self._path.exists():
-                    return lines
-                self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            while piece := os.read(self._file, _CHUNK):
-                *whole, self._rest = (self._rest + piece).split(b"\n")
-                lines += whole
+        taken = 0
+        with self._lock:
+            while taken < _PIECE and not self._closed:
+                if not self._files:
+                    file = _open(self._path)
+                    if file is None:
+                        break
+                    self._files.append(file)
+                if piece := os.read(self._files[0], _CHUNK):
+                    taken += len(piece)
+                    *whole, self._rest = (self._rest + piece).split(b"\n")
+                    lines += whole
+                elif not self._next_file():
+                    break
+        return lines, taken
+
+    def _next_file(self) -> bool:
+        """Leave a file that is read to its end and was rotated; false when more will come into it."""
+        if len(self._files) == 1:
             try:
-                same = os.fstat(self._file).st_ino == self._path.stat().st_ino
+                same = os.fstat(self._files[0]).st_ino == self._path.stat().st_ino
             except FileNotFoundError:
-                return lines
+                return False
             if same or self._rest:
-                return lines
-            self.close()
+                return False
+        self._rest = b""
+        _close(self._files.popleft())
+        return True
 
     def close(self) -> None:
-        """Release the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        """Release the files."""
+        with self._lock:
+            self._closed = True
+            _close(*self._files)
+            self._files.clear()
 
 
-def _since(options: LogOptions, now: float) -> float | None:
-    if options.since_time is not None:
-        return options.since_time
-    return None if options.since_seconds is None else now - options.since_seconds
-
-
-def _render(line: bytes, options: LogOptions, since: float | None) -> bytes | None:
-    """A stored line as the caller wants it; None when it is too old or not whole."""
-    parts = line.rstrip(b"\n").split(b" ", 3)
-    if len(parts) < 4:
+def _open(path: Path) -> int | None:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
         return None
+
+
+def _close(*files: int | None) -> None:
+    for file in files:
+        if file is not None:
+            os.close(file)
+
+
+def _left(file: int) -> int:
+    return max(os.fstat(file).st_size - os.lseek(file, 0, os.SEEK_CUR), 0)
+
+
+def _seek_lines(file: int, count: int) -> int:
+    """Move to where the last `count` whole lines begin; how many there are, at most `count`."""
+    position, found = os.fstat(file).st_size, 0
+    while position > 0:
+        step = min(_CHUNK, position)
+        position -= step
+        block = os.pread(file, step, position)
+        newlines = block.count(b"\n")
+        if found + newlines > count:
+            end = len(block)
+            for _ in range(count + 1 - found):
+                end = block.rindex(b"\n", 0, end)
+            os.lseek(file, position + end + 1, os.SEEK_SET)
+            return count
+        found += newlines
+    os.lseek(file, 0, os.SEEK_SET)
+    return found
+
+
+def _since(options: LogOptions, now: float) -> bytes:
+    """The time from which lines are wanted, as log files write it, so that the two compare as text."""
+    since = options.since_time
+    if since is None and options.since_seconds is not None:
+        since = now - options.since_seconds
+    if since is None:
+        return b""
+    return f"{format_time(since)[:-1]}.{int(since % 1 * 1e6):06d}000Z".encode()
+
+
+def _render(line: bytes, options: LogOptions, since: bytes) -> bytes:
+    """A stored line as the caller wants it; empty when it is too old or not whole."""
+    parts = line.split(b" ", 3)
+    if len(parts) < 4 or parts[0] < since:
+        return b""
     moment, _, tag, text = parts
-    if since is not None and parse_time(moment.decode()) < since:
-        return None
     end = b"" if tag == b"P" else b"\n"
     return (moment + b" " + text if options.timestamps else text) + end
 
@@ -76,26 +153,29 @@ async def read_log(path: Path, options: LogOptions, now: float, ended: Callable[
     """The log at `path` under `options`; with `follow`, until `ended()` and everything is sent."""
     since, budget = _since(options, now), options.limit_bytes
     reader = Reader(path)
+
+    def piece() -> tuple[bytes, int]:
+        lines, taken = reader.read()
+        return b"".join([_render(line, options, since) for line in lines]), taken
+
     try:
         # Asked before reading: what a run wrote before its end is then surely in the file.
         over = ended() or not options.follow
-        old = Path(f"{path}.old")
-        stored = [*_lines([old]), *reader.read()]
-        rendered = (piece for line in stored if (piece := _render(line, options, since)) is not None)
-        first = deque(rendered, maxlen=options.tail_lines) if options.tail_lines is not None else rendered
-        pieces = list(first)
+        left = await asyncio.to_thread(reader.start, options.tail_lines)
         while True:
-            block = b"".join(pieces)
+            block, taken = piece() if reader.left() <= _CHUNK else await asyncio.to_thread(piece)
+            left -= taken
             if budget is not None:
                 block = block[:budget]
                 budget -= len(block)
             for start in range(0, len(block), _CHUNK):
                 yield block[start : start + _CHUNK]
-            if over or budget == 0:
+            # What a run writes while it is read is not waited for without `follow`.
+            if budget == 0 or (over and (not taken or (not options.follow and left <= 0))):
                 return
-            over = ended()
-            if not over:
-                await asyncio.sleep(_POLL)
-            pieces = [piece for line in reader.read() if (piece := _render(line, options, since)) is not None]
+            if not taken:
+                over = ended()
+                if not over:
+                    await asyncio.sleep(_POLL)
     finally:
         reader.close()

@@ -35,6 +35,7 @@ class KubeletOptions:
     in-cluster configuration. `restart` is the restart back-off. `isolation` None: found out by
     trying. `enforce_resources` makes pods wait Pending while the node's `capacity` is used up. `stop_grace` bounds, in
     seconds, how long pods may take to end when the cluster stops. `log_bytes` is when a container's log file is rotated.
+    `cluster` is the first choice of a pod network (see `AddressPool`).
     """
 
     data_dir: Path

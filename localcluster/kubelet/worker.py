@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jobcommon.client.errors import ClientError, StatusError
@@ -38,7 +39,9 @@ class PodWorker:
         self._gone = False
         known = recover(pod, shared.pod_dir(self.uid) / "logs", shared.now())
         self.containers = {
-            name: ContainerProcess(name, self.uid, shared.now, self._wake.set, shared.options.restart.reset, seen)
+            name: ContainerProcess(
+                name, self.uid, shared.now, self._wake.set, shared.options.restart.reset, partial(self._warn, name), seen
+            )
             for name, seen in known.items()
         }
         self._probers: dict[str, Prober] = {}
@@ -114,6 +117,11 @@ class PodWorker:
                     continue
                 await self._sleep(1.0)
                 continue
+            except OSError as error:
+                # A full disk, mostly: what runs goes on, and the rest waits for room.
+                self.event("Warning", "FailedSync", f"error syncing pod: {error}")
+                await self._sleep(_RETRY)
+                continue
             delay = None if decision.wake_at is None else decision.wake_at - self._shared.now()
             await self._sleep(delay)
 
@@ -135,8 +143,12 @@ class PodWorker:
     async def _perform(self, decision: Decision) -> bool:
         """Do what the decision says; true when what is known has changed by it."""
         changed_objects, self._changed_objects = self._changed_objects, set()
-        for item in changed_objects:
-            await self._sandbox.refresh(self.pod, item)
+        try:
+            for item in changed_objects:
+                await self._sandbox.refresh(self.pod, item)
+        except OSError:
+            self._changed_objects |= changed_objects
+            raise
         for stop in decision.stop:
             self._stop(stop)
         for name in decision.backing_off:
@@ -154,7 +166,8 @@ class PodWorker:
     def _admit(self) -> None:
         """Fields of our own status that containers may ask for by the downward API, before they are first written."""
         status = self.pod.setdefault("status", {})
-        if not status.get("podIP"):
+        # A cluster that comes back from its data directory may find the pod's former address taken by another one.
+        if status.get("podIP") != self.address:
             host = self._shared.options.host_address
             status |= {"podIP": self.address, "podIPs": [{"ip": self.address}]}
             status |= {"hostIP": host, "hostIPs": [{"ip": host}]}
@@ -265,6 +278,9 @@ class PodWorker:
             if error.code not in (404, 409):
                 raise
         self._finished = True
+
+    def _warn(self, name: str, message: str) -> None:
+        self.event("Warning", "LogLost", message, name)
 
     def event(self, kind: str, reason: str, message: str, container: str = "") -> None:
         """Record an event about the pod."""

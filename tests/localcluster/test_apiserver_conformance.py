@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.localcluster.api import CRS, Api, cr, crd, pod, service
+from localcluster.timestamps import format_time
+from tests.localcluster.api import CRS, START, Api, cr, crd, pod, service
 
 Json = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
@@ -83,6 +84,21 @@ def test_a_second_deletion_may_shorten_the_grace_period_only(api: Api) -> None:
     assert shorter.body["metadata"]["deletionGracePeriodSeconds"] == 5
     assert api.delete(f"{PODS}/a", {"gracePeriodSeconds": 0}).code == 200
     assert api.get(f"{PODS}/a").code == 404
+
+
+@pytest.mark.parametrize(
+    ("passed", "asked", "ends", "grace"),
+    [(5, 0, 5, 0), (5, 3, 5, 1), (5, 5, 5, 5), (5, 7, 7, 7), (5, -1, 5, 1), (40, 0, 40, 0), (0.5, 0, 0, 0)],
+)
+def test_a_second_deletion_never_moves_the_time_into_the_past(
+    api: Api, passed: float, asked: int, ends: int, grace: int
+) -> None:
+    api.post(PODS, pod("a", finalizers=["ex.com/hold"]))
+    api.bind("a")
+    api.delete(f"{PODS}/a")
+    api.now += passed
+    meta = api.delete(f"{PODS}/a", {"gracePeriodSeconds": asked}).body["metadata"]
+    assert (meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"]) == (format_time(START + ends), grace)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What survives: a restart, a torn tail, a kill -9."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from localcluster.apiserver import journal as journal_module
 from localcluster.apiserver.journal import Entry, FileJournal, JournalError
+from localcluster.controllers import Controllers
 from tests.localcluster.api import CRS, Api, cr, crd, pod
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -157,6 +160,71 @@ def test_entries_round_trip(disk: Disk) -> None:
         journal.append(entry)
     journal.close()
     assert list(disk.journal().load()) == entries
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """While true, the disk takes half of every write."""
+    state = [False]
+    write = journal_module._write
+
+    def limited(descriptor: int, data: bytes) -> None:
+        if state[0]:
+            write(descriptor, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(descriptor, data)
+
+    monkeypatch.setattr(journal_module, "_write", limited)
+    yield state
+    state[0] = False
+
+
+def test_a_full_disk_refuses_writes_and_nothing_else(disk: Disk, full: list[bool]) -> None:
+    api = disk.start()
+    api.post(MAPS, {"metadata": {"name": "a"}})
+    watch = api.watch(MAPS)
+    rv = api.server.storage.rv
+    full[0] = True
+    refused = api.post(MAPS, {"metadata": {"name": "b"}})
+    assert (refused.code, refused.reason) == (500, "InternalError")
+    assert "no space left on device" in refused.message
+    assert api.delete(f"{MAPS}/a").code == 500
+    assert (api.get(MAPS).names, api.server.storage.rv, watch.events()) == (["a"], rv, [])
+    full[0] = False
+    assert api.post(MAPS, {"metadata": {"name": "c"}}).code == 201
+    assert watch.seen() == [("ADDED", "c")]
+    assert disk.start().get(MAPS).names == ["a", "c"]
+
+
+def test_controllers_make_up_for_what_a_full_disk_did_not_take(disk: Disk, full: list[bool]) -> None:
+    api = disk.start()
+    controllers = Controllers(api.server)
+    owner = api.post(MAPS, {"metadata": {"name": "owner"}}).body["metadata"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
+    api.post(MAPS, {"metadata": {"name": "owned", "ownerReferences": [reference]}})
+    controllers.step()
+    api.delete(f"{MAPS}/owner")
+    full[0] = True
+    due = controllers.step()
+    assert due is not None
+    assert "owned" in api.get(MAPS).names
+    full[0] = False
+    api.now = due
+    controllers.step()
+    assert "owned" not in api.get(MAPS).names
+
+
+def test_a_compaction_without_room_leaves_the_log(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(FileJournal, "_write_new", no_room)
+    monkeypatch.setattr(journal_module, "_MINIMUM", 1000)
+    api = disk.start()
+    for number in range(20):
+        assert api.post(MAPS, {"metadata": {"name": f"m{number:02}"}}).code == 201
+    assert not (disk.directory / "journal.new").exists()
+    assert disk.start().get(MAPS).names == [f"m{number:02}" for number in range(20)]
 
 
 WRITER = """

@@ -185,3 +185,35 @@ async def test_port_forward(kubectl: Kubectl) -> None:
     finally:
         process.terminate()
         await process.wait()
+
+
+async def test_sorting_needs_whole_objects(kubectl: Kubectl) -> None:
+    """kubectl sorts the rows of a Table by the objects that it asked to be in them."""
+    for name, second in (("late", 20), ("early", 10)):
+        moment = f"2026-01-01T00:00:{second}Z"
+        involved = {"kind": "Pod", "namespace": "default", "name": "p"}
+        event = {
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "involvedObject": involved, "reason": name,
+            "message": "m", "type": "Normal", "firstTimestamp": moment, "lastTimestamp": moment, "count": 1,
+        }  # fmt: skip
+        await kubectl.ok("create", "-f", "-", stdin=yaml.safe_dump(event))
+    shown = await kubectl.ok("get", "events", "--sort-by=.lastTimestamp", "--no-headers")
+    assert [line.split()[2] for line in shown.splitlines()] == ["early", "late"]
+
+
+@pytest.mark.parametrize("version", ["kubeflow.org/v1", "v1"])
+async def test_an_unknown_kind_is_named(kubectl: Kubectl, version: str) -> None:
+    """What /openapi/v3 does not know kubectl looks up in /openapi/v2, in its protobuf form."""
+    manifest = {"apiVersion": version, "kind": "XGBoostJob", "metadata": {"name": "x"}, "spec": {}}
+    said = await kubectl.fails("apply", "-f", "-", stdin=yaml.safe_dump(manifest))
+    assert f'no matches for kind "XGBoostJob" in version "{version}"' in said
+    assert "ensure CRDs are installed first" in said
+
+
+async def test_the_v2_document_in_protobuf_is_whole(kubectl: Kubectl) -> None:
+    """This form of explain parses every definition, and refuses the document when one cannot be."""
+    await kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(crd()))
+    await kubectl.ok("wait", "--for=condition=Established", "crd/foos.ex.com", "--timeout=10s")
+    said = await kubectl.ok("explain", "foo.spec", "--output=plaintext-openapiv2")
+    assert {"replicas", "<integer>", "text", "<string>"} <= set(said.split())
+    assert "<[]Object>" in await kubectl.ok("explain", "pod.spec.containers", "--output=plaintext-openapiv2")

@@ -2,16 +2,20 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
+from jobcommon.client.errors import StatusError
+from localcluster.apiserver import journal as journal_module
 from localcluster.apiserver.pods import LogOptions, PodBackendError, TerminalSize
 from localcluster.kubelet.process import Isolation
 from tests.localcluster.process_cluster import Caller, Cluster, cluster, processes_with, shell, state
@@ -123,6 +127,52 @@ async def test_a_kubelet_that_starts_again_counts_what_was_running(tmp_path: Pat
         assert await local.logs("done") == "kept\n"
         assert (await local.logs("again", previous=True)).startswith("up\n")
         assert (await local.get("done"))["status"]["containerStatuses"][0]["restartCount"] == 0  # type: ignore[index]
+
+
+async def test_training_goes_on_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first process writes on, its end is reported once there is room, and what waited then starts."""
+    write, full, refused = journal_module._write, False, asyncio.Event()
+
+    def limited(descriptor: int, data: bytes) -> None:
+        if full:
+            refused.set()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(descriptor, data)
+
+    monkeypatch.setattr(journal_module, "_write", limited)
+    data, journal = tmp_path / "data", tmp_path / "journal"
+    data.mkdir()
+    flag = tmp_path / "go"
+    async with cluster(data, journal=journal) as local:
+        await local.create(shell("p", f"until test -e {flag}; do sleep 0.02; done; echo done"))
+        await local.running("p")
+        full = True
+        with pytest.raises(StatusError, match="no space left on device"):
+            await local.create(shell("q", "exit 0"))
+        refused.clear()
+        flag.touch()
+        await local.log_with("p", "done")
+        async with asyncio.timeout(20):
+            await refused.wait()  # the kubelet reports the end
+        full = False
+        await local.create(shell("q", "exit 0"))
+        for name in ("p", "q"):
+            assert (await local.ended(name))["status"]["phase"] == "Succeeded"
+
+
+async def test_two_clusters_have_pod_networks_of_their_own(tmp_path: Path) -> None:
+    """Else the worker of one job could reach the master of another cluster's."""
+    async with AsyncExitStack() as stack:
+        addresses = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            local = await stack.enter_async_context(cluster(tmp_path / name, cluster=5))
+            await local.create(shell("p", WAIT))
+            addresses.append((await local.running("p"))["status"]["podIP"])
+        if "127.0.0.1" in addresses:
+            pytest.skip("without namespaces every pod has 127.0.0.1")
+    one, other = (address.split(".")[1] for address in addresses)
+    assert one != other
 
 
 PROGRAM = """

@@ -235,6 +235,18 @@ async def test_a_container_stopped_while_it_starts_ends(tmp_path: Path) -> None:
     assert messages[-1]["exited"] in (137, 143)
 
 
+async def test_a_full_disk_costs_a_container_its_log_and_not_its_life() -> None:
+    gone = asyncio.Event()
+    messages: list[dict[str, Any]] = []
+    script = "for n in $(seq 20000); do echo $n; done; exit 3"
+    launch = Launch(["sh", "-c", script], {"PATH": os.defpath}, await detect(), hostname="h", log=Path("/dev/full"))
+    ShimProcess(launch, messages.append, gone.set).start()
+    async with asyncio.timeout(60):
+        await gone.wait()
+    assert messages[-1] == {"exited": 3, "signal": 0}
+    assert [message["lost"] for message in messages if "lost" in message] == ["No space left on device"]
+
+
 async def test_a_pod_with_a_finalizer_ends_and_stays(local: Cluster) -> None:
     item = shell("p", "sleep 1000")
     item["metadata"]["finalizers"] = ["example.com/keep"]

@@ -1,6 +1,11 @@
 """Environment, volumes, names, logs, probes, placement and recovery: what the kubelet works out without running anything."""
 
 import base64
+import errno
+import os
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +17,7 @@ from localcluster.kubelet import fallback, scheduler
 from localcluster.kubelet.addresses import AddressPool
 from localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
 from localcluster.kubelet.hosts import Names
-from localcluster.kubelet.logs import read_log
+from localcluster.kubelet.logs import Reader, read_log
 from localcluster.kubelet.probes import Threshold
 from localcluster.kubelet.recovery import recover
 from localcluster.kubelet.sandbox import identity, resolver_config
@@ -212,6 +217,28 @@ def test_names_follow_the_pods_and_services_there_are(tmp_path: Path) -> None:
     assert resolve(hosts, "svc") == ["127.0.0.10"]
 
 
+def test_names_that_a_full_disk_did_not_take_are_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    due: list[Callable[[], None]] = []
+    later: list[Callable[[], None]] = []
+    names = Names(due.append, later.append)
+    for name in ("me", "you"):
+        names.set_pod(name, named(name), f"127.0.0.{len(name)}")
+        names.open(name, tmp_path / name)
+    names.publish()
+    write = os.pwrite
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", lambda descriptor, data, offset: write(descriptor, data[:5], offset))
+        names.set_pod("peer", named("peer", subdomain="job"), "127.0.0.9")
+        names.publish()
+    assert resolve(tmp_path / "me", "peer.job") == []
+    later.pop()()
+    for name in ("me", "you"):
+        assert resolve(tmp_path / name, "peer.job") == ["127.0.0.9"]
+        assert (tmp_path / name).read_bytes().count(b"127.0.0.9 ") == 1
+        assert b"\0" not in (tmp_path / name).read_bytes()
+    assert later == []
+
+
 def test_a_line_never_moves_while_others_come_and_go(tmp_path: Path) -> None:
     due: list[Callable[[], None]] = []
     names = Names(due.append)
@@ -234,12 +261,40 @@ def test_a_line_never_moves_while_others_come_and_go(tmp_path: Path) -> None:
 def test_addresses() -> None:
     pool = AddressPool(3, shared=False)
     first, second = pool.acquire("a"), pool.acquire("b")
-    assert (first, second, pool.acquire("a")) == ("127.23.0.1", "127.23.0.2", "127.23.0.1")
+    network = first.removesuffix(".0.1")
+    assert (second, pool.acquire("a")) == (f"{network}.0.2", first)
     pool.release("a")
-    assert pool.acquire("c") == "127.23.0.3", "an address just given back is not handed out at once"
-    assert pool.acquire("again", "127.23.0.1") == "127.23.0.1"
-    assert pool.acquire("late", "127.23.0.2") == "127.23.0.4", "taken by another"
+    assert pool.acquire("c") == f"{network}.0.3", "an address just given back is not handed out at once"
+    assert pool.acquire("again", first) == first
+    assert pool.acquire("late", second) == f"{network}.0.4", "taken by another"
+    pool.close()
     assert AddressPool(shared=True).acquire("a") == "127.0.0.1"
+
+
+def test_no_two_pools_share_a_network() -> None:
+    one = AddressPool(7, shared=False)
+    address = one.acquire("a")
+    other = AddressPool(int(address.split(".")[1]) - 20, shared=False)
+    assert other.acquire("a").split(".")[1] != address.split(".")[1]
+    assert other.acquire("b", address) != address, "an address of another cluster, kept in a data directory"
+    one.close()
+    assert other.acquire("c", address) == address, "that cluster is gone"
+    other.close()
+
+
+def test_the_kernel_frees_the_network_of_a_process_that_was_killed() -> None:
+    code = (
+        "import sys; from localcluster.kubelet.addresses import AddressPool; "
+        "pool = AddressPool(90, shared=False); print(pool.acquire('a'), flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        pool = AddressPool(90, shared=False)
+        assert pool.acquire("a", address) != address
+        process.kill()
+    assert pool.acquire("b", address) == address
+    pool.close()
 
 
 @pytest.mark.parametrize(
@@ -342,6 +397,104 @@ async def test_log_filters(tmp_path: Path) -> None:
     assert await shown(path, limit_bytes=9) == "line 0\nli"
     assert await shown(path, follow=True) == "line 0\nline 1\nline 2\nline 3\n"
     assert await shown(tmp_path / "none.log") == ""
+
+
+async def test_a_log_says_what_a_full_disk_did_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, told = tmp_path / "0.log", list[str]()
+    log = LogFile(str(path), 1 << 20, told.append)
+    log.write("stdout", b"before\n")
+    write = os.write
+
+    def half(descriptor: int, data: bytes) -> int:
+        if len(data) > 20:
+            return write(descriptor, data[:20])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", half)
+        log.write("stdout", b"lost\n")
+        log.write("stderr", b"lost too\n")
+    log.write("stdout", b"after\n")
+    log.close()
+    assert await shown(path) == "before\n[14 bytes of output were lost: the disk was full]\nafter\n"
+    assert told == ["No space left on device"]
+
+
+async def test_a_rotation_without_room_keeps_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "0.log"
+    log = LogFile(str(path), 100)
+    log.write("stdout", b"1" * 50 + b"\n")
+
+    def no_room(_: LogFile) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(LogFile, "_opened", no_room)
+        log.write("stdout", b"2" * 50 + b"\n")
+    assert await shown(path) == "1" * 50 + "\n"
+    log.write("stdout", b"3\n")
+    log.close()
+    assert (await shown(path)).splitlines()[1:] == ["[51 bytes of output were lost: the disk was full]", "3"]
+
+
+def large_log(path: Path, lines: int) -> None:
+    head = b"2026-01-01T00:00:00.000000001Z stdout F "
+    half = lines // 2
+    for name, numbers in ((f"{path.name}.old", range(half)), (path.name, range(half, lines))):
+        path.with_name(name).write_bytes(b"".join(head + b"%09d" % number + b"." * 90 + b"\n" for number in numbers))
+
+
+async def test_the_end_of_a_large_log_is_read_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, lines = tmp_path / "0.log", 40_000
+    large_log(path, lines)
+    taken = 0
+    read, pread = os.read, os.pread
+
+    def count(data: bytes) -> bytes:
+        nonlocal taken
+        taken += len(data)
+        return data
+
+    monkeypatch.setattr(os, "read", lambda *arguments: count(read(*arguments)))
+    monkeypatch.setattr(os, "pread", lambda *arguments: count(pread(*arguments)))
+    ends = [int(line[:9]) for line in (await shown(path, tail_lines=5)).splitlines()]
+    assert ends == list(range(lines - 5, lines))
+    assert taken < 1 << 18
+    across = [int(line[:9]) for line in (await shown(path, tail_lines=lines // 2 + 3)).splitlines()]
+    assert across == list(range(lines // 2 - 3, lines)), "from the rotated file as well"
+    assert len((await shown(path, tail_lines=2 * lines)).splitlines()) == lines
+
+
+async def test_a_large_log_is_read_in_pieces_and_not_by_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "0.log"
+    large_log(path, 40_000)
+    most, here, read = 0, threading.get_ident(), Reader.read
+
+    def watched(self: Reader) -> tuple[list[bytes], int]:
+        nonlocal most
+        found = read(self)
+        if threading.get_ident() == here:
+            most = max(most, found[1])
+        return found
+
+    monkeypatch.setattr(Reader, "read", watched)
+    pieces = [piece async for piece in read_log(path, LogOptions("c"), 2e9, lambda: True)]
+    assert len(b"".join(pieces).splitlines()) == 40_000
+    assert len(pieces) > 10
+    assert most <= 1 << 16
+
+
+async def test_a_log_is_followed_through_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    log = LogFile(str(path), 1000)
+    log.write("stdout", b"first\n")
+    seen: list[str] = []
+    async for piece in read_log(path, LogOptions("c", follow=True), 2e9, lambda: len(seen) == 60):
+        seen.extend(piece.decode().split())
+        if len(seen) < 60:
+            log.write("stdout", f"{len(seen):030d}\n".encode())
+    assert seen == ["first", *(f"{number:030d}" for number in range(1, 60))]
+    log.close()
 
 
 async def test_log_writing_and_rotation(tmp_path: Path) -> None:

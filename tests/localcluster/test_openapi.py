@@ -88,7 +88,7 @@ def test_every_reference_of_a_v3_document_leads_somewhere(path: str) -> None:
 
 
 def test_every_reference_of_the_v2_document_leads_somewhere() -> None:
-    document = json.loads(v2_document(ALL))
+    document = v2_document(ALL)
     found = {one.removeprefix("#/definitions/") for one in references(document)}
     assert found <= document["definitions"].keys()
 
@@ -137,7 +137,7 @@ def test_crd_definition() -> None:
 
 
 def test_v2_has_only_words_v2_knows() -> None:
-    definition = json.loads(v2_document(ALL))["definitions"]["org.kubeflow.v1.PyTorchJob"]
+    definition = v2_document(ALL)["definitions"]["org.kubeflow.v1.PyTorchJob"]
     spec = definition["properties"]["spec"]["properties"]
     assert spec["port"] == {"x-kubernetes-int-or-string": True, "type": "string", "format": "int-or-string"}
     assert "properties" not in spec["free"]

@@ -54,6 +54,14 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class After:
+    """In `Expect.fields`: a time at least `seconds` after `start`, a time or the `Ref` of one."""
+
+    start: Any
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Space:
     """The name of one of the case's namespaces, which are made afresh for every run."""
 
@@ -64,7 +72,7 @@ class Space:
 class Expect:
     """What an answer must be. What is not given is not checked.
 
-    `fields` maps dotted paths of the body to values (None: absent; `Ref` allowed); `causes` are ``reason field`` of
+    `fields` maps dotted paths of the body to values (None: absent; `Ref` and `After` allowed); `causes` are ``reason field`` of
     details.causes; `items` the names in a list in order; `events` ``TYPE name`` of a watch in order.
     """
 
@@ -84,7 +92,8 @@ class Step:
     `space` is a namespace of the case, empty for all of them. `stranger` sends it with a token nobody knows, `user` in the
     name of someone without rights but those of every user.
     `settle` repeats it until it is answered as expected, for what a server does a moment later (at most 10 s).
-    `brief` asks to be answered with metadata only.
+    `brief` asks to be answered with metadata only. `accept` is another form to answer in. `pause`
+    are seconds that pass before it.
     """
 
     method: str
@@ -100,6 +109,8 @@ class Step:
     user: str = ""
     settle: bool = False
     brief: bool = False
+    accept: str = ""
+    pause: float = 0
 
     def __str__(self) -> str:
         name = f"<namespace {self.name.key}>" if isinstance(self.name, Space) else self.name
@@ -107,6 +118,7 @@ class Step:
         media = "" if self.media == JSON else f" ({self.media.removeprefix('application/')})"
         query = f" {dict(self.query)}" if self.query else ""
         user = (f" as {self.user}" if self.user else "") + (" briefly" if self.brief else "")
+        user += f" after {self.pause:g} s" if self.pause else ""
         body = "" if self.body is None else f" {str(self.body)[:600]}"
         return f"{self.method} {where}{query}{media}{user}{body}"
 

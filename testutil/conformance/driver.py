@@ -112,12 +112,14 @@ class Driver:
             await asyncio.sleep(_PAUSE)
 
     async def _step(self, step: Step, memory: Memory) -> Answer:
+        if step.pause:
+            await self.target.wait(step.pause)
         if step.method == "WATCH":
             return await self._watch(step, memory)
         query = _query(step, memory)
         answer = await self._send(
             step.method, _path(step, memory), memory.resolve(step.body), query=query, media=step.media, stranger=step.stranger,
-            user=step.user, brief=step.brief,
+            user=step.user, brief=step.brief, accept=step.accept,
         )  # fmt: skip
         if step.kind.namespaced and not step.space and at(answer.body, "items"):
             # A list of the whole cluster holds what other cases and the server itself have made.
@@ -193,10 +195,11 @@ class Driver:
     async def _send(
         self, method: str, path: str, body: Any = None, *, query: tuple[tuple[str, str], ...] = (),
         media: str = "application/json", stranger: bool = False, user: str = "", brief: bool = False,
+        accept: str = "",
     ) -> Answer:  # fmt: skip
         encoded = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
         transport = self.target.stranger if stranger else self.target.transport
-        headers = {"impersonate-user": user} if user else {}
+        headers = {name: value for name, value in (("impersonate-user", user), ("accept", accept)) if value}
         request = Request(method, path, query, encoded, media, headers)
         response = await transport.send(metadata_only(request) if brief else request)
         try:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from testutil.conformance.case import Expect
+from localcluster.timestamps import parse_time
+from testutil.conformance.case import After, Expect
 from testutil.conformance.memory import at
 from testutil.conformance.record import Answer
 
@@ -21,7 +22,10 @@ def unmet(expect: Expect, fields: Mapping[str, Any], answer: Answer) -> list[str
         problems.append(f"message {text!r} without {expect.message!r}")
     for path, wanted in fields.items():
         found = at(body, path)
-        if found != wanted:
+        if isinstance(wanted, After):
+            if not found or parse_time(found) < parse_time(wanted.start) + wanted.seconds:
+                problems.append(f"{path} is {found!r}, not {wanted.seconds:g} s after {wanted.start}")
+        elif found != wanted:
             problems.append(f"{path} is {found!r}, not {wanted!r}")
     if expect.causes is not None:
         given = at(body, "details.causes") or ()

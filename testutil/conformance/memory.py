@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from testutil.conformance.case import Json, Ref, Seen, Space
+from testutil.conformance.case import After, Json, Ref, Seen, Space
 
 
 def at(value: Any, path: str) -> Any:
@@ -58,6 +58,8 @@ class Memory:
         if isinstance(value, Ref):
             found = at(self.version(value.key, value.back), value.path)
             return value.otherwise if found is None else found
+        if isinstance(value, After):
+            return After(self.resolve(value.start), value.seconds)
         if isinstance(value, Seen):
             seen = self.version(value.key, value.back)
             return self.resolve(value.otherwise) if seen is None else merge(seen, self.resolve(dict(value.change)))

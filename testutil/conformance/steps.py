@@ -61,10 +61,12 @@ def apply(
     return Step("PATCH", kind, name, body, Expect(code, **expect), APPLY_PATCH, query, subresource)
 
 
-def delete(kind: Kind, name: str, options: Json | None = None, code: int = 200, **expect: Any) -> Step:
+def delete(
+    kind: Kind, name: str, options: Json | None = None, code: int = 200, pause: float = 0, **expect: Any
+) -> Step:  # fmt: skip
     """DELETE of an object."""
     body = None if options is None else {"apiVersion": "v1", "kind": "DeleteOptions", **options}
-    return Step("DELETE", kind, name, body, expect=Expect(code, **expect))
+    return Step("DELETE", kind, name, body, expect=Expect(code, **expect), pause=pause)
 
 
 def watch(kind: Kind, since: Any, *events: str, query: Json | None = None) -> Step:

@@ -1,9 +1,10 @@
 """A server to run cases against."""
 
+import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import Endpoint, HttpTransport, StaticEndpoint
@@ -16,7 +17,7 @@ ADMINISTRATORS = "system:masters"
 class Target:
     """A server: `name` and `version` for reports, `transport` as an administrator, `stranger` with a token nobody knows.
 
-    `lasting` servers outlive the run: what it made is deleted.
+    `lasting` servers outlive the run: what it made is deleted. `wait` lets time pass on the server.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Target:
     transport: Transport
     stranger: Transport
     lasting: bool = False
+    wait: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 @asynccontextmanager
@@ -41,8 +43,16 @@ async def connected(name: str, version: str, endpoint: Endpoint, *, lasting: boo
 
 @asynccontextmanager
 async def embedded() -> AsyncIterator[Target]:
-    """The embedded API server, empty, behind HTTP on the loopback interface."""
+    """The embedded API server, empty, behind HTTP on the loopback interface. Its clock is moved where a case waits."""
     token = secrets.token_hex(16)
-    server = ApiServer(Env.system(), tokens={token: User("admin", (ADMINISTRATORS,))})
+    system = Env.system()
+    passed = 0.0
+
+    async def wait(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+
+    env = Env(lambda: system.now() + passed, system.uuid, system.random)
+    server = ApiServer(env, tokens={token: User("admin", (ADMINISTRATORS,))})
     async with serve(server) as running, connected("embedded", "", StaticEndpoint(running.url, token)) as target:
-        yield target
+        yield replace(target, wait=wait)

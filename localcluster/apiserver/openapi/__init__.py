@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from localcluster.apiserver.builtin_schemas import Json, kubernetes_version
+from localcluster.apiserver.openapi import protobuf
 from localcluster.apiserver.openapi.definitions import collect, v2_definitions, v3_schemas
 from localcluster.apiserver.openapi.paths import group_version_path, paths
 from localcluster.apiserver.resource import Resource
 
-__all__ = ["v2_document", "v3_document", "v3_index"]
+__all__ = ["protobuf", "v2_document", "v3_document", "v3_index"]
 
 
 def _info() -> Json:
@@ -62,13 +63,12 @@ def v3_document(resources: Iterable[Resource], path: str) -> bytes | None:
     return msgspec.json.encode(document)
 
 
-def v2_document(resources: Iterable[Resource]) -> bytes:
-    """The JSON document of everything."""
+def v2_document(resources: Iterable[Resource]) -> Json:
+    """The document of everything."""
     members = list(resources)
-    document = {
+    return {
         "swagger": "2.0",
         "info": _info(),
         "paths": paths(members, v3=False),
         "definitions": v2_definitions(collect(members)),
     }
-    return msgspec.json.encode(document)

@@ -107,7 +107,8 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
         if options.grace is None or options.grace >= pending:
             # It is ending already, and this deletion would not make it faster.
             return resource.typed(live.obj), False
-        grace = max(options.grace, 0)
+        # A negative period means the shortest one.
+        grace = options.grace if options.grace >= 0 else 1
     if "deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds"):
         # Its time is up, only finalizers keep it: there is nothing to announce any more.
         grace = None
@@ -194,9 +195,13 @@ def _mark(call: Call, meta: Obj, grace: int | None, held: bool) -> None:
         return
     before = meta.get("deletionGracePeriodSeconds") or 0
     if seconds < before:
-        # A second deletion can only make it faster.
-        started = parse_time(meta["deletionTimestamp"]) - before
-        meta["deletionTimestamp"] = format_time(started + seconds)
+        # A second deletion can only shorten the period, and never moves the time into the past. The kubelet's last DELETE has
+        # period 0: a pod that a finalizer keeps then shows when it came, not when the deletion was asked for. A period that is
+        # over already becomes the shortest one, because the kubelet still has to end the pod.
+        ends = parse_time(meta["deletionTimestamp"]) - before + seconds
+        if ends < now:
+            ends, seconds = now, min(seconds, 1)
+        meta["deletionTimestamp"] = format_time(ends)
         meta["deletionGracePeriodSeconds"] = seconds
 
 

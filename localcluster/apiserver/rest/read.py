@@ -47,7 +47,8 @@ def list_objects(call: Call) -> Response:
     form = call.form
     if form != "json":
         shown = [resource.typed(item.obj) for item in items]
-        return call.respond(msgspec.json.encode(call.server.shape(form, resource, shown, meta, single=False)))
+        shaped = call.server.shape(form, resource, shown, meta, single=False, include=call.included)
+        return call.respond(msgspec.json.encode(shaped))
     if resource.conversion:
         encoded = [msgspec.json.encode(resource.typed(item.obj)) for item in items]
     else:
@@ -218,12 +219,12 @@ def _truth(text: str) -> bool:
 def _encode(call: Call) -> Encode:
     resource, form, server = call.resource, call.form, call.server
     if form != "json":
-        first = True
+        first, include = True, call.included
 
         def shaped(item: Item) -> bytes:
             nonlocal first
             shown = resource.typed(item.obj)
-            body = server.shape(form, resource, [shown], shown["metadata"], single=True)
+            body = server.shape(form, resource, [shown], shown["metadata"], single=True, include=include)
             if form == "table" and not first:
                 body["columnDefinitions"] = None
             first = False

@@ -2,29 +2,36 @@
 
 ``2026-11-21T10:00:00.123456789Z stdout F a whole line``; ``P`` instead of ``F`` marks a piece of a line that goes on. When a
 file is full it becomes ``<name>.old`` and a new one begins, so a log takes at most twice the limit on disk.
+
+Output that a full disk does not take is lost, and a line says how much as soon as there is room: a container is not stopped for
+its log.
 """
 
 # Importing pathlib would add half again to the start-up time of every container.
 # ruff: noqa: PTH104
 
+import contextlib
 import os
 import time
+from collections.abc import Callable
 
 _LONGEST = 16384
 
 
 class LogFile:
-    """Appends the output of one container run."""
+    """Appends the output of one container run. `lost` is called with the reason when output begins to be lost."""
 
-    def __init__(self, path: str, limit: int) -> None:
+    def __init__(self, path: str, limit: int, lost: Callable[[str], None] = lambda _: None) -> None:
         self._path = path
         self._limit = limit
+        self._tell = lost
+        self._lost = 0
         self._rest = {"stdout": b"", "stderr": b""}
-        self._open()
-
-    def _open(self) -> None:
-        self._file = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._file = self._opened()
         self._size = os.fstat(self._file).st_size
+
+    def _opened(self) -> int:
+        return os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
     def write(self, stream: str, data: bytes) -> None:
         """Add output of `stream`; an unfinished line waits for its end (empty `data`: the stream has ended)."""
@@ -41,15 +48,40 @@ class LogFile:
     def _append(self, stream: bytes, lines: list[tuple[bytes, bytes]]) -> None:
         moment = time.time_ns()
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment // 1_000_000_000))
-        head = f"{seconds}.{moment % 1_000_000_000:09d}Z ".encode() + stream
-        block = b"".join(b"%b %b %b\n" % (head, tag, line) for tag, line in lines)
-        if self._size and self._size + len(block) > self._limit:
-            os.close(self._file)
-            os.rename(self._path, f"{self._path}.old")
-            self._open()
+        time_of = f"{seconds}.{moment % 1_000_000_000:09d}Z".encode()
+        block = b"".join(b"%b %b %b %b\n" % (time_of, stream, tag, line) for tag, line in lines)
+        if self._lost:
+            block = b"%b stderr F [%d bytes of output were lost: the disk was full]\n" % (time_of, self._lost) + block
+        try:
+            if self._size and self._size + len(block) > self._limit:
+                self._rotate()
+            self._write(block)
+        except OSError as error:
+            if not self._lost:
+                self._tell(error.strerror or str(error))
+            self._lost += sum(len(line) + 1 for _, line in lines)
+        else:
+            self._lost = 0
+
+    def _rotate(self) -> None:
+        os.rename(self._path, f"{self._path}.old")
+        try:
+            fresh = self._opened()
+        except OSError:
+            os.rename(f"{self._path}.old", self._path)
+            raise
+        os.close(self._file)
+        self._file, self._size = fresh, 0
+
+    def _write(self, block: bytes) -> None:
         view = memoryview(block)
-        while view:
-            view = view[os.write(self._file, view) :]
+        try:
+            while view:
+                view = view[os.write(self._file, view) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, self._size)  # no part of a line stays
+            raise
         self._size += len(block)
 
     def close(self) -> None:

@@ -3,8 +3,9 @@
 The kubelet holds one end of a socket pair. It first sends the specification, one line of JSON, and then single letters:
 ``T`` (SIGTERM to the command's process group) and ``K`` (SIGKILL to everything). The shim answers with lines of JSON:
 ``{"init": pid}`` (as the host sees it), ``{"started": time}``, ``{"error": text}`` when the command could not be started,
-and ``{"exited": code, "signal": n}``. End of file on either side means that side is dead: the shim then kills all it
-started, which is what leaves no orphan behind when the kubelet is killed with SIGKILL.
+``{"lost": reason}`` when its log cannot be written, and ``{"exited": code, "signal": n}``. End of file on either side means
+that side is dead: the shim then kills all it started, which is what leaves no orphan behind when the kubelet is killed with
+SIGKILL.
 
 Processes: the *outer* one lives in the host's namespaces and waits; *init* is process 1 of the container's PID namespace, so
 the kernel kills whatever is left when it ends; the *command* is init's child, so that it has the ordinary signal
@@ -21,6 +22,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from localcluster.kubelet.shim import supervise
+from localcluster.kubelet.shim.supervise import report
 
 if TYPE_CHECKING:
     from localcluster.kubelet.shim.ports import PortSpace
@@ -28,14 +30,6 @@ if TYPE_CHECKING:
 LINUX = sys.platform == "linux"
 
 Spec = dict[str, Any]
-
-
-def report(control: int, message: dict[str, Any]) -> None:
-    """Send one line to the kubelet; a kubelet that is gone needs no answer."""
-    try:
-        os.write(control, json.dumps(message).encode() + b"\n")
-    except OSError:
-        return
 
 
 def _read_spec(control: int) -> Spec:

@@ -4,6 +4,7 @@
 # ruff: noqa: PTH112, PTH123, PTH208
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
     from localcluster.kubelet.shim.ports import PortSpace
 
 _CHUNK = 1 << 16
+
+
+def report(control: int, message: dict[str, Any]) -> None:
+    """Send one line to the kubelet; a kubelet that is gone needs no answer."""
+    try:
+        os.write(control, json.dumps(message).encode() + b"\n")
+    except OSError:
+        return
 
 
 def now() -> float:
@@ -92,12 +101,15 @@ class Supervisor:
         self._command = command
         self._exec = spec["mode"] == "exec"  # what an exec left running stays until its container ends
         self._alone = os.getpid() == 1  # process 1 of a PID namespace: kill(-1) reaches exactly the container
-        self._log = LogFile(spec["log"], spec["log_bytes"]) if spec["log"] else None
+        self._log = LogFile(spec["log"], spec["log_bytes"], self._log_full) if spec["log"] else None
         self._early = spec["letters"].encode()
         self._streams = {spec[f"read_{name}"]: name for name in ("stdout", "stderr")} if self._log else {}
         for descriptor in spec["inherit"]:
             if descriptor not in self._streams:
                 os.close(descriptor)
+
+    def _log_full(self, why: str) -> None:
+        report(self._control, {"lost": why})
 
     def run(self) -> tuple[int, int]:
         """Exit code (128 + n for signal n) and signal of the command."""

@@ -13,12 +13,13 @@ from testutil.conformance.cases import (
     pod_security,
     pods,
     services,
+    tables,
     validation,
     watches,
 )
 
 TABLE: tuple[Case, ...] = (
     *identity.CASES, *deletion.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES, *apply.CASES,
-        *lists.CASES, *metadata_only.CASES,
+        *lists.CASES, *metadata_only.CASES, *tables.CASES,
     *watches.CASES, *pod_security.CASES, *escalation.CASES, *ownership.CASES,
 )  # fmt: skip

@@ -1,12 +1,15 @@
 """DELETE: preconditions, finalizers, grace."""
 
-from testutil.conformance.case import Case, Expect, Seen, Step
+from testutil.conformance.case import After, Case, Expect, Seen, Step
 from testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, bound, config_map, pod, service, widget
 from testutil.conformance.steps import NOBODY, UID, VERSION, create, delete, get, listed, patch, put, ref, start, watch
 
 _MAKERS = ((PODS, pod), (SERVICES, service), (CONFIG_MAPS, config_map), (WIDGETS, widget))
 _HOLD = ["example.com/hold"]
 _FREE = {"metadata": {"finalizers": None}}
+_CREATED = ref(PODS, "n", "metadata.creationTimestamp")
+#: After a pause of four seconds: not when the deletion was asked for. Times have whole seconds.
+_LATER = After(_CREATED, 3)
 
 CASES = (
     *(
@@ -36,6 +39,27 @@ CASES = (
         delete(PODS, "n", {"gracePeriodSeconds": 60}, fields={"metadata.deletionGracePeriodSeconds": 3}),
         delete(PODS, "n", {"gracePeriodSeconds": 0}), get(PODS, "n", 404),
         watch(PODS, ref(PODS, "n", VERSION, 3), "MODIFIED n", "MODIFIED n", "MODIFIED n", "DELETED n"),
+    )),
+    # Kubernetes 1.33 and later; before that, the time went back to when the deletion was asked for.
+    Case("the kubelet's last DELETE of a pod that a finalizer keeps comes some time later", (
+        create(PODS, bound("n", finalizers=_HOLD)), delete(PODS, "n"),
+        delete(PODS, "n", {"gracePeriodSeconds": 0}, pause=4,
+            fields={"metadata.deletionTimestamp": _LATER, "metadata.deletionGracePeriodSeconds": 0, "metadata.generation": 2}),
+        delete(PODS, "n", {"gracePeriodSeconds": 0}, pause=2, fields={VERSION: ref(PODS, "n", VERSION)}),
+        patch(PODS, "n", _FREE), get(PODS, "n", 404),
+    )),
+    Case("a period that is shortened to less than what has passed becomes one second", (
+        create(PODS, bound("n")), delete(PODS, "n"),
+        delete(PODS, "n", {"gracePeriodSeconds": 2}, pause=4,
+            fields={"metadata.deletionTimestamp": _LATER, "metadata.deletionGracePeriodSeconds": 1}),
+        delete(PODS, "n", {"gracePeriodSeconds": 0}), get(PODS, "n", 404),
+    )),
+    Case("a period that is shortened counts from the first deletion", (
+        create(PODS, bound("n")), delete(PODS, "n"),
+        delete(PODS, "n", {"gracePeriodSeconds": 20}, pause=4,
+            fields={"metadata.deletionTimestamp": After(_CREATED, 20), "metadata.deletionGracePeriodSeconds": 20}),
+        delete(PODS, "n", {"gracePeriodSeconds": -5}, fields={"metadata.deletionGracePeriodSeconds": 1}),
+        delete(PODS, "n", {"gracePeriodSeconds": 0}), get(PODS, "n", 404),
     )),
     *(
         Case(f"delete of a scheduled pod that is {phase}", (
