@@ -18,7 +18,6 @@ from jobcommon.api.decoding import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update
 from jobcommon.result import Effect, Outcome, Result, Work
@@ -329,8 +328,7 @@ class Executor:
 
     async def _send(self, request: Request) -> Response:
         response = await self.transport.send(request)
-        if response.status >= 400:
-            raise response_error(response)
+        objects.check_answer(request, response)
         return response
 
 

@@ -14,7 +14,6 @@ import msgspec
 
 from jobcommon.client import objects
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import response_error
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
 
@@ -136,11 +135,11 @@ class LeaderElector:
             self._renewed_at = None
 
     async def _look(self) -> dict[str, Any] | None:
-        response = await self._transport.send(objects.get(self._path()))
+        request = objects.get(self._path())
+        response = await self._transport.send(request)
         if response.status == 404:
             return None
-        if response.status >= 400:
-            raise response_error(response)
+        objects.check_answer(request, response)
         return self._observe(response.body)
 
     def _observe(self, body: bytes) -> dict[str, Any]:
@@ -192,8 +191,7 @@ class LeaderElector:
 
     async def _write(self, request: Request) -> None:
         response = await self._transport.send(request)
-        if response.status >= 400:
-            raise response_error(response)
+        objects.check_answer(request, response)
         self._observe(response.body)
 
     def _time(self) -> str:
