@@ -12,8 +12,8 @@ from jobcommon.api.status import JobStatus
 from jobcommon.barrier import STALL
 from jobcommon.cache.reflector import Fetch, Wait
 from jobcommon.client.errors import StatusError, TransportError
-from jobcommon.controller import JobController, Moment
 from jobcommon.client.request import Response
+from jobcommon.controller import JobController, Moment
 from jobcommon.expectations import TIMEOUT
 from jobcommon.framework import Companion, CompanionKind, Framework, Observed
 from jobcommon.reconcile import plan as decide

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from jobcommon.client.errors import TransportError
@@ -64,7 +65,7 @@ class Endpoint(Protocol):
         ...
 
     async def headers(self) -> Mapping[str, str]:
-        """The headers that say who we are, fresh."""
+        """The headers that say who we are, fresh. A multi-dict's may occur several times."""
         ...
 
     async def reload(self) -> None:
@@ -218,7 +219,8 @@ class HttpTransport:
     async def _request(
         self, session: aiohttp.ClientSession, request: Request, more: Mapping[str, str] | None = None
     ) -> aiohttp.ClientResponse:
-        headers = {"accept": "application/json", **(more or {}), **request.headers, **await self._endpoint.headers()}
+        headers = CIMultiDict({"accept": "application/json", **(more or {}), **request.headers})
+        headers.extend(await self._endpoint.headers())
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         # The path is encoded already, and encoding it again would change it.
