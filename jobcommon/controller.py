@@ -25,22 +25,22 @@ from jobcommon.cache.lister import Lister, owned_indexes
 from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
-from jobcommon.expectations import Expectations
-from jobcommon.framework import FINALIZER, Framework, Observed
+from jobcommon.expectations import Expectations, Expected
+from jobcommon.framework import Framework, Observed
 from jobcommon.job_memory import URGENT, USUAL, JobMemory
 from jobcommon.open_pods import OpenPods
-from jobcommon.orphans import left_behind, work_on_orphans
+from jobcommon.orphans import job_keys, left_behind, work_on_orphans
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, Release
 from jobcommon.refusals import Refusals
-from jobcommon.releases import Releases
+from jobcommon.releases import Releases, is_release
 from jobcommon.report import Report, report
 from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.watched import PODS, SERVICES, watched
 from jobcommon.workqueue import WorkQueue
 
 JobKey = tuple[str, str]
-BY_OWNER_NAME = "owner-name"
+BY_JOB = "job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,15 @@ class JobController:
         self.on_news: Callable[[JobKey, bool], None] = lambda _, __: None
         """Called with the key of a job to which more has happened than that more of its pods run or succeed, and whether its
         last open pod is over: whoever holds something back may stop, or even whoever rests from it."""
+        self.on_lapsed: Callable[[JobKey, Sequence[Expected]], None] = lambda _, __: None
+        """Called with writes of ours that no watch has shown in all the time that they were waited for."""
         self.resources = watched(self.framework)
         self._jobs: Store[ObjectView] = Store()
-        self._pods: Store[PodView] = Store({BY_OWNER_NAME: _owner_name})
+        self._pods: Store[PodView] = Store({BY_JOB: job_keys})
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
         self._others = {name: Store[ObjectView](owned_indexes()) for name in self.resources if name not in (self.jobs, PODS)}
         self._memory: dict[str, JobMemory] = {}
-        self._gang_was_off = ""
+        self._missing: tuple[bool, str] = (False, "")
         self.informers: dict[str, Informer[Any]] = {name: self._informer(name) for name in self.resources}
 
     @property
@@ -147,14 +149,14 @@ class JobController:
             settled = self.open_pods.take(change)
             news = gone or memory is None or not memory.running or (new is not None and new.phase == "Failed")
             self.releases.observe(change)
-            if memory is not None and memory.finished and _only_let_go(change):
+            if memory is not None and memory.finished and is_release(change):
                 memory.rest()
                 return
         # Of others, such as a PodGroup, there may be news by now.
         if expected and resource in (PODS, SERVICES) and memory is not None and new is not None and memory.brings_nothing(new):
             return
-        owned = (child for child in (old, new) if child and child.owner and child.owner.kind == self.framework.kind)
-        for key in dict.fromkeys((child.namespace, child.owner.name) for child in owned):
+        ours = (child for child in (old, new) if child and (not child.owner or child.owner.kind == self.framework.kind))
+        for key in dict.fromkeys(key for child in ours for key in job_keys(child)):
             if settled:
                 self.queue.hasten(key)
             if settled or news:
@@ -170,7 +172,7 @@ class JobController:
         """
         if not self.synced:
             return None
-        self._notice_gang_scheduler()
+        self._notice_missing()
         while (key := self.queue.get(moment.monotonic)) is not None:
             try:
                 work = self._work(key, moment)
@@ -183,16 +185,17 @@ class JobController:
             self.queue.done(key)
         return None
 
-    def _notice_gang_scheduler(self) -> None:
-        """When PodGroups come or go, every job is looked at: it waits for something that will not come, or need not."""
-        if (off := self.gang_off) != self._gang_was_off:
-            self._gang_was_off = off
+    def _notice_missing(self) -> None:
+        """When the definition of jobs or PodGroups comes or goes, every job is looked at: it may wait for what will not come."""
+        missing = (self._is_missing(self.jobs), self.gang_off)
+        if missing != self._missing:
+            self._missing = missing
             self.look_at_all()
 
     def _work(self, key: JobKey, moment: Moment) -> Work | None:
-        namespace, name = key
-        cached = self._jobs.get(namespace, name)
-        named = self._pods.indexed(BY_OWNER_NAME, key)
+        # Without the definition there are no jobs, whatever the cache has last seen: their pods are left behind.
+        cached = None if self._is_missing(self.jobs) else self._jobs.get(*key)
+        named = self._pods.indexed(BY_JOB, key)
         left = left_behind(self.framework.kind, named, cached.uid if cached is not None else "")
         if (orphans := work_on_orphans(key, left)) is not None:
             return orphans
@@ -221,7 +224,8 @@ class JobController:
         if (memory := self._memory.get(uid)) is not None and moment.monotonic < memory.asked_until:
             self.queue.add_at(key, memory.asked_until)
             return True
-        self.expectations.lapsed(uid, moment.monotonic)
+        if lapsed := self.expectations.lapsed(uid, moment.monotonic):
+            self.on_lapsed(key, lapsed)
         expiry = self.expectations.next_expiry(uid)
         if expiry is not None:
             self.queue.add_at(key, expiry)
@@ -315,8 +319,8 @@ class JobController:
         skipped = [Outcome(a, Effect.SKIPPED) for a in work.plan.actions if id(a) not in tried]
         for outcome in (*result.outcomes, *skipped):
             action, wrote = outcome.action, outcome.effect in (Effect.APPLIED, Effect.EXISTED)
-            if isinstance(action, Create):
-                # From here on the barrier covers it; the expectation covered the time until now.
+            if isinstance(action, Create) and (outcome.resource_version or not wrote):
+                # From here on the barrier covers it; the expectation covered the time until now, and goes on without a version.
                 self.expectations.creation_failed(work.uid, action.plural, action.name)
             elif isinstance(action, Delete) and not wrote:
                 self.expectations.deletion_failed(work.uid, action.uid)
@@ -384,15 +388,3 @@ class JobController:
 
 def _namespace(key: JobKey) -> str:
     return key[0]
-
-
-def _only_let_go(change: Change[PodView]) -> bool:
-    """Whether all that happened to a pod is that it was let go. To a job at its end that leaves nothing new to do."""
-    old, new = change.old, change.new
-    if old is None or new is None or FINALIZER not in old.finalizers or FINALIZER in new.finalizers:
-        return False
-    return (old.owner, old.phase, old.deletion_time, old.labels) == (new.owner, new.phase, new.deletion_time, new.labels)
-
-
-def _owner_name(pod: PodView) -> tuple[tuple[str, str], ...]:
-    return ((pod.namespace, pod.owner.name),) if pod.owner else ()

@@ -77,3 +77,11 @@ class Releases:
         """When the first of the plan's releases that were refused may be tried again; a look at the job is due then."""
         uids = [action.uid for action in plan.actions if isinstance(action, Release) and action.uid in self._failures]
         return min((self._until[uid] for uid in uids if uid in self._until), default=None)
+
+
+def is_release(change: Change[PodView]) -> bool:
+    """Whether all that happened to a pod is that it was released. To a job at its end that leaves nothing new to do."""
+    old, new = change.old, change.new
+    if old is None or new is None or FINALIZER not in old.finalizers or FINALIZER in new.finalizers:
+        return False
+    return (old.owner, old.phase, old.deletion_time, old.labels) == (new.owner, new.phase, new.deletion_time, new.labels)

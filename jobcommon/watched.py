@@ -34,7 +34,8 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
     """By plural: the jobs, and what is made for them."""
     ours = f"{labels.OPERATOR_NAME}={framework.operator_name}"
     found = {
-        framework.plural: Resource(framework.api_version, framework.plural),
+        # Without the definition there are no jobs, but there may be pods of theirs to release.
+        framework.plural: Resource(framework.api_version, framework.plural, dispensable=(404,)),
         PODS: Resource("v1", PODS, ours),
         SERVICES: Resource("v1", SERVICES, ours),
     }

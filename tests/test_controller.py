@@ -10,7 +10,9 @@ import pytest
 
 from jobcommon.api.status import JobStatus
 from jobcommon.barrier import STALL
+from jobcommon.cache.reflector import Fetch, Wait
 from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.request import Response
 from jobcommon.controller import JobController, Moment
 from jobcommon.expectations import TIMEOUT
 from jobcommon.framework import Companion, CompanionKind, Framework, Observed
@@ -39,11 +41,21 @@ class Bench:
 
     def sync(self) -> None:
         """Every cache gets its first, empty list."""
-        for name, informer in self.controller.informers.items():
-            informer.next(self.now)
+        for name in self.controller.informers:
+            self.sync_one(name)
+
+    def sync_one(self, name: str) -> None:
+        """One cache gets its first, empty list, after a pause if it has failed."""
+        informer = self.controller.informers[name]
+        while isinstance(step := informer.next(self.now), Wait):
+            self.now = step.until
+        if isinstance(step, Fetch):
+            page = Response(200, msgspec.json.encode({"metadata": {"resourceVersion": str(self.version)}, "items": []}))
+            self.controller.take(name, informer.received(page, self.now))
+        else:
             metadata = {"resourceVersion": str(self.version), "annotations": {"k8s.io/initial-events-end": "true"}}
             self._line(name, "BOOKMARK", {"metadata": metadata})
-            informer.next(self.now)
+        informer.next(self.now)
 
     def say(self, resource: str, kind: str, manifest: Manifest, *, version: int | None = None) -> None:
         """A watch event, at the next version or at that of a write."""
@@ -260,6 +272,25 @@ def test_20_an_expectation_that_is_never_met_lapses_by_its_own_timer(bench: Benc
     assert len(bench.work().plan.actions) == 1
 
 
+def test_20_a_lapsed_expectation_is_told(bench: Bench, manifest: Manifest) -> None:
+    told: list[tuple[tuple[str, str], list[str]]] = []
+    bench.controller.on_lapsed = lambda key, lapsed: told.append((key, [str(one) for one in lapsed]))
+    bench.say("testjobs", "ADDED", manifest)
+    bench.work()  # its worker never comes back
+    bench.now += TIMEOUT
+    bench.controller._must_wait(("default", "demo"), "uid-demo", bench.moment)
+    assert [key for key, _ in told] == [("default", "demo")]
+    assert len(told[0][1]) == len(CREATES)
+
+
+def test_a_create_without_a_version_is_awaited_until_it_is_seen(bench: Bench, manifest: Manifest) -> None:
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    applied = tuple(Outcome(action, Effect.APPLIED) for action in work.plan.actions)
+    bench.controller.finish(work, Result(applied, "99"), bench.moment)
+    assert len(bench.controller.expectations.outstanding("uid-demo")) == len(CREATES)
+
+
 def test_111_a_framework_that_raises_holds_up_its_own_job_only(manifest: Manifest) -> None:
     def env(job: Any, _replica: Any) -> Any:
         if job.name == "bad":
@@ -427,6 +458,45 @@ def test_69_orphans_of_a_deleted_job(bench: Bench, manifest: Manifest) -> None:
     assert bench.begin() is None
 
 
+def test_pods_that_an_orphaning_deletion_has_left_behind_are_released(bench: Bench, manifest: Manifest) -> None:
+    """Whoever deletes with --cascade=orphan while no operator runs leaves pods that no owner points to a job from."""
+    unlabelled = running_pod(bench, manifest, 1)
+    for pod in (running_pod(bench, manifest), unlabelled):
+        pod["metadata"].pop("ownerReferences")
+        if pod is unlabelled:
+            del pod["metadata"]["labels"]["training.kubeflow.org/job-name"]
+        bench.say("pods", "ADDED", pod)
+    first, second = bench.work(), bench.work()
+    assert [pods_of(work) for work in (first, second)] == [["release pods/demo-worker-0"], ["release pods/demo-worker-1"]]
+    assert (first.orphans_of, first.job) == (None, None)
+    bench.finish(first)
+    bench.finish(second, refuse=lambda _: StatusError(403, "Forbidden", "no"))
+    bench.now += 60
+    assert pods_of(bench.work()) == ["release pods/demo-worker-1"], "what was refused is tried again"
+    assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller._memory) == 0
+
+
+@pytest.mark.parametrize("seen", [False, True], ids=["never seen", "seen before"])
+def test_pods_of_a_kind_that_is_not_installed_are_released(manifest: Manifest, seen: bool) -> None:
+    bench = Bench()
+    informers = bench.controller.informers
+    if seen:
+        bench.sync()
+        start(bench, manifest)
+    informers["testjobs"].failed(StatusError(404, "", "page not found"), bench.now)
+    if not seen:
+        for name in set(informers) - {"testjobs"}:
+            bench.sync_one(name)
+        bench.say("pods", "ADDED", running_pod(bench, manifest))
+    work = bench.work()
+    assert (work.orphans_of, pods_of(work)[0]) == ("uid-demo", "release pods/demo-worker-0")
+    bench.finish(work, stale=True)
+    bench.sync_one("testjobs")
+    bench.say("testjobs", "ADDED", manifest)
+    bench.now += 60
+    assert bench.work().orphans_of is None, "when the kind is back its jobs are worked on"
+
+
 def test_a_job_that_vanishes_while_it_is_worked_on_leaves_nothing_behind(bench: Bench, manifest: Manifest) -> None:
     bench.say("testjobs", "ADDED", manifest)
     work = bench.work()
@@ -451,6 +521,7 @@ def test_k_ownership_is_by_uid_and_nothing_is_adopted(bench: Bench, manifest: Ma
     """Section K under rule R6: labels select candidates, the controller's UID decides, nothing is adopted or released."""
     orphan, foreign, owned = (running_pod(bench, manifest, index) for index in (0, 1, 1))
     orphan["metadata"].pop("ownerReferences")
+    orphan["metadata"].pop("finalizers")
     foreign["metadata"]["ownerReferences"][0]["uid"] = "AAAAA"
     foreign["metadata"]["ownerReferences"][0]["kind"] = "OtherJob"
     bench.say("pods", "ADDED", orphan)
@@ -840,6 +911,10 @@ def test_10_a_pod_whose_owner_is_taken_away_is_no_longer_ours(bench: Bench, mani
     for resource in bench.controller.informers:
         bench.bookmark(resource)
     bench.now += 60
+    work = bench.work()
+    assert pods_of(work) == ["release pods/demo-worker-0"]
+    bench.finish(work)
+    bench.say("pods", "MODIFIED", {**pod, "metadata": {**pod["metadata"], "ownerReferences": [], "finalizers": []}})
     work = bench.work()
     assert pods_of(work) == ["create pods/demo-worker-0"]
     assert work.plan.confirm

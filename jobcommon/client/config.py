@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
-from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # typeshed lacks it
 
 import yaml
+from multidict import CIMultiDict
 
+from jobcommon.client import proxy
 from jobcommon.client.errors import TransportError
+from jobcommon.client.impersonation import Headers, impersonation
 from jobcommon.client.kubernetes_config import readers
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -43,6 +44,8 @@ class Access:
     namespace: str
     stale_at: float | None
     """When, on the wall clock, to read it anew; None: when the server refuses it."""
+    acting_as: Headers = ()
+    """The headers that say on whose behalf."""
 
 
 class Source(Protocol):
@@ -96,7 +99,9 @@ class Cluster:
             async with self._lock:
                 if self._access.stale_at == stale_at:
                     await self._refresh()
-        return {"Authorization": self._access.authorization} if self._access.authorization else {}
+        access = self._access
+        credentials = [("Authorization", access.authorization)] if access.authorization else []
+        return CIMultiDict([*credentials, *access.acting_as])
 
     async def reload(self) -> None:
         """See `Endpoint.reload`. Raises ConfigError."""
@@ -165,6 +170,7 @@ class Kubeconfig:
         try:
             loader = await kubernetes.load_kube_config(self.files, self.context, configuration)
             current = (loader.current_context or {})["context"]
+            acting_as = impersonation(loader._user.value if loader._user is not None else {})
         except yaml.YAMLError as error:
             raise ConfigError(f"{self.files}: not YAML: {error}") from error
         except kubernetes.config_exception as error:
@@ -177,7 +183,7 @@ class Kubeconfig:
         if not str(configuration.host).startswith(("http://", "https://")):
             raise ConfigError(f"{self.files}: the cluster's server must begin with https://, not {configuration.host!r}")
         namespace = str(current.get("namespace") or "default")
-        return _access(configuration, self.files, self.environ, namespace, self._stale_at(loader))
+        return _access(configuration, self.files, self.environ, namespace, self._stale_at(loader), acting_as)
 
     def _advice(self, problem: str) -> str:
         if problem.startswith("exec"):
@@ -225,17 +231,38 @@ class ServiceAccount:
         return _access(configuration, str(self.directory), self.environ, namespace, self.now() + REFRESH_SECONDS)
 
 
-def _access(configuration: Any, origin: str, environ: Mapping[str, str], namespace: str, stale_at: float | None) -> Access:
+def _access(
+    configuration: Any,
+    origin: str,
+    environ: Mapping[str, str],
+    namespace: str,
+    stale_at: float | None,
+    acting_as: Headers = (),
+) -> Access:
     authorization = configuration.api_key.get("BearerToken")
     return Access(
         base_url=configuration.host.rstrip("/"),
         authorization=authorization.strip() if authorization else None,
         ssl_context=_ssl_context(configuration, origin) if configuration.host.startswith("https") else None,
         server_name=configuration.tls_server_name or None,
-        proxy=configuration.proxy or _proxy(configuration.host, environ),
+        proxy=_proxy(configuration, origin, environ),
         namespace=namespace,
         stale_at=stale_at,
+        acting_as=acting_as,
     )
+
+
+def _proxy(configuration: Any, origin: str, environ: Mapping[str, str]) -> str | None:
+    """That of the kubeconfig (`proxy-url`), whatever the environment says; else that of the environment.
+
+    Looked up once; aiohttp would do it at each request.
+    """
+    try:
+        if configuration.proxy:
+            return proxy.checked(configuration.proxy)
+        return proxy.from_environment(configuration.host, environ)
+    except ValueError as error:
+        raise ConfigError(f"{origin}: {error}") from error
 
 
 def _ssl_context(configuration: Any, origin: str) -> ssl.SSLContext:
@@ -253,13 +280,3 @@ def _ssl_context(configuration: Any, origin: str) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def _proxy(url: str, environ: Mapping[str, str]) -> str | None:
-    """The proxy that the environment names for `url`, looked up once (aiohttp would do it at each request)."""
-    parts = urlsplit(url)
-    named = ((key.lower(), value) for key, value in environ.items() if value)
-    proxies = {key.removesuffix("_proxy"): value for key, value in named if key.endswith("_proxy")}
-    if not parts.hostname or proxy_bypass_environment(parts.hostname, proxies):
-        return None
-    return proxies.get(parts.scheme)

@@ -4,6 +4,7 @@
 
     ClientError
     ├── TransportError     no response: the outcome of a write is unknown
+    │   └── ForeignAnswerError   the response is not an API server's
     ├── StatusError        the server answered with a status of 400 or more
     └── ManifestError      nothing was sent: the object could not even be made
 """
@@ -21,6 +22,13 @@ class ManifestError(ClientError):
 
 class TransportError(ClientError):
     """No response arrived (connection refused, reset, timed out). A write may or may not have been applied."""
+
+
+class ForeignAnswerError(TransportError):
+    """The response is none that an API server gives: a redirect, or a success without an object.
+
+    It comes from something in between, such as a proxy or a login page. A write may or may not have been applied.
+    """
 
 
 @dataclass

@@ -8,7 +8,9 @@ import msgspec
 
 from jobcommon.api.decoding import decoder
 from jobcommon.api.view import ObjectView, object_view
-from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, Request
+from jobcommon.client.errors import ForeignAnswerError
+from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, Request, Response
+from jobcommon.client.status import response_error
 
 encode = msgspec.json.Encoder().encode
 
@@ -32,6 +34,7 @@ class WrittenMetadata(msgspec.Struct, rename="camel"):
 
 
 class _Written(msgspec.Struct):
+    kind: str = ""
     metadata: WrittenMetadata = msgspec.field(default_factory=WrittenMetadata)
 
 
@@ -45,6 +48,22 @@ def written(body: bytes) -> WrittenMetadata:
         return _written(body).metadata
     except msgspec.DecodeError:
         return WrittenMetadata()
+
+
+def check_answer(request: Request, response: Response) -> None:
+    """Raise StatusError if `response` refuses a request about one object, ForeignAnswerError if no API server answers so."""
+    if response.status >= 400:
+        raise response_error(response)
+    if 200 <= response.status < 300:
+        try:
+            found = _written(response.body)
+        except msgspec.DecodeError:
+            found = _Written()
+        # A Status answers some deletions; everything else is answered with the object.
+        if found.metadata.resource_version or (request.method == "DELETE" and found.kind == "Status"):
+            return
+    what = f"{response.status} with {response.headers.get('content-type') or 'no content type'}"
+    raise ForeignAnswerError(f"{request.method} {request.path}: the answer ({what}) does not come from an API server")
 
 
 def remembered(body: bytes, fields: Iterable[str]) -> ObjectView | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from jobcommon.client.errors import TransportError
@@ -64,7 +65,7 @@ class Endpoint(Protocol):
         ...
 
     async def headers(self) -> Mapping[str, str]:
-        """The headers that say who we are, fresh."""
+        """The headers that say who we are, fresh. A multi-dict's may occur several times."""
         ...
 
     async def reload(self) -> None:
@@ -76,16 +77,20 @@ class Endpoint(Protocol):
 class Timeouts:
     """In seconds. `read` and `write` bound a whole `send`, pauses and retries included.
 
-    With leader election `write` must not exceed lease duration - renew deadline - 1 s, so that nothing begun under the
-    lease lands after it (rule R8). Streams have only `connect`: who reads them watches over their silence.
+    `write` exceeds the API server's own limit (60 s), for admission may take long: whoever gives up sooner does not learn
+    what became of the write, and sends it again. A write is not sent later than `sending` after its beginning. With leader
+    election this must not exceed lease duration - renew deadline - 1 s, so that nothing begun under the lease is sent after
+    it (rule R8); the wait for the answer ends with the lease, because then the writes under way are cancelled. Streams have
+    only `connect`: who reads them watches over their silence.
     """
 
     connect: float = 10.0
     read: float = 60.0
-    write: float = 30.0
+    write: float = 65.0
+    sending: float = math.inf
 
 
-LEADER_TIMEOUTS = Timeouts(connect=3.0, write=4.0)
+LEADER_TIMEOUTS = Timeouts(connect=3.0, sending=4.0)
 ELECTION_TIMEOUTS = Timeouts(connect=3.0, read=4.0, write=4.0)
 
 
@@ -135,14 +140,16 @@ class HttpTransport:
 
     async def send(self, request: Request) -> Response:
         """See `Transport.send`."""
-        budget = self._timeouts.read if request.method in READS else self._timeouts.write
-        deadline = asyncio.get_running_loop().time() + budget
-        bound = _send_by.set(deadline)
+        timeouts, now = self._timeouts, asyncio.get_running_loop().time()
+        budget = timeouts.read if request.method in READS else timeouts.write
+        send_by = now + (budget if request.method in READS else min(budget, timeouts.sending))
+        bound = _send_by.set(send_by)
         try:
-            async with asyncio.timeout_at(deadline):
-                return await self._send(request, deadline)
-        except TimeoutError:
-            raise TransportError(f"{request.method} {request.path}: no answer within {budget:g} s") from None
+            async with asyncio.timeout_at(now + budget):
+                return await self._send(request, send_by)
+        except TimeoutError as error:
+            why = str(error) or f"no answer within {budget:g} s"
+            raise TransportError(f"{request.method} {request.path}: {why}") from None
         finally:
             _send_by.reset(bound)
 
@@ -175,7 +182,7 @@ class HttpTransport:
         for session in sessions.values():
             await session.close()
 
-    async def _send(self, request: Request, deadline: float) -> Response:
+    async def _send(self, request: Request, send_by: float) -> Response:
         reloaded = False
         for attempt in range(RETRIES + 1):
             try:
@@ -190,7 +197,7 @@ class HttpTransport:
                 await self._endpoint.reload()
                 continue
             pause = self._pause(request, response)
-            if pause is None or attempt == RETRIES or asyncio.get_running_loop().time() + pause >= deadline:
+            if pause is None or attempt == RETRIES or asyncio.get_running_loop().time() + pause >= send_by:
                 return response
             await self._sleep(pause)
         return response
@@ -218,7 +225,8 @@ class HttpTransport:
     async def _request(
         self, session: aiohttp.ClientSession, request: Request, more: Mapping[str, str] | None = None
     ) -> aiohttp.ClientResponse:
-        headers = {"accept": "application/json", **(more or {}), **request.headers, **await self._endpoint.headers()}
+        headers = CIMultiDict({"accept": "application/json", **(more or {}), **request.headers})
+        headers.extend(await self._endpoint.headers())
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         # The path is encoded already, and encoding it again would change it.

@@ -3,8 +3,9 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Protocol
 
 from jobcommon.controller import Moment
 
@@ -62,6 +63,18 @@ class Clock(ABC):
             due.cancel()
             waiter.cancel()
         return event.is_set()
+
+    async def bounded(self, what: Coroutine[Any, Any, object], until: float) -> None:
+        """Carry `what` out; cancel it if it is not over at `until`. What it raises is dropped."""
+        over = asyncio.Event()
+        task = asyncio.ensure_future(what)
+        task.add_done_callback(lambda _: over.set())
+        try:
+            await self.wait(over, until)
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
 
 
 class SystemClock(Clock):

@@ -13,7 +13,7 @@ from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
 from jobcommon.cache.informer import Batch, Informer
 from jobcommon.cache.reflector import Fetch, Stream, Wait
-from jobcommon.client.errors import ClientError, StatusError, TransportError
+from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError, TransportError
 from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Transport
 from jobcommon.controller import JobController, JobKey
@@ -269,7 +269,9 @@ class Driver:
             self._log.error("no decision", error=work.plan.events[0].message if work.plan.events else "")
             self._observer.failed()
         for outcome in result.outcomes:
-            if outcome.error is not None:
+            if isinstance(outcome.error, ForeignAnswerError):
+                self._log.warning("the outcome of a write is unknown", action=str(outcome.action), error=str(outcome.error))
+            elif outcome.error is not None:
                 self._log.debug("write", action=str(outcome.action), effect=outcome.effect.value, error=str(outcome.error))
         if result.stale:
             self._log.debug("stale: the job has changed since the decision")

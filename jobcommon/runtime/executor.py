@@ -18,7 +18,6 @@ from jobcommon.api.decoding import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update
 from jobcommon.result import Effect, Outcome, Result, Work
@@ -191,7 +190,7 @@ class Executor:
         if not work.is_bulk:
             self.gate.make_way()
         try:
-            async with self._turn(work):
+            async with self._turn(work, kind=action.plural):
                 if recheck is not None and not await recheck.lately():
                     return Outcome(action, Effect.SKIPPED)
                 response = await self._send_fenced(request)
@@ -316,10 +315,10 @@ class Executor:
         async with self._turn(work, later=later, gate=gate):
             return await self._send_fenced(request)
 
-    def _turn(self, work: Work, *, later: bool = False, gate: FairGate | None = None) -> Turn:
-        """`later`: it can wait. With `gate` it is one request, for which somebody waits."""
+    def _turn(self, work: Work, *, later: bool = False, gate: FairGate | None = None, kind: str = "") -> Turn:
+        """`later`: it can wait. With `gate` it is one request, for which somebody waits. `kind`: what is created."""
         lane = Lane.LATER if later or work.later else Lane.BULK if gate is None and work.is_bulk else Lane.PROMPT
-        return (gate or self.gate).turn(work.namespace, work.uid, lane=lane)
+        return (gate or self.gate).turn(work.namespace, work.uid, lane=lane, kind=kind)
 
     async def _send_fenced(self, request: Request) -> Response:
         # After the wait for a turn: it may have been long.
@@ -329,8 +328,7 @@ class Executor:
 
     async def _send(self, request: Request) -> Response:
         response = await self.transport.send(request)
-        if response.status >= 400:
-            raise response_error(response)
+        objects.check_answer(request, response)
         return response
 
 

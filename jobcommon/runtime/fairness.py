@@ -61,9 +61,9 @@ class FairGate:
         if self._pace is not None:
             self._courteous_until = self._now() + COURTESY_SECONDS
 
-    def turn(self, *path: Hashable, lane: Lane = Lane.PROMPT) -> "Turn":
-        """Wait for a turn and hold a place meanwhile. `path`: who asks, such as a namespace and a job."""
-        return Turn(self, path, lane)
+    def turn(self, *path: Hashable, lane: Lane = Lane.PROMPT, kind: Hashable = None) -> "Turn":
+        """Wait for a turn and hold a place meanwhile. `path`: who asks, such as a namespace and a job; `kind`: see `Pace`."""
+        return Turn(self, path, lane, kind)
 
     async def _come_in(self, path: Sequence[Hashable], lane: Lane) -> float:
         if not self._line and self._has_room(lane):
@@ -72,9 +72,9 @@ class FairGate:
             await self._wait(path, lane)
         return self._now()
 
-    def _go(self, lane: Lane, came: float) -> None:
+    def _go(self, lane: Lane, came: float, kind: Hashable) -> None:
         if self._pace is not None:
-            self._pace.answered(self._now() - came, full=self.inside >= self.limit)
+            self._pace.answered(self._now() - came, self.inside >= self.limit, kind)
         self._leave(lane)
 
     def _has_room(self, lane: Lane) -> bool:
@@ -128,10 +128,11 @@ class FairGate:
 class Turn:
     """A place at a gate, had with ``async with``. A class, because each request has one and a generator costs more."""
 
-    __slots__ = ("_came", "_gate", "_lane", "_path")
+    __slots__ = ("_came", "_gate", "_kind", "_lane", "_path")
 
-    def __init__(self, gate: FairGate, path: Sequence[Hashable], lane: Lane) -> None:
+    def __init__(self, gate: FairGate, path: Sequence[Hashable], lane: Lane, kind: Hashable) -> None:
         self._gate = gate
+        self._kind = kind
         self._path = path
         self._lane = lane
         self._came = 0.0
@@ -140,7 +141,7 @@ class Turn:
         self._came = await self._gate._come_in(self._path, self._lane)
 
     async def __aexit__(self, *_: object) -> None:
-        self._gate._go(self._lane, self._came)
+        self._gate._go(self._lane, self._came, self._kind)
 
 
 class GatedTransport:

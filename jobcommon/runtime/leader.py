@@ -14,7 +14,6 @@ import msgspec
 
 from jobcommon.client import objects
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import response_error
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
 
@@ -85,12 +84,12 @@ class LeaderElector:
         self._log.info("leading", lease=self._settings.name, identity=self._settings.identity)
 
     async def hold(self) -> None:
-        """Renew the lease; return when it is lost."""
+        """Renew the lease; return when it is lost, not later than at the renew deadline: then writes under way are cancelled."""
         while self._renewed_at is not None and self.held():
             deadline = self._renewed_at + self._settings.renew_deadline
             await self._clock.sleep_until(min(self._clock.monotonic() + self._settings.retry_period, deadline))
             if self.held():
-                await self._try()
+                await self._clock.bounded(self._try(), deadline)
         self._renewed_at = None
         self._log.warning("lost the lease", lease=self._settings.name, leader=self._leader)
 
@@ -136,11 +135,11 @@ class LeaderElector:
             self._renewed_at = None
 
     async def _look(self) -> dict[str, Any] | None:
-        response = await self._transport.send(objects.get(self._path()))
+        request = objects.get(self._path())
+        response = await self._transport.send(request)
         if response.status == 404:
             return None
-        if response.status >= 400:
-            raise response_error(response)
+        objects.check_answer(request, response)
         return self._observe(response.body)
 
     def _observe(self, body: bytes) -> dict[str, Any]:
@@ -192,8 +191,7 @@ class LeaderElector:
 
     async def _write(self, request: Request) -> None:
         response = await self._transport.send(request)
-        if response.status >= 400:
-            raise response_error(response)
+        objects.check_answer(request, response)
         self._observe(response.body)
 
     def _time(self) -> str:

@@ -111,6 +111,7 @@ class Manager:
         self.recorder = Recorder(events, clock, self.log, instance=self.env.identity)
         self.drivers: list[Driver] = []
         self._stop = asyncio.Event()
+        self._drained = True
 
     @property
     def ready(self) -> bool:
@@ -145,8 +146,9 @@ class Manager:
                     await self._term()
                 clock = self.env.clock
                 await self.recorder.flush(clock.monotonic() + FAREWELL_SECONDS)
-                if self.elector is not None:
-                    await self._bounded(self.elector.release(), FAREWELL_SECONDS)
+                # What was broken off may be under way in the server still: then the lease has to run out by itself.
+                if self.elector is not None and self._drained:
+                    await clock.bounded(self.elector.release(), clock.monotonic() + FAREWELL_SECONDS)
             finally:
                 await _cancelled(recording)
         self.log.info("stopped")
@@ -217,16 +219,10 @@ class Manager:
         if holding is not None:
             holding.add_done_callback(lambda _: over.set())
         clock = self.env.clock
-        if not await clock.wait(over, clock.monotonic() + self.settings.shutdown_seconds):
+        self._drained = await clock.wait(over, clock.monotonic() + self.settings.shutdown_seconds)
+        if not self._drained:
             busy = sum(driver.busy for driver in self.drivers)
             self.log.warning("broke off the writes under way", reconciles=busy)
-
-    async def _bounded(self, what: Any, seconds: float) -> None:
-        over = asyncio.Event()
-        task = asyncio.ensure_future(what)
-        task.add_done_callback(lambda _: over.set())
-        await self.env.clock.wait(over, self.env.clock.monotonic() + seconds)
-        await _cancelled(task)
 
     def _driver(self, framework: Framework) -> Driver:
         settings = self.settings
@@ -320,8 +316,8 @@ async def run_against(
 ) -> None:
     """`run_operators` over HTTP, with connections and timeouts as the settings need them.
 
-    The lease has connections of its own. With leader election a write is given up before the lease could have gone to
-    somebody else (rule R8).
+    The lease has connections of its own. With leader election no write is sent once the lease could have gone to another
+    process (rule R8).
     """
     settings = replace(settings, lease_namespace=settings.lease_namespace or endpoint.namespace)
     timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()

@@ -57,10 +57,118 @@ async def test_a_token_does_not_show_in_the_text_of_objects(tmp_path: Path) -> N
         ({"https_proxy": "http://proxy:2", "NO_PROXY": ".test"}, None),
         ({"http_proxy": "http://proxy:3"}, None),
         ({"https_proxy": ""}, None),
+        ({"https_proxy": "http://proxy:2", "HTTPS_PROXY": "http://proxy:1"}, "http://proxy:1"),
+        ({"https_proxy": "proxy:2"}, "http://proxy:2"),
     ],
 )
 async def test_the_proxy_comes_from_the_environment(tmp_path: Path, environ: dict[str, str], proxy: str | None) -> None:
     assert (await find_cluster(kubeconfig(tmp_path), environ=environ)).proxy == proxy
+
+
+#: What a variable excepts, a server, and whether the proxy is left out for it (golang.org/x/net/http/httpproxy).
+NO_PROXY = [
+    ("", "https://localhost:6443", True),
+    ("", "https://127.0.0.1:6443", True),
+    ("", "https://127.9.9.9", True),
+    ("", "https://[::1]:6443", True),
+    ("", "https://10.0.0.1", False),
+    ("10.0.0.0/8", "https://10.96.0.1:443", True),
+    ("10.0.0.0/8", "https://11.0.0.1", False),
+    ("10.0.0.1/8", "https://10.2.0.1", True),
+    ("10.0.0.0/8", "https://ten.test", False),
+    ("fd00::/8", "https://[fd00::1]:6443", True),
+    ("192.0.2.1", "https://192.0.2.1:6443", True),
+    ("192.0.2.1:6443", "https://192.0.2.1:6443", True),
+    ("192.0.2.1:6443", "https://192.0.2.1", False),
+    ("192.0.2.1:443", "https://192.0.2.1", True),
+    ("[fd00::1]:6443", "https://[fd00::1]:6443", True),
+    ("*", "https://anything.test", True),
+    ("a.test, *", "https://anything.test", True),
+    ("example.test", "https://example.test", True),
+    ("example.test", "https://api.example.test", True),
+    ("example.test", "https://notexample.test", False),
+    (".example.test", "https://api.example.test", True),
+    (".example.test", "https://example.test", False),
+    ("*.example.test", "https://api.example.test", True),
+    ("*.example.test", "https://example.test", False),
+    ("EXAMPLE.test", "https://Example.TEST", True),
+    ("example.test:6443", "https://api.example.test:6443", True),
+    ("example.test:6443", "https://example.test", False),
+    ("other.test, example.test ,", "https://example.test", True),
+    (",,", "https://example.test", False),
+    ("10.0.0.0/99", "https://10.0.0.1", False),
+    (":6443", "https://example.test:6443", False),
+]
+
+
+@pytest.mark.parametrize(("excepted", "server", "direct"), NO_PROXY)
+async def test_the_proxy_is_left_out_as_kubectl_does(tmp_path: Path, excepted: str, server: str, direct: bool) -> None:
+    environ = {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": excepted}
+    assert (await find_cluster(kubeconfig(tmp_path, server=server), environ=environ)).proxy == (
+        None if direct else "http://proxy:1"
+    )
+
+
+async def test_the_kubeconfigs_own_proxy_goes_before_the_environment(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"server": "https://127.0.0.1:6443", "proxy-url": "http://own:3128"}
+    path = kubeconfig(tmp_path, **own)
+    environ = {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "*"}
+    assert (await find_cluster(path, environ=environ)).proxy == "http://own:3128"
+
+
+@pytest.mark.parametrize("proxy", ["socks5://proxy:1080", "proxy:3128", "http://"])
+async def test_a_proxy_that_cannot_be_used_is_named(tmp_path: Path, proxy: str) -> None:
+    own: dict[str, Any] = {"proxy-url": proxy}
+    with pytest.raises(ConfigError, match=r"the proxy .* must be a URL that begins with http:// or https://"):
+        await find_cluster(kubeconfig(tmp_path, **own), environ={})
+
+
+ACTING = {
+    "as": "jane",
+    "as-uid": "7",
+    "as-groups": ["dev", "ops, on call"],
+    "as-user-extra": {"example.org/scopes": ["view", "edit"], "näh%": ["x"]},
+}
+
+
+async def test_a_user_may_act_as_another(tmp_path: Path) -> None:
+    received: list[tuple[str, str]] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        received.extend(request.headers.items())
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_get("/version", handle)
+    async with TestServer(app) as server:
+        path = kubeconfig(tmp_path, {**USER, **ACTING}, server=str(server.make_url("")))
+        transport = HttpTransport(await find_cluster(path, environ={}))
+        assert (await transport.send(Request("GET", "/version"))).status == 200
+        await transport.close()
+    assert ("Authorization", f"Bearer {TOKEN}") in received
+    assert [(name, value) for name, value in received if name.startswith("Impersonate")] == [
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "dev"),
+        ("Impersonate-Group", "ops, on call"),
+        ("Impersonate-Extra-example.org%2Fscopes", "view"),
+        ("Impersonate-Extra-example.org%2Fscopes", "edit"),
+        ("Impersonate-Extra-n%C3%A4h%25", "x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("user", "what"),
+    [
+        ({"as-groups": ["dev"]}, "need `as`"),
+        ({"as-uid": "7"}, "need `as`"),
+        ({"as": "jane", "as-groups": "dev"}, "as-groups must be a list"),
+        ({"as": "jane", "as-user-extra": ["a"]}, "as-user-extra must be a map"),
+    ],
+)
+async def test_acting_as_nobody_is_refused(tmp_path: Path, user: dict[str, Any], what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        await find_cluster(kubeconfig(tmp_path, {**USER, **user}), environ={})
 
 
 async def test_the_environment_names_a_kubeconfig(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from aiohttp.test_utils import TestServer
 
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
-from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts, _PunctualConnector
+from jobcommon.client.transport import LEADER_TIMEOUTS, HttpTransport, StaticEndpoint, Timeouts, _PunctualConnector
+from jobcommon.runtime.leader import LeaseSettings
 
 NOW = 1_760_000_000.0
 PATIENT = Timeouts()
@@ -106,6 +107,26 @@ async def test_a_pause_longer_than_the_time_for_a_write_is_left_to_the_caller() 
     async with serving((429, {"Retry-After": "5"}), (200, {}), timeouts=Timeouts(write=4)) as (server, transport):
         assert (await transport.send(request("POST"))).status == 429
     assert server.slept == []
+
+
+async def test_an_answer_may_take_longer_than_a_write_may_take_to_be_sent() -> None:
+    """As that of a create does whose admission is slow. Sent again is nothing after the time for sending."""
+
+    async def admit(_: web.Request) -> web.Response:
+        await asyncio.sleep(0.3)
+        return web.json_response({}, status=201)
+
+    async with serving(admit, timeouts=Timeouts(sending=0.1)) as (server, transport):
+        assert (await transport.send(request("POST", b"{}"))).status == 201
+    async with serving((429, {"Retry-After": "1"}), (201, {}), timeouts=Timeouts(sending=0.1)) as (server, transport):
+        assert (await transport.send(request("POST", b"{}"))).status == 429
+    assert len(server.seen) == 1
+
+
+def test_a_leader_sends_nothing_when_another_may_lead() -> None:
+    lease = LeaseSettings("default", "operators", "a")
+    assert LEADER_TIMEOUTS.sending <= lease.lease_duration - lease.renew_deadline - 1
+    assert LEADER_TIMEOUTS.write > 60, "the API server gives up first"
 
 
 async def test_a_read_survives_a_reset_and_a_write_reports_it() -> None:

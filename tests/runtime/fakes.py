@@ -124,8 +124,12 @@ class ScriptedTransport:
 
 
 def reply(body: Any = None, status: int = 200, **headers: str) -> Response:
-    """A response with a JSON body."""
-    return Response(status, msgspec.json.encode(body or {}), {k.replace("_", "-"): v for k, v in headers.items()})
+    """A response with a JSON body; without one, with the least that is an object."""
+    return Response(
+        status,
+        msgspec.json.encode(body or {"metadata": {"resourceVersion": "1"}}),
+        {k.replace("_", "-"): v for k, v in headers.items()},
+    )
 
 
 def refusal(code: int, reason: str = "", message: str = "no") -> Response:

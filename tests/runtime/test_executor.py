@@ -82,6 +82,9 @@ async def run(transport: ScriptedTransport, work: Work, **more: Any) -> Result:
 
 NO_JOB = refusal(404, "NotFound")
 EXISTS = refusal(409, "AlreadyExists")
+REDIRECT = Response(302, b"", {"location": "https://login.test/"})
+PAGE = Response(200, b"<html>Please log in</html>", {"content-type": "text/html"})
+NOTHING = Response(200, b"{}", {"content-type": "application/json"})
 EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
     # what is done, the answer, what a live read then finds, and the effect, its version and the code of its error
     "created": (CREATE, reply({"metadata": {"resourceVersion": "9"}}, 201), LOST, Effect.APPLIED, "9", None),
@@ -109,6 +112,14 @@ EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
     "nothing to release": (RELEASE, refusal(404, "NotFound"), LOST, Effect.ABSENT, "", 404),
     "other finalizers by now": (RELEASE, refusal(422, "Invalid"), LOST, Effect.ABSENT, "", 422),
     "a webhook is down": (RELEASE, refusal(500, "InternalError"), LOST, Effect.REFUSED, "", 500),
+    "creation redirected": (CREATE, REDIRECT, NO_JOB, Effect.REFUSED, "", None),
+    "creation redirected, there": (CREATE, REDIRECT, found(), Effect.EXISTED, "50", None),
+    "a page for a pod": (CREATE, PAGE, NO_JOB, Effect.REFUSED, "", None),
+    "a page for a pod and for a look": (CREATE, PAGE, PAGE, Effect.REFUSED, "", None),
+    "deletion redirected": (DELETE, REDIRECT, LOST, Effect.REFUSED, "", None),
+    "nothing for a deletion": (DELETE, NOTHING, LOST, Effect.REFUSED, "", None),
+    "a page for a release": (RELEASE, PAGE, LOST, Effect.REFUSED, "", None),
+    "nothing for an update": (UPDATE, NOTHING, LOST, Effect.REFUSED, "", None),
     "updated": (UPDATE, found(version="61"), LOST, Effect.APPLIED, "61", None),
     "update in vain": (UPDATE, refusal(404, "NotFound"), LOST, Effect.ABSENT, "", 404),
     "update on an old version": (UPDATE, refusal(409, "Conflict"), LOST, Effect.REFUSED, "", 409),
@@ -190,10 +201,12 @@ async def test_a_status_that_is_refused() -> None:
         (job_found("8", status={}), None),
         (job_found("8", uid="new", status=STATUS.to_json()), None),
         (LOST, None),
+        (PAGE, None),
     ],
 )
-async def test_a_status_whose_answer_got_lost_is_looked_up(live: Answer, version: str | None) -> None:
-    transport = ScriptedTransport().on("PUT", JOB, LOST).on("GET", JOB, live)
+@pytest.mark.parametrize("answer", [LOST, PAGE, REDIRECT, NOTHING], ids=["lost", "page", "redirect", "nothing"])
+async def test_a_status_whose_answer_got_lost_is_looked_up(answer: Answer, live: Answer, version: str | None) -> None:
+    transport = ScriptedTransport().on("PUT", JOB, answer).on("GET", JOB, live)
     result = await run(transport, work(status=STATUS))
     assert result.status_version == version
     assert (result.status_error is None) == (version is not None)
@@ -225,6 +238,8 @@ ORPHANS: dict[str, tuple[Answer, bool]] = {
     "it is there after all": (job_found(), True),
     "not to be read": (refusal(403), True),
     "no answer": (LOST, True),
+    "a page": (PAGE, True),
+    "a redirect": (REDIRECT, True),
 }
 
 

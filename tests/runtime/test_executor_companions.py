@@ -41,8 +41,26 @@ async def test_what_is_generated_is_made_anew_for_each_create_and_not_kept() -> 
     assert [outcome.action for result in results for outcome in result.outcomes] == [action, action]
 
 
-STRANGERS = reply({"metadata": {"name": "train-ssh", "uid": "u", "ownerReferences": [{"uid": "other", "controller": True}]}})
-OURS = reply({"metadata": {"name": "train-ssh", "uid": "u", "ownerReferences": [{"uid": "job-uid", "controller": True}]}})
+STRANGERS = reply(
+    {
+        "metadata": {
+            "name": "train-ssh",
+            "uid": "u",
+            "resourceVersion": "5",
+            "ownerReferences": [{"uid": "other", "controller": True}],
+        }
+    }
+)
+OURS = reply(
+    {
+        "metadata": {
+            "name": "train-ssh",
+            "uid": "u",
+            "resourceVersion": "5",
+            "ownerReferences": [{"uid": "job-uid", "controller": True}],
+        }
+    }
+)
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,18 @@ async def test_who_cannot_renew_stops_writing_before_another_may_begin(fault: st
     await second.end()
 
 
+async def test_a_renewal_that_hangs_does_not_hide_the_loss() -> None:
+    """At the renew deadline, and no later, the writes under way are cancelled."""
+    world = World()
+    first = Candidate(world, "a")
+    await world.clock.until(lambda: first.leads)
+    renewed = world.clock.monotonic()
+    first.line.delay = 1000.0
+    await world.clock.until(lambda: first.lost_at is not None, step=0.1)
+    assert first.lost_at is not None
+    assert first.lost_at - renewed <= 10.1
+
+
 async def test_a_renewal_whose_answer_is_lost_does_not_cost_the_lease() -> None:
     world = World()
     first = Candidate(world, "a")

@@ -173,6 +173,18 @@ async def test_a_write_that_hangs_does_not_hold_up_the_end_for_ever(world: World
     process.task.result()
 
 
+async def test_a_lease_whose_writes_were_broken_off_runs_out_by_itself(world: World) -> None:
+    process = Process(world)
+    await world.clock.until(lambda: process.manager.ready and process.manager.drivers)
+    process.tap.open.clear()
+    world.ok("POST", JOBS, a_job())
+    await world.clock.until(lambda: process.manager.drivers[0].busy)
+    process.manager.stop()
+    await world.clock.until(process.task.done, step=0.5)
+    lease = world.ok("GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/jobcommon-operator")
+    assert lease["spec"]["holderIdentity"] == "a"
+
+
 async def test_the_settings_reach_the_decision(world: World) -> None:
     settings = replace(SETTINGS, cluster_domain="cluster.test", tracking_finalizer=False)
     async with operating(world, settings=settings):

@@ -37,6 +37,15 @@ def test_it_shrinks_when_the_server_becomes_slow_and_grows_again() -> None:
     assert settled(pace, 0.0, 8) >= before - 1
 
 
+def test_slow_creates_are_no_queue_beside_quick_reads() -> None:
+    """What waits for admission costs the server little: their number grows with each answer, and reads do not lower it."""
+    pace = Pace(64)
+    for _ in range(20):
+        pace.answered(0.002, False)
+        pace.answered(6.0, True, "pods")
+    assert pace.limit == START + 20
+
+
 def test_it_does_not_grow_when_nobody_waits() -> None:
     pace = Pace(64)
     for _ in range(SPAN // 2):

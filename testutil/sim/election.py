@@ -64,7 +64,7 @@ class Contest(Simulation):
             self._holder = holder or self._holder
         elif writer.startswith("operator"):
             settings = self.deployment.settings
-            allowed = self._renewed.get(writer, -1.0) + settings.renew_deadline + LEADER_TIMEOUTS.write
+            allowed = self._renewed.get(writer, -1.0) + settings.renew_deadline + LEADER_TIMEOUTS.sending
             if at > allowed:
                 self.problems.append(f"{writer} wrote {change.table}/{change.item.name} {at - allowed:.1f} s too late")
             if writer != self._holder:

@@ -94,7 +94,7 @@ def _of_election(mutant: Mutant, seed: int, planted: bool) -> list[str]:
     reference = campaign.reference(election.SCENARIO, fast)
     contest = _CutOff(scenario, fast, 2, ("partition", "pause")[seed % 2])
     run = _with(mutant, planted, contest.result)
-    last = contest.befell_at + contest.deployment.settings.renew_deadline + LEADER_TIMEOUTS.write
+    last = contest.befell_at + contest.deployment.settings.renew_deadline + LEADER_TIMEOUTS.sending
     late = [w for w in run.trace if contest.victim is not None and w.writer == contest.victim.name and w.at > last]
     found = [f"late-write: {w.method} {w.path} {w.at - contest.befell_at:.1f} s after the leader was last heard" for w in late]
     return [*found, *contest.problems, *compare(reference, run, scenario)]

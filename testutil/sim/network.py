@@ -59,12 +59,16 @@ class Weather(Protocol):
 
 
 class Fate:
-    """What is to happen to one request: `answer` in place of the server's, before or `after` it is stored; `lost` answers."""
+    """What is to happen to one request: `answer` in place of the server's, before or `after` it is stored; `lost` answers.
 
-    __slots__ = ("after", "answer", "dropped", "lost", "on_stored", "request", "write")
+    The server takes `admission` seconds for it, also when nobody waits for the answer any more.
+    """
+
+    __slots__ = ("admission", "after", "answer", "dropped", "lost", "on_stored", "request", "write")
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self.admission = 0.0
         self.answer: Response | None = None
         self.after = False
         self.dropped = False
@@ -178,6 +182,10 @@ class SimTransport(HttpTransport):
                 self._wires.later(self._wires.request_seconds, self._break, answered)
             return
         wires = self._wires
+        if fate.admission:
+            seconds, fate.admission = fate.admission, 0.0
+            wires.loop.call_at(wires.loop.time() + seconds, self._arrive, fate, answered, context=wires.world)
+            return
         response = fate.answer if not fate.after else None
         response = response or wires.weather.arrive(self._owner, fate.request)
         if response is None:
