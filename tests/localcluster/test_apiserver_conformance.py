@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from jobcommon.api.timestamp import format_time
 from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from tests.localcluster.api import CRS, Api, cr, crd, pod, service
 
@@ -83,6 +84,17 @@ def test_a_second_deletion_may_shorten_the_grace_period_only(api: Api) -> None:
     assert shorter.body["metadata"]["deletionGracePeriodSeconds"] == 5
     assert api.delete(f"{PODS}/a", {"gracePeriodSeconds": 0}).code == 200
     assert api.get(f"{PODS}/a").code == 404
+
+
+@pytest.mark.parametrize(("seconds", "left", "due"), [(0, 0, 5), (2, 1, 5), (7, 7, 7)])
+def test_a_shorter_grace_period_never_ends_in_the_past(api: Api, seconds: int, left: int, due: int) -> None:
+    api.post(PODS, pod("a", finalizers=["example.com/hold"]))
+    api.bind("a")
+    asked = api.now
+    assert api.delete(f"{PODS}/a").body["metadata"]["deletionTimestamp"] == format_time(asked + 30)
+    api.now += 5
+    meta = api.delete(f"{PODS}/a", {"gracePeriodSeconds": seconds}).body["metadata"]
+    assert (meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"]) == (format_time(asked + due), left)
 
 
 @pytest.mark.parametrize(

@@ -194,9 +194,12 @@ def _mark(call: Call, meta: Obj, grace: int | None, held: bool) -> None:
         return
     before = meta.get("deletionGracePeriodSeconds") or 0
     if seconds < before:
-        # A second deletion can only make it faster.
-        started = parse_time(meta["deletionTimestamp"]) - before
-        meta["deletionTimestamp"] = format_time(started + seconds)
+        # A second deletion can only make it faster. It never moves the timestamp into the past (Kubernetes 1.33 and later):
+        # a grace period that is over already ends now, or in the shortest time that is graceful.
+        due = parse_time(meta["deletionTimestamp"]) - before + seconds
+        if due < now:
+            due, seconds = now, min(seconds, 1)
+        meta["deletionTimestamp"] = format_time(due)
         meta["deletionGracePeriodSeconds"] = seconds
 
 
