@@ -65,7 +65,8 @@ class Expect:
     """What an answer must be. What is not given is not checked.
 
     `fields` maps dotted paths of the body to values (None: absent; `Ref` allowed); `causes` are ``reason field`` of
-    details.causes; `items` the names in a list in order; `events` ``TYPE name`` of a watch in order.
+    details.causes; `items` the names in a list in order; `events` ``TYPE name`` of a watch in order; `later` maps dotted paths
+    of times to the path of another one in the body and to the seconds that lie between them at least.
     """
 
     code: int
@@ -75,6 +76,7 @@ class Expect:
     causes: tuple[str, ...] | None = None
     items: tuple[str, ...] | None = None
     events: tuple[str, ...] | None = None
+    later: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Step:
     `space` is a namespace of the case, empty for all of them. `stranger` sends it with a token nobody knows, `user` in the
     name of someone without rights but those of every user.
     `settle` repeats it until it is answered as expected, for what a server does a moment later (at most 10 s).
-    `brief` asks to be answered with metadata only.
+    `brief` asks to be answered with metadata only. `pause` are seconds that pass before it is sent, for what depends on time.
     """
 
     method: str
@@ -100,6 +102,7 @@ class Step:
     user: str = ""
     settle: bool = False
     brief: bool = False
+    pause: float = 0.0
 
     def __str__(self) -> str:
         name = f"<namespace {self.name.key}>" if isinstance(self.name, Space) else self.name

@@ -88,6 +88,8 @@ class Driver:
         for step in case.steps:
             # What is expected may speak of the versions before this step.
             before = None if step.expect is None else memory.resolve(step.expect.fields)
+            if step.pause:
+                await asyncio.sleep(step.pause)
             answer = await self._settled(step, memory) if step.settle else await self._step(step, memory)
             record.answers.append(answer)
             if step.expect is not None:

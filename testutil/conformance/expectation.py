@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jobcommon.api.timestamp import parse_time
 from testutil.conformance.case import Expect
 from testutil.conformance.memory import at
 from testutil.conformance.record import Answer
@@ -28,6 +29,10 @@ def unmet(expect: Expect, fields: Mapping[str, Any], answer: Answer) -> list[str
         causes = sorted({f"{cause.get('reason', '')} {cause.get('field', '')}" for cause in given})
         if causes != sorted(expect.causes):
             problems.append(f"causes {causes}, not {expect.causes}")
+    for path, (other, least) in expect.later.items():
+        later, earlier = parse_time(at(body, path)), parse_time(at(body, other))
+        if later is None or earlier is None or later < earlier + least:
+            problems.append(f"{path} is {at(body, path)}, not {least} s after {other}, {at(body, other)}")
     if expect.items is not None:
         items = tuple(item["metadata"]["name"] for item in body.get("items") or ())
         if items != expect.items:

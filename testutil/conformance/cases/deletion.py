@@ -1,5 +1,7 @@
 """DELETE: preconditions, finalizers, grace."""
 
+from dataclasses import replace
+
 from testutil.conformance.case import Case, Expect, Seen, Step
 from testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, bound, config_map, pod, service, widget
 from testutil.conformance.steps import NOBODY, UID, VERSION, create, delete, get, listed, patch, put, ref, start, watch
@@ -60,6 +62,19 @@ CASES = (
         patch(PODS, "n", _FREE, fields={VERSION: ref(PODS, "n", VERSION)}),
         watch(PODS, ref(PODS, "n", VERSION), "DELETED n"),
     )),
+    *(
+        Case(f"a grace period that is over is not shortened into the past: to {seconds} s", (
+            create(PODS, bound("n", finalizers=_HOLD)),
+            delete(PODS, "n", fields={"metadata.deletionGracePeriodSeconds": 30}),
+            replace(
+                delete(PODS, "n", {"gracePeriodSeconds": seconds}, fields={"metadata.deletionGracePeriodSeconds": left},
+                    later={"metadata.deletionTimestamp": ("metadata.creationTimestamp", 2)}),
+                pause=3.0,
+            ),
+            patch(PODS, "n", {"metadata": {"labels": {"a": "b"}}}, fields={"metadata.deletionGracePeriodSeconds": left}),
+        ))
+        for seconds, left in ((0, 0), (2, 1))
+    ),
     Case("delete of a custom object answers with a Status", (
         create(WIDGETS, widget("n")), delete(WIDGETS, "n", fields={"kind": "Status", "status": "Success", "details.name": "n"}),
     )),
