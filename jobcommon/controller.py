@@ -186,7 +186,7 @@ class JobController:
         return None
 
     def _notice_missing(self) -> None:
-        """When the definition of jobs or PodGroups comes or goes, every job is looked at: it may wait for what will not come."""
+        """When the definition of jobs or PodGroups comes or goes, every job is reconciled: it may wait in vain."""
         missing = (self._is_missing(self.jobs), self.gang_off)
         if missing != self._missing:
             self._missing = missing

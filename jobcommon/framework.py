@@ -45,7 +45,8 @@ class FieldError:
 class ReplicaType:
     """One kind of replica: its canonical name, its defaults and how many a job may have.
 
-    The name of a pod ends with its index, unless the type is not `indexed`; then `max_replicas` must be 1.
+    The name of a pod ends with its index, unless the type is not `indexed`; then `max_replicas` must be 1. A type that does not
+    run to completion serves the others until the job ends: exit 0 before that is no success but a disruption.
     """
 
     name: str
@@ -56,6 +57,7 @@ class ReplicaType:
     required: bool = False
     restart_policies: tuple[RestartPolicy, ...] = tuple(RestartPolicy)
     indexed: bool = True
+    runs_to_completion: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +306,10 @@ class Framework:
     scale: ScalePaths | None = None
     group: str = GROUP
     options: Options = field(default_factory=Options)
+
+    def runs_to_completion(self, kind: str) -> bool:
+        """Whether replicas of that type succeed by ending with exit 0."""
+        return all(one.runs_to_completion for one in self.replica_types if one.name == kind)
 
     @property
     def singular(self) -> str:

@@ -185,11 +185,34 @@ class Pod:
         sidecar = {"name": "sidecar", "restartCount": 0, "state": state}
         return self._with(status={"containerStatuses": [sidecar, *self.raw["status"].get("containerStatuses", ())]})
 
+    def with_init(self, code: int | None, *, restarts: int = 0, last: int | None = None, policy: str = "") -> "Pod":
+        """An init container, running or ended with `code`, after a run that ended with `last`; of `policy` Always a sidecar."""
+        state = {"running": {}} if code is None else {"terminated": {"exitCode": code, "reason": "Error"}}
+        before = {"lastState": {"terminated": {"exitCode": last}}} if last is not None else {}
+        spec = {"name": "prepare", "image": "image", **({"restartPolicy": policy} if policy else {})}
+        status = {"name": "prepare", "restartCount": restarts, "state": state, **before}
+        return self._with(spec={"initContainers": [spec]}, status={"initContainerStatuses": [status]})
+
+    def restarted_after(self, code: int, restarts: int = 1) -> "Pod":
+        """The main container runs again after a run that ended with `code`."""
+        main = self._main(restarts, {"running": {}}, ready=True) | {"lastState": {"terminated": {"exitCode": code}}}
+        return self.running()._with(status={"containerStatuses": [main]})
+
+    def main_ended(self, code: int, at: float = START) -> "Pod":
+        """The main container has ended with `code` for good, while an ordinary sidecar runs on."""
+        phase = {"phase": "Running"}
+        ended = self.running()._ended("Running", code, at, "Error" if code else "Completed", "")
+        return ended.with_sidecar(None)._with(status=phase)
+
     # -- the API server ---------------------------------------------------------------------------------------------
 
     def deleting(self, at: float = START, *, grace: int = 30) -> "Pod":
         """Its deletion was asked for at `at`: the timestamp lies the grace period later."""
         return self._with(metadata={"deletionTimestamp": format_time(at + grace), "deletionGracePeriodSeconds": grace})
+
+    def last_delete(self, at: float = START) -> "Pod":
+        """The kubelet's DELETE without a grace period, when all containers have ended: the timestamp moves to its time."""
+        return self.deleting(at=at, grace=0)
 
     def without_finalizer(self) -> "Pod":
         """Our finalizer taken off."""

@@ -147,7 +147,8 @@ class World:
         """Every pod whose deletion was asked for comes to its end."""
         for name, pod in list(self.pods.items()):
             if "deletionTimestamp" in pod.raw["metadata"] and pod.raw["status"]["phase"] not in ("Succeeded", "Failed"):
-                self._put(pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now))
+                ended = pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now)
+                self._put(ended.last_delete(at=self.now + 3))
                 self._reap(name)
 
     # -- the user and the platform ----------------------------------------------------------------------------------

@@ -50,13 +50,17 @@ class Terminated(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class ContainerView(msgspec.Struct, frozen=True, gc=False):
-    """The status of one container. `state` is None while the kubelet has reported none; `last` is the run before."""
+    """The status of one container. `state` is None while the kubelet has reported none; `last` is the run before.
+
+    `restart_policy` is the container's own, which comes before that of the pod: Always makes an init container a sidecar.
+    """
 
     name: str
     ready: bool = False
     restart_count: int = 0
     state: Waiting | Running | Terminated | None = None
     last: Terminated | None = None
+    restart_policy: str = ""
 
 
 class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -65,7 +69,8 @@ class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     `owner` is the controller owner. `labels` holds the job labels only, `annotations` those under our prefix.
     `disruption` is the reason of a true DisruptionTarget condition ("" when it gives none), None without one.
     `unschedulable` is the scheduler's message while it finds no node. `init_containers` and `containers` are in the
-    order in which the API reports their statuses; they are empty until the kubelet reports any.
+    order in which the API reports their statuses; they are empty until the kubelet reports any. `restart_policy` is the
+    kubelet's: Always, OnFailure or Never.
     """
 
     namespace: str
@@ -90,6 +95,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     disruption: str | None = None
     scheduled: bool = False
     unschedulable: str = ""
+    restart_policy: str = ""
     init_containers: tuple[ContainerView, ...] = ()
     containers: tuple[ContainerView, ...] = ()
 
@@ -145,8 +151,16 @@ class _Status(msgspec.Struct, gc=False):
     containers: list[_Container] | None = msgspec.field(default=None, name="containerStatuses")
 
 
+class _ContainerSpec(msgspec.Struct, rename="camel", gc=False):
+    name: str | None = None
+    restart_policy: str | None = None
+
+
 class _Spec(msgspec.Struct, rename="camel", gc=False):
     node_name: str | None = None
+    restart_policy: str | None = None
+    init_containers: list[_ContainerSpec] | None = None
+    containers: list[_ContainerSpec] | None = None
 
 
 class _Pod(msgspec.Struct, gc=False):
@@ -157,6 +171,7 @@ class _Pod(msgspec.Struct, gc=False):
 
 _decoder = msgspec.json.Decoder(_Pod)
 _NO_CONDITION = _Condition()
+_NO_POLICIES: Mapping[str, str] = {}
 
 
 def pod_view(data: bytes) -> PodView:
@@ -168,7 +183,8 @@ def pod_view(data: bytes) -> PodView:
     ready = conditions.get("Ready", _NO_CONDITION)
     scheduled = conditions.get("PodScheduled", _NO_CONDITION)
     disruption = conditions.get("DisruptionTarget", _NO_CONDITION)
-    node_name = pod.spec.node_name if pod.spec else None
+    spec = pod.spec or _Spec()
+    node_name = spec.node_name
     return PodView(
         namespace=intern(metadata.namespace or ""),
         name=metadata.name or "",
@@ -194,12 +210,19 @@ def pod_view(data: bytes) -> PodView:
         disruption=intern(disruption.reason or "") if disruption.status == "True" else None,
         scheduled=scheduled.status == "True" or bool(node_name),
         unschedulable=(scheduled.message or scheduled.reason or "") if scheduled.status == "False" else "",
-        init_containers=_containers(status.init_containers),
-        containers=_containers(status.containers),
+        restart_policy=intern(spec.restart_policy or ""),
+        init_containers=_containers(status.init_containers, _policies(spec.init_containers)),
+        containers=_containers(status.containers, _policies(spec.containers)),
     )
 
 
-def _containers(statuses: list[_Container] | None) -> tuple[ContainerView, ...]:
+def _policies(specs: list[_ContainerSpec] | None) -> Mapping[str, str]:
+    """The restart policies of the containers that have one of their own, by name."""
+    found = {spec.name or "": intern(spec.restart_policy) for spec in specs or () if spec.restart_policy}
+    return found or _NO_POLICIES
+
+
+def _containers(statuses: list[_Container] | None, policies: Mapping[str, str]) -> tuple[ContainerView, ...]:
     found = tuple(
         ContainerView(
             name=intern(status.name or ""),
@@ -207,6 +230,7 @@ def _containers(statuses: list[_Container] | None) -> tuple[ContainerView, ...]:
             restart_count=max(status.restart_count or 0, 0),
             state=_state(status.state),
             last=_terminated(status.last_state.terminated if status.last_state else None),
+            restart_policy=policies.get(status.name or "", ""),
         )
         for status in statuses or ()
     )

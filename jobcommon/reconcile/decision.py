@@ -2,9 +2,11 @@
 
 Pure and deterministic: the same arguments give an equal Plan. Replica types are visited in declared order, indices
 ascending. The order of the questions is the precedence when several answers hold in the same pass: success of the deciding
-replicas, a failure that is final, suspension, the limits, progress.
+replicas, a failure that is final, suspension, the limits, progress. What is stopped on purpose is recorded first: a suspension
+and a resume each are a status alone, and what follows from them comes when that is on record.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -17,20 +19,20 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job, Observed, Tallies
-from jobcommon.reconcile import cleanup, limits
+from jobcommon.reconcile import cleanup, limits, waits
 from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
 from jobcommon.reconcile.companions import LOOK_AGAIN, as_addressed, taken_away, tend_companions, tend_services
 from jobcommon.reconcile.conditions import set_condition, tidy
 from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
 from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.holds import Holds, held_up
-from jobcommon.reconcile.ledger import Ledger, ending_in_slot, keep_books, recorded_success, replica_statuses
+from jobcommon.reconcile.ledger import Ledger, keep_books, replica_statuses
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release, deletes_pod, in_short
+from jobcommon.reconcile.retirement import given_up, is_stopping, retire_recorded
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
 NOTHING = Plan(reason="nothing to do")
-# Of what happens to hundreds of pods at once, so many are told.
-MAX_EVENTS = 10
+MAX_EVENTS = waits.MAX_EVENTS
 
 
 def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
@@ -129,7 +131,7 @@ class _Pass:
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> "_Pass":
         slots = arrange(job, observed.pods)
         ledger = keep_books(framework, job, slots)
-        tallies = tally(job, slots, ledger.succeeded)
+        tallies = tally(job, slots, ledger.succeeded, frozenset(ledger.counted_pods))
         gang = Gang(framework, job, observed, slots, tallies)
         holds = held_up(framework, job, started=_started(job) or bool(slots.ours))
         return cls(framework, job, observed, now, slots, ledger, tallies, gang, holds)
@@ -152,7 +154,7 @@ class _Pass:
             first = min(final, key=lambda e: e.ending.finished_at or float("inf"))
             cause = first.ending.describe(first.replica, first.pod.node_name)
             return self._fail(reasons.of_kind(job.kind, reasons.FAILED), f"{job.kind} {job.name} has failed because {cause}")
-        if job.suspended:
+        if job.suspended or is_stopping(job, self.slots, self.ledger):
             return self._suspend()
         if limits.backoff_exceeded(job, self.ledger):
             return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, self._backoff_message())
@@ -160,6 +162,8 @@ class _Pass:
         if due is not None and due.passed and not job.status.has(ConditionType.SUSPENDED):
             text = f"Job {job.name} has failed because it was active longer than specified deadline"
             return self._fail(reasons.DEADLINE_EXCEEDED, f"{text} ({job.run_policy.active_deadline_seconds} s)")
+        if job.status.has(ConditionType.SUSPENDED):
+            return self._resume()
         return self._progress(outcome.running)
 
     # -- the ends ---------------------------------------------------------------------------------------------------
@@ -205,11 +209,19 @@ class _Pass:
     # -- suspension -------------------------------------------------------------------------------------------------
 
     def _suspend(self) -> Plan:
+        """Record the suspension; when it is on record, delete the pods.
+
+        A pod that was deleted before, and ended before the operator saw it, could not be told from one that failed.
+        """
         job = self.job
         reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
         message = f"{job.kind} {job.name} is suspended."
-        status = self._status(self._created(), (ConditionType.SUSPENDED, True, reason, message), active=False)
-        newly = not job.status.has(ConditionType.SUSPENDED)
+        created = self._created(waits.note(self.slots.ours, self.now))
+        status = self._status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
+        events = [*self._exits(), *waits.stuck_events(self.slots.ours, self.now)]
+        if not job.status.has(ConditionType.SUSPENDED):
+            events.append(Event(NORMAL, reason, message))
+            return Plan((), _if_changed(job, status), tuple(events), reason="job is suspended")
         clean_up = [
             *cleanup.stop_pods(self._recorded_or_running(), "job is suspended"),
             *cleanup.release(self.slots.strangers),
@@ -217,22 +229,33 @@ class _Pass:
             *remove_pod_group(job, self.observed),
         ]
         actions = taken_away(self.framework, job, self.observed, clean_up)
-        events = (Event(NORMAL, reason, message),) if newly else ()
         # It may have been resumed, and its pods be another operator's, before this one has heard of it.
         confirm = any(map(deletes_pod, actions))
-        return Plan(tuple(actions), _if_changed(job, status), (*self._exits(), *events), None, "job is suspended", confirm)
+        wake = waits.stuck_at(self.slots.ours, self.now)
+        return Plan(tuple(actions), _if_changed(job, status), tuple(events), wake, "job is suspended", confirm)
 
     def _recorded_or_running(self) -> list[PodView]:
         """The pods that may be taken away: all but those whose end is only now being entered into the books."""
         entered = {entry.pod.uid for entry in self.ledger.entries}
         return [pod for pod in self.slots.ours if pod.uid not in entered]
 
+    def _resume(self) -> Plan:
+        """Record that the job goes on, and with it the pods that are still terminating: nothing of them will count."""
+        job = self.job
+        reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
+        status = self._status(self._created(self._notes()), (ConditionType.SUSPENDED, False, reason, message))
+        status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
+        events = (*self._exits(), Event(NORMAL, reason, message))
+        return Plan(status=_if_changed(job, status), events=events, reason="job is resumed")
+
     # -- progress ---------------------------------------------------------------------------------------------------
 
     def _progress(self, running: bool) -> Plan:
         job = self.job
         released, delays = self._retire_recorded()
-        doomed = self.holds.free(self.slots.surplus)
+        counted = set(job.status.counted_pods)
+        leaving = [pod for pod in self.slots.surplus.values() if pod.uid in counted]
+        doomed = self.holds.free(leaving)
         surplus = [*cleanup.stop_pods(doomed, "scaled down"), *cleanup.release(self.slots.strangers)]
         pods = self._missing_pods()
         about_to_need = self._waiting_to_be_started or bool(pods)
@@ -240,11 +263,11 @@ class _Pass:
         status, events = self._progress_status(running)
         if not _started(self.job):
             # The deadline does not run while the job waits in a queue.
-            waits = self.gang.waiting or self.holds.blocked
-            status = status.model_copy(update={"start_time": None if waits else format_time(self.now)})
+            status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
         look_again = [self.now + LOOK_AGAIN] if about_to_need and self.observed.sights else []
-        wakes = [*delays, *([due.at] if due else []), *look_again]
+        stuck = waits.stuck_at(self.slots.ours, self.now)
+        wakes = [*delays, *([due.at] if due else []), *look_again, *([stuck] if stuck else [])]
         return Plan(
             actions=(*released, *surplus, *creates),
             status=_if_changed(job, status),
@@ -254,9 +277,16 @@ class _Pass:
             # The first objects of a new job need no second look. What is missing later may be so because the job is gone
             # and the garbage collector was quicker; and what is surplus may be wanted by now.
             confirm=any(map(deletes_pod, surplus))
+            or any(isinstance(a, Delete) and a.resource_version for a in released)
             or ((self._has_begun or limits.late(job, self.now)) and any(isinstance(a, Create) for a in creates)),
-            settles=not self.ledger.entries,  # an end that is on record is acted on
+            # What is on record is acted on: an end, and the pods that a scale-down is about to delete.
+            settles=not self.ledger.entries and len(leaving) == len(self.slots.surplus),
         )
+
+    @property
+    def _is_waiting(self) -> bool:
+        """Whether the job is not to be started yet."""
+        return bool(self.gang.waiting) or self.holds.blocked
 
     @property
     def _has_begun(self) -> bool:
@@ -264,26 +294,7 @@ class _Pass:
         return began or bool(self.slots.ours)
 
     def _retire_recorded(self) -> tuple[list[Action], list[float]]:
-        """Take away the ended pods whose end is on record: keep those that succeeded, replace the others when due."""
-        counted = set(self.job.status.counted_pods)
-        on_record = recorded_success(self.job)
-        earlier = max(self.job.status.restarts or 0, 0) + max(self.job.status.disruptions or 0, 0)
-        actions: list[Action] = []
-        delays: list[float] = []
-        for replica, pod in self.slots.pods.items():
-            if not is_over(pod):
-                continue
-            if replica.index in on_record[replica.type]:
-                actions += cleanup.release([pod])
-            elif pod.uid not in counted or replica.type in self.holds.types:
-                continue
-            elif self._given_up(replica, pod):
-                actions += cleanup.release([pod])
-            elif (due := limits.restart_due(pod, earlier, self.now)).passed:
-                actions += cleanup.stop_pods([pod], "to be replaced")
-            else:
-                delays.append(due.at)
-        return actions, delays
+        return retire_recorded(self.framework, self.job, self.slots, self.now, held=self.holds.types)
 
     def _missing_pods(self) -> list[Action]:
         if self.gang.waiting:
@@ -296,12 +307,6 @@ class _Pass:
 
     def _pod(self, replica: Replica) -> dict[str, Any]:
         return self.gang.mark(replica, pod_manifest(self.framework, self.job, replica))
-
-    def _given_up(self, replica: Replica, pod: PodView) -> bool:
-        """Whether the replica has failed for good and the job lives on without it."""
-        ending = ending_in_slot(self.framework, self.job, replica, pod)
-        tolerated = self.framework.tolerates_failure(self.job, replica)
-        return tolerated and ending is not None and ending.verdict == Verdict.PERMANENT
 
     @property
     def _waiting_to_be_started(self) -> bool:
@@ -317,13 +322,8 @@ class _Pass:
     def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of what became of it."""
         job = self.job
-        notes = "".join(f"; {note}" for note in (self.holds.why, self.observed.refusal) if note)
-        steps: list[_Step] = [self._created(self.gang.note(started=_started(self.job)) + notes)]
+        steps: list[_Step] = [self._created(self._notes())]
         events: list[Event] = []
-        if job.status.has(ConditionType.SUSPENDED):
-            reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
-            steps.append((ConditionType.SUSPENDED, False, reason, message))
-            events.append(Event(NORMAL, reason, message))
         lost = self.ledger.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
         if lost:
             reason = reasons.of_kind(job.kind, reasons.RESTARTING)
@@ -337,14 +337,22 @@ class _Pass:
             steps.append((ConditionType.RUNNING, True, reason, f"{job.kind} {job.key} is running."))
         return self._status(*steps), events
 
+    def _notes(self) -> str:
+        """What the job waits for, for the Created condition."""
+        notes = "".join(f"; {note}" for note in (self.holds.why, self.observed.refusal) if note)
+        return self.gang.note(started=_started(self.job)) + notes + waits.note(self.slots.ours, self.now)
+
     def _whole(self) -> bool:
-        """Whether every slot runs or has succeeded."""
-        return all(t.active + t.succeeded >= t.wanted for t in self.tallies.values())
+        """Whether every slot runs, has succeeded, or was given up for good."""
+        gone = Counter(r.type for r, pod in self.slots.pods.items() if given_up(self.framework, self.job, r, pod))
+        return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
 
     def _troubles(self) -> list[Event]:
         """What keeps pods from running, each said once, and pods that claim to be ours but are not."""
         found = [trouble(pod) for pod in self.slots.pods.values() if not is_over(pod)]
         events = [Event(WARNING, reason, message, lasting=True) for reason, message in filter(None, found)][:MAX_EVENTS]
+        events += waits.stuck_events(self.slots.ours, self.now)
+        events += waits.container_events(self.framework, self.job, self.slots)
         events += [
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
             for p in self.slots.strangers[:MAX_EVENTS]
@@ -367,7 +375,7 @@ class _Pass:
             pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
         told = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code is not None}
         events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in told.items()]
-        return events[:MAX_EVENTS]
+        return [*events[:MAX_EVENTS], *waits.cut_short(self.ledger.entries)]
 
     def _status(self, *steps: "_Step", active: bool = True) -> JobStatus:
         """The status with the books of this pass and `steps` applied to the conditions in order."""

@@ -1,9 +1,10 @@
 """How a pod ended and what follows from it: the table of exit codes and restart policies.
 
-A pod's end is judged by its main container; a sidecar's exit code decides nothing. Without any exit code (evicted, node
-lost, preempted) or when the pod was deleted while it ran, the end is a disruption: nobody's program failed. The reference
-used the number 0xbeef for "no exit code" and so took evictions for retryable by accident
-(reference: common/pod.go; our decision 11).
+The platform's word comes before the program's: a pod that was disrupted, or deleted while its end was not on record, ended by
+that, whatever its exit code. No timestamp is compared: a kubelet's last DELETE moves deletionTimestamp to the time of that
+DELETE (API servers since 1.33), and nodes have clocks of their own. Otherwise the main container decides; the exit code of
+another decides nothing. Without any exit code nobody's program failed (the reference used the number 0xbeef for "no exit code"
+and so took evictions for retryable by accident; reference: common/pod.go).
 """
 
 import signal
@@ -21,10 +22,14 @@ _PLATFORM_REASONS = frozenset({
     "Evicted", "NodeLost", "NodeShutdown", "Shutdown", "Terminated", "Preempting", "Preempted", "NodeAffinity",
     "UnexpectedAdmissionError", "OutOfcpu", "OutOfmemory", "OutOfpods", "TopologyAffinityError",
 })  # fmt: skip
+# The kubelet's word when a pod has used up the activeDeadlineSeconds of its own spec.
+_POD_DEADLINE = "DeadlineExceeded"
+_SIDECAR = "Always"
+_NEVER = "Never"
 
 
 class Verdict(StrEnum):
-    """What an end means for the job. STOPPED: the job was suspended, so its pods were taken away."""
+    """What an end means for the job. STOPPED: the job was suspended; it counts as nothing."""
 
     SUCCEEDED = "succeeded"
     RETRYABLE = "retryable"
@@ -35,7 +40,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of one pod. `deleted`: somebody asked for it while the pod ran."""
+    """The end of one pod. `deleted`: the pod was deleted before its end was on record."""
 
     verdict: Verdict
     reason: str
@@ -65,31 +70,54 @@ def is_over(pod: PodView) -> bool:
 
 
 def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Ending | None:
-    """How `pod` ended, or None while it has not."""
-    if not is_over(pod):
+    """How `pod` ended, or None while it has not. It has when its main container has failed for good."""
+    if not is_over(pod) and not main_failed(pod, main_container):
         return None
     run = _decisive_run(pod, main_container)
-    if pod.deletion_time is not None and not _ended_before_deletion(pod, run):
-        if pod.disruption is not None:
-            return _without_fault(pod, policy)
+    if pod.reason == _POD_DEADLINE:
+        return _out_of_time(pod, policy, run)
+    if pod.disruption is not None or pod.reason in _PLATFORM_REASONS:
+        return _without_fault(pod, policy, run)
+    if pod.deletion_time is not None:
         return Ending(Verdict.DISRUPTED, "Deleted", message=pod.message, finished_at=pod.deletion_time, deleted=True)
     if pod.phase == "Succeeded" or (run is not None and run.exit_code == 0):
         return Ending(Verdict.SUCCEEDED, "Completed", exit_code=0, finished_at=run.finished_at if run else None)
-    code = None if run is None or _code_is_unknown(run) else run.exit_code
-    if pod.disruption is not None or pod.reason in _PLATFORM_REASONS or run is None or code is None:
+    if run is None or _code_is_unknown(run) or run.exit_code is None:
         return _without_fault(pod, policy, run)
     return Ending(
-        verdict=_verdict(code, policy),
+        verdict=_verdict(run.exit_code, policy),
         reason=decode(run),
-        exit_code=code,
+        exit_code=run.exit_code,
         message=run.message or pod.message,
         finished_at=run.finished_at,
     )
 
 
-def deletion_asked_at(pod: PodView) -> float:
-    """When the deletion of the pod was asked for: the deletion timestamp lies the grace period later. Never: infinity."""
-    return float("inf") if pod.deletion_time is None else pod.deletion_time - (pod.deletion_grace_seconds or 0)
+def main_failed(pod: PodView, main_container: str) -> bool:
+    """Whether the main container has failed for good while another container keeps the pod from its end.
+
+    The kubelet does not start it again, so the pod would wait for the other one for ever. Native sidecars end by themselves.
+    """
+    if pod.restart_policy != _NEVER or pod.deletion_time is not None or is_over(pod):
+        return False
+    main = _container(pod, main_container)
+    # A container with a restart policy of its own may be started again.
+    if main is None or main.restart_policy or not isinstance(main.state, Terminated) or not main.state.exit_code:
+        return False
+    return bool(left_running(pod))
+
+
+def left_running(pod: PodView) -> tuple[str, ...]:
+    """The names of the containers that have not ended; native sidecars, which end with the pod, are not among them."""
+    return tuple(c.name for c in pod.containers if not isinstance(c.state, Terminated))
+
+
+def awaited(pod: PodView, main_container: str) -> tuple[str, ...]:
+    """The names of the containers for which a pod waits whose main container has succeeded."""
+    main = _container(pod, main_container)
+    if pod.restart_policy == "Always" or pod.deletion_time is not None or is_over(pod) or main is None:
+        return ()
+    return left_running(pod) if isinstance(main.state, Terminated) and main.state.exit_code == 0 else ()
 
 
 def decode(run: Terminated) -> str:
@@ -103,26 +131,35 @@ def decode(run: Terminated) -> str:
         return run.reason or "Error"
 
 
-def restarts_in_place(pod: PodView) -> int:
-    """How often the kubelet has restarted containers of this pod, or was about to; init containers included."""
+def restarts_in_place(pod: PodView, policy: RestartPolicy) -> int:
+    """How many failed runs the kubelet has followed by another in this pod, or is about to.
+
+    Native sidecars decide nothing and are not counted. A restart that followed a successful run is no failure but under
+    Always: an init container ran again in a new sandbox, or a container was resized. The last run alone can be told.
+    """
+    always = policy == RestartPolicy.ALWAYS
     restarts = 0
-    for container in pod.init_containers + pod.containers:
-        restarts += container.restart_count + _backs_off(container)
+    for container in pod.init_containers:
+        if container.restart_policy != _SIDECAR:
+            restarts += container.restart_count + _backs_off(container) - _followed_success(container)
+    for container in pod.containers:
+        restarts += container.restart_count + _backs_off(container) - (not always and _followed_success(container))
     return restarts
 
 
 def failures_in_place(pod: PodView, policy: RestartPolicy) -> int:
     """The failed runs in a pod that still lives: its restarts, and each container whose run has just ended in failure."""
-    restarts = restarts_in_place(pod)
-    # Asked of every living pod at every look.
-    if policy not in _IN_PLACE:
+    restarts = restarts_in_place(pod, policy)
+    # Asked of every living pod in every pass. In a pod that is being deleted nothing is started again.
+    if policy not in _IN_PLACE or pod.deletion_time is not None:
         return restarts
-    return restarts + sum(_awaits_restart(container, policy) for container in pod.init_containers + pod.containers)
+    restarts += sum(_awaits_restart(c, RestartPolicy.ON_FAILURE) for c in pod.init_containers if c.restart_policy != _SIDECAR)
+    return restarts + sum(_awaits_restart(container, policy) for container in pod.containers)
 
 
 def last_failure_in_place(pod: PodView) -> Terminated | None:
     """The latest failed run of a container in a pod that still lives."""
-    for container in (*pod.containers, *pod.init_containers):
+    for container in (*pod.containers, *(c for c in pod.init_containers if c.restart_policy != _SIDECAR)):
         run = container.state if isinstance(container.state, Terminated) else container.last
         if run is not None and run.exit_code != 0:
             return run
@@ -159,24 +196,28 @@ def _without_fault(pod: PodView, policy: RestartPolicy, run: Terminated | None =
     return Ending(verdict, reason, message=pod.message or lost.message, finished_at=pod.deletion_time or lost.finished_at)
 
 
+def _out_of_time(pod: PodView, policy: RestartPolicy, run: Terminated | None) -> Ending:
+    """A run that was killed at its own deadline has failed, also when it answers with exit 0: charged as any killed run."""
+    verdict = Verdict.PERMANENT if policy == RestartPolicy.NEVER else Verdict.RETRYABLE
+    code = None if run is None or _code_is_unknown(run) else run.exit_code or None
+    return Ending(verdict, _POD_DEADLINE, code, message=pod.message, finished_at=run.finished_at if run else None)
+
+
+def _container(pod: PodView, name: str) -> ContainerView | None:
+    return next((container for container in pod.containers if container.name == name), None)
+
+
 def _decisive_run(pod: PodView, main_container: str) -> Terminated | None:
     """The run whose exit code counts: the main container's, or that of an init container which never let it start."""
-    main = next((c for c in pod.containers if c.name == main_container), None)
+    main = _container(pod, main_container)
     if main is not None and isinstance(main.state, Terminated):
         return main.state
-    failed = (c.state for c in pod.init_containers if isinstance(c.state, Terminated) and c.state.exit_code != 0)
-    return next(failed, None)
+    inits = (c for c in pod.init_containers if c.restart_policy != _SIDECAR)
+    return next((c.state for c in inits if isinstance(c.state, Terminated) and c.state.exit_code != 0), None)
 
 
-def _ended_before_deletion(pod: PodView, run: Terminated | None) -> bool:
-    """Whether the main container had already ended when the deletion was asked for.
-
-    With whole seconds on both sides, the same second counts as "deleted while it ran": a replica run once more costs
-    less than a success that was none.
-    """
-    if pod.deletion_time is None or run is None or run.finished_at is None:
-        return pod.deletion_time is None
-    return run.finished_at < deletion_asked_at(pod)
+def _followed_success(container: ContainerView) -> bool:
+    return container.restart_count > 0 and container.last is not None and container.last.exit_code == 0
 
 
 def _backs_off(container: ContainerView) -> bool:

@@ -3,26 +3,22 @@
 Record, then act. What a decision destroys the evidence of is first counted in the status, keyed by pod UID; only when the
 API server has that status may the pod's finalizer be removed and the pod be deleted (rule R9). A pod is entered if its UID
 is not in `countedPods`; a success is entered as its index, which cannot be counted twice.
+
+So is what the operator stops itself, for once it is stopped its end does not tell why: a suspension is on record before its
+first DELETE, and as long as it is, the end of a pod counts as nothing; the resume enters the pods that are still terminating,
+and a scale-down those that it is about to delete. Whatever exit code they answer with, and whoever sees it, counts as nothing.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from jobcommon.api.job import RestartPolicy
+from jobcommon.api.job import MAX_REPLICAS, RestartPolicy
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, format_indexes, parse_indexes, replica_count
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure, JobStatus, ReplicaStatus
-from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile.ending import (
-    Ending,
-    Verdict,
-    deletion_asked_at,
-    ending_of,
-    failures_in_place,
-    is_over,
-    restarts_in_place,
-)
+from jobcommon.reconcile.ending import Ending, Verdict, ending_of, failures_in_place, is_over, restarts_in_place
 from jobcommon.reconcile.slots import Slots
 
 # More UIDs would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
@@ -32,9 +28,12 @@ MAX_ENTRIES = 500
 LATE = 5.0
 
 
+_NO_FAULT = (Verdict.SUCCEEDED, Verdict.STOPPED)
+
+
 @dataclass(frozen=True)
 class Entry:
-    """An ended pod that is entered in this pass."""
+    """A pod that is entered in this pass: it has ended, or is terminating when the job is resumed."""
 
     replica: Replica
     pod: PodView
@@ -69,7 +68,7 @@ class Ledger:
 
     def witnesses(self, now: float) -> tuple[tuple[str, str], ...]:
         """Name and UID of the pods whose failures are entered late."""
-        failed = (entry for entry in self.entries if entry.ending.verdict != Verdict.SUCCEEDED)
+        failed = (entry for entry in self.entries if entry.ending.verdict not in _NO_FAULT)
         return tuple((e.pod.name, e.pod.uid) for e in failed if now > (e.ending.finished_at or 0.0) + LATE)
 
     def having(self, *verdicts: Verdict) -> tuple[Entry, ...]:
@@ -86,17 +85,16 @@ def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
     disruptions = max(status.disruptions or 0, 0)
     entries: list[Entry] = []
     in_place = remembered = 0
+    resumed = _resumed(job, slots)
     for replica, pod in slots.pods.items():
         if replica.index in succeeded[replica.type] or pod.uid in counted:
             continue
-        ending = ending_in_slot(framework, job, replica, pod) if is_over(pod) else None
+        ending = _ending(framework, job, replica, pod, resumed=resumed)
         if ending is None or (ending.verdict != Verdict.SUCCEEDED and remembered >= MAX_ENTRIES):
             in_place += failures_in_place(pod, restart_policy(job, replica))
             continue
-        if ending.exit_code is None and _stopped(job, pod):
-            ending = replace(ending, verdict=Verdict.STOPPED)
         entries.append(Entry(replica, pod, ending))
-        restarts[replica.type] += restarts_in_place(pod)
+        restarts[replica.type] += restarts_in_place(pod, restart_policy(job, replica))
         remembered += ending.verdict != Verdict.SUCCEEDED
         if ending.verdict == Verdict.SUCCEEDED:
             succeeded[replica.type].add(replica.index)
@@ -104,6 +102,9 @@ def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
             disruptions += 1
         elif ending.verdict == Verdict.RETRYABLE:
             restarts[replica.type] += 1
+    for entry in _scaled_away(framework, job, slots, succeeded):
+        entries.append(entry)
+        succeeded[entry.replica.type].add(entry.replica.index)
     return Ledger(
         entries=tuple(entries),
         succeeded={kind: frozenset(indexes) for kind, indexes in succeeded.items()},
@@ -117,11 +118,19 @@ def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
 
 def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodView) -> Ending | None:
     """How the pod in a slot ended, by its restart policy and by what the framework makes of it; None while it has not."""
+    policy = restart_policy(job, replica)
+    if policy not in (RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE) and framework.retries(job, replica):
+        policy = RestartPolicy.ON_FAILURE
     main = framework.main_container(job.replica_specs[replica.type], replica.index)
-    ending = ending_of(pod, main, restart_policy(job, replica))
-    if ending is not None and ending.verdict == Verdict.PERMANENT and framework.retries(job, replica):
-        return replace(ending, verdict=Verdict.DISRUPTED if ending.exit_code is None else Verdict.RETRYABLE)
+    ending = ending_of(pod, main, policy)
+    if ending is not None and ending.verdict == Verdict.SUCCEEDED and not framework.runs_to_completion(replica.type):
+        return replace(ending, verdict=Verdict.DISRUPTED)
     return ending
+
+
+def is_entered(ledger: Ledger, replica: Replica, pod: PodView) -> bool:
+    """Whether the end of the pod is in the books of this pass, whatever it may be."""
+    return pod.uid in ledger.counted_pods or replica.index in ledger.succeeded.get(replica.type, ())
 
 
 def restart_policy(job: Job, replica: Replica) -> RestartPolicy:
@@ -152,14 +161,14 @@ def replica_statuses(
         kind: known.get(kind, ReplicaStatus()).model_copy(
             update={
                 "active": active.get(kind) or None,
-                "succeeded": len(ledger.succeeded[kind]) or None,
+                "succeeded": sum(index < replica_count(spec) for index in ledger.succeeded[kind]) or None,
                 "failed": failed.get(kind) or None,
                 "selector": selectors.get(kind),
                 "succeeded_indexes": format_indexes(ledger.succeeded[kind]),
                 "restarts": ledger.restarts.get(kind) or None,
             }
         )
-        for kind in job.replica_specs
+        for kind, spec in job.replica_specs.items()
     }
     return {**kept, **ours}
 
@@ -177,24 +186,44 @@ def failure_of(replica: Replica, pod: PodView, ending: Ending) -> Failure:
     )
 
 
-def _stopped(job: Job, pod: PodView) -> bool:
-    """Whether the pod was deleted because the job was suspended; it may have been resumed while the pod terminated."""
-    if pod.deletion_time is None:
+def _ending(framework: Framework, job: Job, replica: Replica, pod: PodView, *, resumed: bool) -> Ending | None:
+    """How the pod ended, seen with what the operator itself has stopped.
+
+    While the suspension is on record, also a pod that was not deleted yet may fail because its peers were.
+    """
+    on_record = job.status.has(ConditionType.SUSPENDED)
+    if pod.deletion_time is not None and (on_record or job.suspended):
+        return Ending(Verdict.STOPPED, "Deleted", deleted=True) if resumed or is_over(pod) else None
+    ending = ending_in_slot(framework, job, replica, pod)
+    if ending is not None and on_record and ending.verdict != Verdict.SUCCEEDED:
+        return replace(ending, verdict=Verdict.STOPPED)
+    return ending
+
+
+def _resumed(job: Job, slots: Slots) -> bool:
+    """Whether the job is to be resumed now, with so few pods still terminating that all their UIDs can be entered."""
+    if job.suspended or not job.status.has(ConditionType.SUSPENDED):
         return False
-    if job.suspended or job.status.has(ConditionType.SUSPENDED):
-        return True
-    if job.status.condition(ConditionType.SUSPENDED) is None:
-        return False  # an operator that died at the job's start, or came late, wrote startTime long after its pods
-    # startTime is that of the last start: what was asked for before it belongs to the suspension.
-    started = parse_time(job.status.start_time)
-    return started is not None and deletion_asked_at(pod) <= started
+    return sum(pod.deletion_time is not None and not is_over(pod) for pod in slots.ours) <= MAX_ENTRIES
+
+
+def _scaled_away(framework: Framework, job: Job, slots: Slots, succeeded: Mapping[str, set[int]]) -> list[Entry]:
+    """The surplus pods that have succeeded: when the job is scaled up again they need not run again."""
+    found = []
+    for replica, pod in slots.surplus.items():
+        if replica.index < MAX_REPLICAS and replica.index not in succeeded.get(replica.type, (replica.index,)):
+            ending = ending_in_slot(framework, job, replica, pod)
+            if ending is not None and ending.verdict == Verdict.SUCCEEDED:
+                found.append(Entry(replica, pod, ending))
+    return found
 
 
 def _succeeded(job: Job) -> dict[str, frozenset[int]]:
+    """By type, the indexes on record as succeeded, also those beyond what is wanted now."""
     statuses = job.status.replica_statuses
     return {
-        kind: parse_indexes(statuses[kind].succeeded_indexes if kind in statuses else None, replica_count(spec))
-        for kind, spec in job.replica_specs.items()
+        kind: parse_indexes(statuses[kind].succeeded_indexes if kind in statuses else None, MAX_REPLICAS)
+        for kind in job.replica_specs
     }
 
 
@@ -204,15 +233,20 @@ def _recorded_restarts(job: Job) -> dict[str, int]:
 
 
 def _story(status: JobStatus, entries: list[Entry]) -> tuple[Failure, ...]:
-    """The first failures, in the order in which they happened; a deletion somebody asked for is none."""
-    none = (Verdict.SUCCEEDED, Verdict.STOPPED)
-    faults = [e for e in entries if e.ending.verdict not in none and not e.ending.deleted]
+    """The first failures, in the order in which they happened; a deletion that was asked for is none."""
+    faults = [e for e in entries if e.ending.verdict not in _NO_FAULT and not e.ending.deleted]
     faults.sort(key=lambda e: (e.ending.finished_at or float("inf"), e.pod.name))
     return (*status.failures, *(failure_of(e.replica, e.pod, e.ending) for e in faults))[:MAX_FAILURES]
 
 
 def _counted(status: JobStatus, slots: Slots, entries: list[Entry]) -> tuple[str, ...]:
-    """The UIDs to remember: those of pods that may still be seen. Successes are remembered by their index."""
-    still_there = {pod.uid for pod in slots.pods.values()} | {pod.uid for pod in slots.surplus}
+    """The UIDs to remember: those of pods that may still be seen, and of those about to be deleted as surplus.
+
+    Successes are remembered by their index.
+    """
+    surplus = [pod.uid for pod in slots.surplus.values()]
+    still_there = {pod.uid for pod in slots.pods.values()}.union(surplus)
+    kept = [uid for uid in status.counted_pods if uid in still_there]
+    known = set(kept)
     new = [e.pod.uid for e in entries if e.ending.verdict != Verdict.SUCCEEDED]
-    return (*(uid for uid in status.counted_pods if uid in still_there), *new)
+    return (*kept, *new, *[uid for uid in surplus if uid not in known][:MAX_ENTRIES])

@@ -55,14 +55,17 @@ def expiry(job: Job, now: float) -> Due | None:
     return Due(end + seconds, now)
 
 
-def restart_due(pod: PodView, earlier: int, now: float) -> Due:
+def restart_due(pod: PodView, earlier: int, now: float, recorded_at: float | None = None) -> Due:
     """When the slot of an ended pod may be filled again, after `earlier` restarts of this job.
 
     The first restart is immediate. Later ones keep starts apart: a pod that ran for longer than the delay is replaced at
-    once, too.
+    once, too. A start that lies in the future was written by a clock ahead of ours: then the delay counts from
+    `recorded_at`, when the end was recorded by our own, and is over if that lies in the future, too.
     """
     if earlier <= 1 or pod.deletion_time is not None:
         return Due(now, now)
     delay = min(FIRST_DELAY * 2.0 ** min(earlier - 2, 10), MAX_DELAY)
     started = pod.start_time if pod.start_time is not None else pod.creation_time
-    return Due(started + delay if started is not None else now, now)
+    if started is not None and started > now:
+        started = recorded_at
+    return Due(started + delay if started is not None and started <= now else now, now)

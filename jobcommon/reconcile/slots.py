@@ -5,7 +5,7 @@ slot's pod has. Labels select candidates only: an index label from the cluster i
 list (the reference panicked on "-1").
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from jobcommon.api import labels
@@ -19,18 +19,19 @@ class Slots:
     """The pods of a job by slot.
 
     `pods` holds the wanted slots that have a pod, `vacant` those that have none; `surplus` pods that are ours but beyond the
-    wanted number (scale-down) or of a type the job no longer has; `strangers` pods that claim the job as owner but fit no slot.
+    wanted number (scale-down) or of a type the job no longer has, which is then spelt as in the label; `strangers` pods that
+    claim the job as owner but fit no slot.
     """
 
     pods: Mapping[Replica, PodView]
     vacant: tuple[Replica, ...]
-    surplus: tuple[PodView, ...]
+    surplus: Mapping[Replica, PodView]
     strangers: tuple[PodView, ...]
 
     @property
     def ours(self) -> tuple[PodView, ...]:
         """The pods that are ours to delete."""
-        return (*self.pods.values(), *self.surplus)
+        return (*self.pods.values(), *self.surplus.values())
 
 
 def arrange(job: Job, pods: tuple[PodView, ...]) -> Slots:
@@ -43,29 +44,33 @@ def arrange(job: Job, pods: tuple[PodView, ...]) -> Slots:
             placed[replica] = pod
         else:
             vacant.append(replica)
-    others = sorted(by_name.values(), key=lambda pod: pod.name)
+    others = [(pod, _former_slot(job, pod)) for pod in sorted(by_name.values(), key=lambda pod: pod.name)]
     return Slots(
         pods=placed,
         vacant=tuple(vacant),
-        surplus=tuple(pod for pod in others if _was_a_slot(job, pod)),
-        strangers=tuple(pod for pod in others if not _was_a_slot(job, pod)),
+        surplus={replica: pod for pod, replica in others if replica is not None},
+        strangers=tuple(pod for pod, replica in others if replica is None),
     )
 
 
-def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> Tallies:
-    """Count the slots of each type. A slot in `succeeded` counts as such whatever its pod says."""
+def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]], counted: Collection[str] = ()) -> Tallies:
+    """Count the slots of each type. A slot in `succeeded` counts as such whatever its pod says.
+
+    A pod whose end is `counted` (by UID) and that another container still keeps alive has failed.
+    """
     counts = {kind: {"active": 0, "ready": 0, "pending": 0, "failed": 0} for kind in job.replica_specs}
-    done = {kind: succeeded.get(kind, frozenset()) for kind in counts}
+    # Those scaled away stay on record, and count again when they are wanted again.
+    done = {kind: frozenset(i for i in succeeded.get(kind, ()) if i < job.count(kind)) for kind in counts}
     for replica, pod in slots.pods.items():
         if replica.index in done[replica.type]:
             continue
         count = counts[replica.type]
-        if pod.phase == "Failed":
+        if pod.phase == "Failed" or (pod.deletion_time is None and pod.uid in counted and pod.phase == "Running"):
             count["failed"] += 1
         elif pod.deletion_time is None and pod.phase == "Running":
             count["active"] += 1
             count["ready"] += pod.ready
-        elif pod.deletion_time is None:
+        elif pod.deletion_time is None and pod.phase != "Succeeded":
             count["pending"] += 1
     return {
         kind: Tally(wanted=job.count(kind), succeeded=len(done[kind]), succeeded_indexes=done[kind], **count)
@@ -73,8 +78,11 @@ def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> Ta
     }
 
 
-def _was_a_slot(job: Job, pod: PodView) -> bool:
+def _former_slot(job: Job, pod: PodView) -> Replica | None:
+    """The slot that the pod had when the job wanted more replicas; None for a pod that never had one."""
     kind, index = pod.labels.get(labels.REPLICA_TYPE, ""), pod.labels.get(labels.REPLICA_INDEX, "")
     if not index.isdecimal() or len(index) > 9:
-        return False
-    return pod.name == job.pod_name(Replica(kind, int(index)))
+        return None
+    known = next((name for name in job.replica_specs if name.lower() == kind.lower()), kind)
+    replica = Replica(known, int(index))
+    return replica if pod.name == job.pod_name(replica) else None

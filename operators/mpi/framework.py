@@ -83,8 +83,9 @@ MPI = Framework(
             restart_policies=(RestartPolicy.ON_FAILURE, RestartPolicy.NEVER, RestartPolicy.EXIT_CODE),
             indexed=False,
         ),
-        # As a pod of policy Never, but one that is killed or lost is replaced; the reference left the job without it.
-        ReplicaType(WORKER, RestartPolicy.EXIT_CODE, min_replicas=1),
+        # As a pod of policy Never, but one that is killed or lost is replaced; the reference left the job without it. sshd
+        # answers SIGTERM with exit 0, so an evicted worker would pass for one that has succeeded.
+        ReplicaType(WORKER, RestartPolicy.EXIT_CODE, min_replicas=1, runs_to_completion=False),
     ),
     container="",
     port_name="",

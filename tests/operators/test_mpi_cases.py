@@ -658,6 +658,8 @@ def test_running(pods: dict[str, str], launcher: str, worker: str, last: str, cr
         pytest.param(None, "evict", "Restarting", True, id="evicted"),
         pytest.param(None, 137, "Restarting", True, id="killed"),
         pytest.param(None, 1, "Failed", False, id="its program failed"),
+        pytest.param(None, 0, "Restarting", True, id="its sshd answers SIGTERM with exit 0"),
+        pytest.param("Never", 0, "Restarting", True, id="exit 0, Never"),
         pytest.param("Never", "evict", "Failed", False, id="evicted, Never"),
         pytest.param("Never", 137, "Failed", False, id="killed, Never"),
         pytest.param("OnFailure", "evict", "Restarting", True, id="evicted, OnFailure"),
@@ -688,6 +690,7 @@ def test_scale_down(launcher_too: bool, before: int, after: int, gone: list[int]
     world.run()
     world.settle()
     world.scale("Worker", after)
+    assert not deletes(world.step()), "it is on record first"
     decision = world.step()
     assert deletes(decision) == [f"demo-worker-{index}" for index in gone]
     assert not creates(decision)

@@ -323,20 +323,22 @@ def test_suspend_and_resume() -> None:
     created = decide(suspended, {})
     assert not creates(created)
     assert not creates(created, "services")
-    started = plan(MXNET, read_job(MXNET, next_pass(manifest, created)), replace(observe(MXNET, manifest), services=()), NOW)
+    admitted = next_pass(manifest, decide(next_pass(manifest, created), {}))
+    started = plan(MXNET, read_job(MXNET, admitted), replace(observe(MXNET, manifest), services=()), NOW)
     assert creates(started) == pods
     assert creates(started, "services") == ["mx"]
 
     ran = decide(manifest, running)
     stopped = decide(next_pass(suspended, ran), running, NOW + 10)
-    assert deletes(stopped) == pods
+    assert not deletes(stopped), "it is on record first"
+    assert deletes(decide(next_pass(suspended, stopped), running, NOW + 10)) == pods
     assert conditions(stopped) == [
         "Created=T MXJobCreated: MXJob mx is created.",
         "Running=F MXJobSuspended: MXJob mx is suspended.",
         "Suspended=T MXJobSuspended: MXJob mx is suspended.",
     ]
     resumed = decide(next_pass(manifest, stopped), {}, NOW + 20)
-    assert creates(resumed) == pods
+    assert creates(decide(next_pass(manifest, resumed), {}, NOW + 20)) == pods
     again = decide(next_pass(manifest, resumed), running, NOW + 30)
     assert conditions(again) == [
         "Created=T MXJobCreated: MXJob mx is created.",

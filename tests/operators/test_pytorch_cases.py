@@ -10,7 +10,7 @@ from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create, Delete, Update
 from operators.pytorch.framework import PYTORCH, elastic_bounds, elastic_policy
-from testutil.builders import START, Manifest, finished_status, job_manifest, observe, replica_spec, view_of
+from testutil.builders import START, Manifest, condition, finished_status, job_manifest, observe, replica_spec, view_of
 from testutil.world import World
 
 ELASTIC = {
@@ -315,7 +315,8 @@ def test_x_the_autoscaler() -> None:
     (update,) = autoscaler(elastic_job(), companions=edited)
     assert isinstance(update, Update)
     assert update.manifest["spec"]["maxReplicas"] == 3
-    for gone in (elastic_job(run_policy={"suspend": True}), elastic_job(status=finished_status())):
+    on_record = {"conditions": [condition("Created"), condition("Suspended")]}
+    for gone in (elastic_job(run_policy={"suspend": True}, status=on_record), elastic_job(status=finished_status())):
         (delete,) = autoscaler(gone, companions=there)
         assert isinstance(delete, Delete), "Z26: it goes with suspension and with the end"
         assert delete.uid == "uid-hpa"

@@ -18,6 +18,7 @@ from operators.tf import TF
 from testutil import plans
 from testutil.builders import START, Manifest, condition, finished_status, job_manifest, observe, replica_spec
 from testutil.plans import NOW, conditions, counts, creates, deletes, holding, next_pass, pods_of
+from testutil.world import World
 
 
 def decide(manifest: Manifest, pods: Mapping[str, str], now: float = NOW) -> Plan:
@@ -383,9 +384,11 @@ def test_scale_down(dynamic: bool) -> None:
     manifest = job_manifest(TF, specs(Worker=3), enableDynamicWorker=dynamic)
     observed = observe(TF, manifest, pods_of("Worker", ("running", 3)))
     smaller = job_manifest(TF, specs(Worker=2), enableDynamicWorker=dynamic)
-    decision = plan(TF, read_job(TF, smaller), observed, NOW)
+    recorded = plan(TF, read_job(TF, smaller), observed, NOW)
+    assert not deletes(recorded), "it is on record first"
+    decision = plan(TF, read_job(TF, next_pass(smaller, recorded)), observed, NOW)
     assert deletes(decision) == ["demo-worker-2"]
-    assert holding(decision)[-1] == "Running"  # Z3
+    assert holding(recorded)[-1] == "Running"  # Z3
 
 
 def test_scale_up() -> None:
@@ -397,6 +400,21 @@ def test_dynamic_workers_may_fail() -> None:
     manifest = job_manifest(TF, specs("Never", Worker=2, PS=1), enableDynamicWorker=True)
     assert holding(decide(manifest, {"Worker-0": "running", "Worker-1": "failed 1", "PS-0": "running"}))[-1] == "Running"
     assert holding(decide(manifest, {"Worker-0": "running", "Worker-1": "running", "PS-0": "failed 1"}))[-1] == "Failed"
+
+
+def test_a_worker_that_was_given_up_keeps_no_job_restarting() -> None:
+    world = World.of(TF, specs("ExitCode", Worker=3, PS=1), enableDynamicWorker=True)
+    world.settle()
+    world.run()
+    world.settle()
+    world.exit("demo-worker-1", 1)
+    world.exit("demo-worker-2", 137)
+    world.settle()
+    assert world.current == "Restarting"
+    world.run()
+    world.settle()
+    assert world.current == "Running"
+    assert world.pods["demo-worker-1"].view.phase == "Failed"
 
 
 def test_labels_and_annotations_of_the_template() -> None:
@@ -460,8 +478,10 @@ def test_suspend_and_resume() -> None:
 
     stopped_spec = next_pass(job_manifest(TF, specs(**PAIR), run_policy=suspended), running)
     stopped = decide(stopped_spec, BOTH_RUN, NOW + 10)
-    assert deletes(stopped) == ["demo-chief-0", "demo-worker-0"]
-    assert deletes(stopped, "services") == ["demo"]
+    assert not deletes(stopped), "it is on record first"
+    emptied = decide(next_pass(stopped_spec, stopped), BOTH_RUN, NOW + 10)
+    assert deletes(emptied) == ["demo-chief-0", "demo-worker-0"]
+    assert deletes(emptied, "services") == ["demo"]
     assert conditions(stopped) == [
         CREATED,
         "Running=F TFJobSuspended: TFJob demo is suspended.",
@@ -474,7 +494,7 @@ def test_suspend_and_resume() -> None:
     assert not creates(decide(next_pass(stopped_spec, stopped), {}, NOW + 20))
 
     resumed = decide(next_pass(manifest, stopped), {}, NOW + 30)
-    assert creates(resumed) == ["demo-chief-0", "demo-worker-0"]
+    assert creates(decide(next_pass(manifest, resumed), {}, NOW + 30)) == ["demo-chief-0", "demo-worker-0"]
     assert resumed.status is not None
     assert resumed.status.start_time != running.status.start_time
     again = decide(next_pass(manifest, resumed), BOTH_RUN, NOW + 40)

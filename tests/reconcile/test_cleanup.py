@@ -145,6 +145,8 @@ def test_11_a_pod_that_only_claims_to_be_ours_is_left_alone(stage: str) -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"suspend": stage == "suspended", "cleanPodPolicy": "All"})
     if stage == "finished":
         manifest["status"] = finished_status()
+    elif stage == "suspended":
+        manifest["status"] = {"conditions": [condition("Created"), condition("Suspended")]}
     job = read_job(TEST_JOB, manifest)
     ours = Pod.of(TEST_JOB, job, "Worker", 0).running()
     strangers = [

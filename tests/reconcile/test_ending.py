@@ -6,10 +6,11 @@ import pytest
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.reconcile import plan, read_job
-from jobcommon.reconcile.ending import Verdict, decode, ending_of
+from jobcommon.reconcile.ending import Verdict, decode, ending_of, failures_in_place
 from jobcommon.reconcile.plan import Create, Delete
 from testutil.builders import START, Pod, job_manifest, observe
 from testutil.frameworks import TEST_JOB
+from testutil.world import World
 
 JOB = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
 POD = Pod.of(TEST_JOB, JOB, "Worker", 0)
@@ -137,10 +138,69 @@ DRAINED = POD.running().disrupted().deleting(at=START + 50).failed(143, at=START
         ),
         pytest.param(
             POD.running().succeeded(at=START + 10).deleting(at=START + 50),
-            Verdict.SUCCEEDED,
-            Verdict.SUCCEEDED,
-            "Completed",
-            id="succeeded, then deleted",
+            Verdict.DISRUPTED,
+            Verdict.DISRUPTED,
+            "Deleted",
+            id="succeeded, then deleted before it was on record",
+        ),
+        pytest.param(
+            POD.running().deleting(at=START + 50).failed(1, at=START + 51).last_delete(at=START + 55),
+            Verdict.DISRUPTED,
+            Verdict.DISRUPTED,
+            "Deleted",
+            id="the kubelet's last DELETE moved the timestamp behind the end",
+        ),
+        pytest.param(
+            POD.running().deleting(at=START + 50).failed(143, at=START - 60).last_delete(at=START + 55),
+            Verdict.DISRUPTED,
+            Verdict.DISRUPTED,
+            "Deleted",
+            id="deleted on a node whose clock is slow",
+        ),
+        pytest.param(
+            POD.running().disrupted().deleting(at=START + 50).succeeded(at=START + 10).last_delete(at=START + 55),
+            NO,
+            Verdict.DISRUPTED,
+            "EvictionByEvictionAPI",
+            id="drained, exit 0, and a slow node clock",
+        ),
+        pytest.param(
+            POD.running()
+            .succeeded()
+            ._with(status={"phase": "Failed", "reason": "Terminated"})
+            .disrupted("TerminationByKubelet"),
+            NO,
+            Verdict.DISRUPTED,
+            "Terminated",
+            id="exit 0 at the node's shutdown",
+        ),
+        pytest.param(
+            POD.running().succeeded()._with(status={"phase": "Failed", "reason": "Evicted"}),
+            NO,
+            Verdict.DISRUPTED,
+            "Evicted",
+            id="evicted with exit 0",
+        ),
+        pytest.param(
+            POD.running().succeeded().disrupted("PreemptionByScheduler"),
+            NO,
+            Verdict.DISRUPTED,
+            "PreemptionByScheduler",
+            id="preempted, and the kubelet wrote Succeeded",
+        ),
+        pytest.param(
+            POD.running().succeeded()._with(status={"phase": "Failed", "reason": "DeadlineExceeded"}),
+            NO,
+            YES,
+            "DeadlineExceeded",
+            id="exit 0 at the deadline of the pod itself",
+        ),
+        pytest.param(
+            POD.running().failed(143)._with(status={"phase": "Failed", "reason": "DeadlineExceeded"}),
+            NO,
+            YES,
+            "DeadlineExceeded",
+            id="killed at the deadline of the pod itself",
         ),
         pytest.param(
             POD.running().deleting(at=START + 50).succeeded(at=START + 60),
@@ -181,10 +241,80 @@ def test_ends_without_fault(pod: Pod, never: Verdict, others: Verdict, reason: s
         pytest.param(POD.running().deleting(), id="12 terminating"),
         pytest.param(POD.crash_looping(3), id="crash looping"),
         pytest.param(POD.running().with_sidecar(1), id="55 the sidecar ended first"),
+        pytest.param(POD.main_ended(0), id="the main container has succeeded, a sidecar runs"),
+        pytest.param(POD.main_ended(1).deleting(), id="the main container has failed in a pod that is being deleted"),
+        pytest.param(POD.main_ended(1)._with(spec={"restartPolicy": "OnFailure"}), id="the main container is started again"),
+        pytest.param(
+            POD.main_ended(1)._with(spec={"containers": [{"name": "test-container", "restartPolicy": "OnFailure"}]}),
+            id="the main container has a restart policy of its own",
+        ),
     ],
 )
 def test_what_has_not_ended(pod: Pod) -> None:
     assert verdict(pod, "OnFailure") is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "outcome"),
+    [("Never", 1, "Failed"), ("Never", 137, "Failed"), ("ExitCode", 1, "Failed"), ("ExitCode", 137, "replaced")],
+)
+def test_the_main_container_decides_though_a_sidecar_runs_on(policy: str, code: int, outcome: str) -> None:
+    world = World.of(TEST_JOB, {"Master": 1, "Worker": 1}, policy=policy)
+    world.settle()
+    world.run()
+    world.settle()
+    world._put(world.pods["demo-worker-0"].main_ended(code, at=world.now))
+    recorded = world.step()
+    assert not recorded.actions
+    assert "MainContainerFailed" in {event.reason for event in recorded.events}
+    world.settle()
+    assert world.pods["demo-worker-0"].view.deletion_time is not None
+    world.stop_terminating()
+    world.settle()
+    if outcome == "Failed":
+        assert world.current == "Failed"
+        return
+    world.run()
+    world.settle()
+    assert (world.current, world.runs["demo-worker-0"], world.status["restarts"]) == ("Running", 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("pod", "failures"),
+    [
+        pytest.param(POD.running().with_init(0), 0, id="the init container is through"),
+        pytest.param(POD.scheduled().with_init(1), 1, id="the init container has failed"),
+        pytest.param(POD.scheduled().with_init(0, restarts=1, last=1), 1, id="it succeeded the second time"),
+        pytest.param(POD.running().with_init(0, restarts=1, last=0), 0, id="it ran again in a new sandbox"),
+        pytest.param(POD.running().with_init(None, restarts=3, last=1, policy="Always"), 0, id="a native sidecar restarts"),
+        pytest.param(POD.running().with_init(None, restarts=3, last=0, policy="Always"), 0, id="a native sidecar ends well"),
+        pytest.param(POD.running().with_init(1, policy="Always"), 0, id="a native sidecar is about to restart"),
+        pytest.param(POD.restarted_after(1), 1, id="the main container was restarted"),
+        pytest.param(POD.crash_looping(2), 3, id="the main container fails again and again"),
+        pytest.param(POD.between_runs(1), 1, id="the main container is about to be restarted"),
+        pytest.param(POD.between_runs(143).deleting(), 0, id="the main container was stopped by a deletion"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["Always", "OnFailure"])
+def test_failed_runs_in_place(pod: Pod, failures: int, policy: str) -> None:
+    assert failures_in_place(pod.view, RestartPolicy(policy)) == failures
+
+
+@pytest.mark.parametrize(("policy", "failures"), [("OnFailure", 0), ("Always", 1)])
+def test_a_restart_after_success_is_a_resize_unless_the_policy_asks_for_it(policy: str, failures: int) -> None:
+    assert failures_in_place(POD.restarted_after(0).view, RestartPolicy(policy)) == failures
+
+
+@pytest.mark.parametrize("policy", ["Never", "ExitCode", "OnFailure", "Always"])
+def test_an_init_container_and_a_sidecar_use_up_no_retries(policy: str) -> None:
+    world = World.of(TEST_JOB, {"Worker": 1}, policy=policy, run_policy={"backoffLimit": 0})
+    world.settle()
+    world.run()
+    pod = world.pods["demo-worker-0"]
+    for one in (pod.with_init(0), pod.with_init(None, restarts=2, last=1, policy="Always")):
+        world._put(one)
+        world.settle()
+        assert world.current == "Running"
 
 
 @pytest.mark.parametrize(

@@ -106,12 +106,26 @@ def suspended() -> World:
 
 
 @situation
+def suspended_on_record() -> World:
+    world = suspended()
+    world.step()
+    return world
+
+
+@situation
 def resumed() -> World:
     world = suspended()
     world.settle()
     world.stop_terminating()
     world.settle()
     world.edit(suspend=False)
+    return world
+
+
+@situation
+def resumed_on_record() -> World:
+    world = resumed()
+    world.step()
     return world
 
 
@@ -126,6 +140,36 @@ def evicted() -> World:
 def scaled_down() -> World:
     world = started()
     world.scale("Worker", 1)
+    return world
+
+
+@situation
+def scaled_down_on_record() -> World:
+    world = scaled_down()
+    world.step()
+    return world
+
+
+@situation
+def main_container_failed_beside_a_sidecar() -> World:
+    world = started()
+    world._put(world.pods["demo-worker-1"].main_ended(137, at=world.now))
+    return world
+
+
+@situation
+def main_container_succeeded_beside_a_sidecar() -> World:
+    world = started()
+    world._put(world.pods["demo-worker-1"].main_ended(0, at=world.now))
+    return world
+
+
+@situation
+def stuck_on_a_dead_node() -> World:
+    world = started()
+    world.delete_pod("demo-worker-1")
+    world.settle()
+    world.tick(331)
     return world
 
 

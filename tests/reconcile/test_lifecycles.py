@@ -241,18 +241,59 @@ def test_l9_scale() -> None:
     world.settle()
     world.stop_terminating()
     world.settle()
-    assert (world.current, counts(world)) == ("Running", {"active": 2})
+    assert (world.current, counts(world)) == ("Running", {"active": 2, "succeededIndexes": "3"})
     assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}
-    world.scale("Worker", 3)
+    world.scale("Worker", 4)
     world.settle()
     world.run()
     world.settle()
-    assert counts(world) == {"active": 3}
+    assert counts(world) == {"active": 3, "succeeded": 1, "succeededIndexes": "3"}, "what has succeeded is not run again"
     world.scale("Worker", 0)
     world.settle()
     world.stop_terminating()
     assert not world.settle()[-1].actions, "67: no pods, and no loop"
     assert not world.pods
+
+
+def test_scaled_down_and_up_at_once_counts_nothing() -> None:
+    world = started({"Worker": 3})
+    world.scale("Worker", 1)
+    world.settle()
+    world.scale("Worker", 3)
+    world.settle()
+    assert set(world.pods) == {"demo-worker-0", "demo-worker-1", "demo-worker-2"}, "the old ones are still terminating"
+    world.stop_terminating()
+    world.settle()
+    world.run()
+    world.settle()
+    assert (world.current, counts(world)) == ("Running", {"active": 3})
+    assert not {"restarts", "disruptions", "failures"} & set(world.status)
+
+
+def test_a_success_seen_when_it_was_scaled_away_already_is_kept() -> None:
+    world = started({"Worker": 3})
+    world.exit("demo-worker-2", 0)
+    world.scale("Worker", 2)
+    world.settle()
+    assert "demo-worker-2" not in world.pods
+    world.scale("Worker", 3)
+    world.settle()
+    assert "demo-worker-2" not in world.pods
+    assert counts(world) == {"active": 2, "succeeded": 1, "succeededIndexes": "2"}
+
+
+def test_what_was_recorded_to_be_scaled_away_is_taken_away_also_when_it_is_wanted_again() -> None:
+    """The operator died between the record and the deletion. The end of a pod that is on record would not be counted."""
+    world = started({"Worker": 2})
+    uid = world.pods["demo-worker-1"].view.uid
+    world.scale("Worker", 1)
+    world.step()
+    world.scale("Worker", 2)
+    world.settle()
+    world.stop_terminating()
+    world.settle()
+    assert world.pods["demo-worker-1"].view.uid != uid
+    assert not {"restarts", "disruptions", "failures"} & set(world.status)
 
 
 def test_l10_deletion_while_running() -> None:
@@ -340,9 +381,8 @@ def test_l13_the_user_deletes_a_pod(policy: str, code: int) -> None:
 def test_l13_the_user_deletes_a_pod_that_has_succeeded() -> None:
     world = started({"Worker": 2})
     world.exit("demo-worker-0", 0)
-    world.tick(5)
+    world.step()
     world.delete_pod("demo-worker-0")
-    assert "demo-worker-0" in world.pods, "16: our finalizer keeps it until it is on record"
     world.settle()
     assert "demo-worker-0" not in world.pods
     assert (world.current, counts(world)) == ("Running", {"active": 1, "succeeded": 1, "succeededIndexes": "0"})
@@ -350,6 +390,19 @@ def test_l13_the_user_deletes_a_pod_that_has_succeeded() -> None:
     world.settle()
     assert world.current == "Succeeded"
     assert world.runs == {"demo-worker-0": 1, "demo-worker-1": 1}
+
+
+def test_l13_a_success_that_was_deleted_before_it_was_on_record_runs_again() -> None:
+    """It cannot be told from a program that answers SIGTERM with exit 0; to run once more costs less than no success."""
+    world = started({"Worker": 2}, policy="Never")
+    world.exit("demo-worker-0", 0)
+    world.delete_pod("demo-worker-0")
+    assert "demo-worker-0" in world.pods, "16: our finalizer keeps it until it is on record"
+    world.settle()
+    assert (world.status["disruptions"], world.runs["demo-worker-0"]) == (1, 2) or world.pods["demo-worker-0"]
+    world.run()
+    world.settle()
+    assert (world.current, counts(world)) == ("Running", {"active": 2})
 
 
 def test_l13_the_user_deletes_the_service() -> None:

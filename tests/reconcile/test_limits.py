@@ -131,7 +131,9 @@ def test_53_the_deadline_rests_while_the_job_is_suspended() -> None:
     manifest["spec"]["runPolicy"]["suspend"] = False
     resumed = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 200)
     assert current(resumed) == "Created TestJobCreated"
-    assert resumed.wake_at == START + 210
+    assert resumed.status is not None
+    manifest["status"] = resumed.status.to_json()
+    assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 201).wake_at == START + 210
 
 
 def test_z13_the_end_is_written_before_the_job_is_deleted() -> None:
@@ -162,6 +164,18 @@ def test_the_pace_of_restarts(earlier: int, ran: int, delay: float) -> None:
     due = restart_due(pod.view, earlier, START + ran)
     assert max(due.at - due.now, 0) == delay
     assert due.passed == (delay == 0)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "recorded", "delay"),
+    [(3600, 0, 4), (3600, -3, 1), (3600, -9, 0), (3600, None, 0), (3600, 3600, 0), (2, 0, 4)],
+)
+def test_a_clock_behind_the_others_puts_no_restart_off(ahead: float, recorded: float | None, delay: float) -> None:
+    """The pod's start is written by another clock: it counts from when our own recorded the end."""
+    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
+    pod = Pod.of(TEST_JOB, job, "Worker", 0).running(at=START + ahead).failed(137, at=START + ahead)
+    due = restart_due(pod.view, 4, START, None if recorded is None else START + recorded)
+    assert max(due.at - due.now, 0) == delay
 
 
 def test_a_pod_without_any_time_is_replaced_at_once() -> None:

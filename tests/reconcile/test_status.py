@@ -116,6 +116,8 @@ def test_z4_a_scale_down_makes_no_success(scaled_to: int) -> None:
     assert decided.status is not None
     assert decided.status.conditions[-1].type == "Running"
     assert counts(decided.status, "Worker") == (scaled_to, 0, 0)
+    manifest["status"] = decided.status.to_json()
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
     deleted = [str(action) for action in decided.actions if str(action).startswith("delete")]
     assert deleted == [f"delete pods/demo-worker-{index} (scaled down)" for index in range(scaled_to, 4)]
 

@@ -1,14 +1,18 @@
 """Suspend, resume, managedBy: section U and rows Z5, Z28."""
 
+from typing import Any
+
 import pytest
 
 from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Observed
-from jobcommon.reconcile import plan, read_job
-from testutil.builders import START, Manifest, Pod, condition, job_manifest, observe, services_of
+from jobcommon.reconcile import ledger, plan, read_job
+from testutil.builders import START, Pod, condition, job_manifest, observe
 from testutil.frameworks import TEST_JOB
+from testutil.world import World
 
+TIMED = ("failed", "deleting", "last_delete")
 BOTH = {"Master-0": "running", "Worker-0": "running"}
 SPEC = {"Master": 1, "Worker": 1}
 
@@ -56,6 +60,8 @@ def test_suspend_and_resume_a_running_job() -> None:
     started = manifest["status"]["startTime"]
 
     manifest["spec"]["runPolicy"]["suspend"] = True
+    assert step(observe(TEST_JOB, manifest, BOTH), START + 2) == [], "it is on record before anything is stopped"
+    assert shown() == [CREATED, STOPPED, SUSPENDED]
     assert step(observe(TEST_JOB, manifest, BOTH), START + 2) == [
         "delete pods/demo-master-0 (job is suspended)",
         "delete pods/demo-worker-0 (job is suspended)",
@@ -69,6 +75,7 @@ def test_suspend_and_resume_a_running_job() -> None:
     assert "disruptions" not in manifest["status"]
 
     manifest["spec"]["runPolicy"]["suspend"] = False
+    assert step(Observed(), START + 9) == []
     assert step(Observed(), START + 9) == ["create services/demo", "create pods/demo-master-0", "create pods/demo-worker-0"]
     assert shown() == [STOPPED, RESUMED, CREATED], "Z28: STATE shows what holds now"
     assert step(observe(TEST_JOB, manifest, BOTH), START + 10) == []
@@ -76,54 +83,158 @@ def test_suspend_and_resume_a_running_job() -> None:
     assert manifest["status"]["startTime"] != started
 
 
-@pytest.mark.parametrize("policy", ["Never", "OnFailure", "ExitCode"])
-def test_z5_resumed_within_the_grace_period(policy: str) -> None:
-    """The old pods are waited for. That they end is neither a failure nor a disruption, whatever their exit code."""
-    manifest = job_manifest(TEST_JOB, SPEC, policy=policy, run_policy={"suspend": True, "backoffLimit": 0})
-    job = read_job(TEST_JOB, manifest)
-    pods = [Pod.of(TEST_JOB, job, kind, 0).running() for kind in SPEC]
+POLICIES = ("Never", "OnFailure", "ExitCode")
 
-    def step(now: float) -> list[str]:
-        observed = Observed(tuple(pod.view for pod in pods), services_of(TEST_JOB, job))
-        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, now)
-        if decided.status is not None:
-            manifest["status"] = decided.status.to_json()
-        return [str(action) for action in decided.actions if "pods" in str(action)]
 
-    assert len(step(START + 5)) == 2
-    pods = [pod.deleting(at=START + 5) for pod in pods]
-    manifest["spec"]["runPolicy"]["suspend"] = False
-    assert step(START + 10) == []
-    pods = [pod.failed(143, at=START + 20) for pod in pods]
-    assert step(START + 20) == []
-    status: Manifest = manifest["status"]
-    assert not {"restarts", "disruptions", "failures"} & set(status)
-    assert [c["type"] for c in status["conditions"]] == ["Suspended", "Created"]
-    assert step(START + 21) == ["release pods/demo-master-0", "release pods/demo-worker-0"]
-    pods = []
-    assert step(START + 22) == ["create pods/demo-master-0", "create pods/demo-worker-0"]
+def suspended(policy: str, **run_policy: Any) -> World:
+    """A job that ran, its suspension on record and all its pods being deleted."""
+    world = started(policy, **run_policy)
+    world.edit(suspend=True)
+    world.settle()
+    assert all(pod.view.deletion_time is not None for pod in world.pods.values())
+    return world
+
+
+def started(policy: str, **run_policy: Any) -> World:
+    world = World.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy={"backoffLimit": 0, **run_policy})
+    world.settle()
+    world.run()
+    world.settle()
+    return world
+
+
+def nothing_counted(world: World) -> None:
+    assert not {"restarts", "disruptions", "failures"} & set(world.status)
+    assert not [event for event in world.events if "Restarting" in event.reason or "Failed" in event.reason]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("code", [0, 1, 137, 143])
+@pytest.mark.parametrize("resume", ["before they end", "when they have ended", "when they are gone", "never"])
+def test_z5_what_the_suspension_stopped_counts_as_nothing(policy: str, code: int, resume: str) -> None:
+    """Whatever the exit code; in `stop_terminating` the kubelet's last DELETE moves deletionTimestamp behind the end."""
+    world = suspended(policy)
+    first = {name: pod.view.uid for name, pod in world.pods.items()}
+    if resume == "before they end":
+        world.edit(suspend=False)
+        world.settle()
+        assert world.current == "Created"
+    world.tick(1)
+    world.stop_terminating(code)
+    if resume == "when they have ended":
+        world.edit(suspend=False)
+    world.settle()
+    if resume == "when they are gone":
+        world.edit(suspend=False)
+    if resume == "never":
+        assert (world.current, world.pods) == ("Suspended", {})
+        nothing_counted(world)
+        return
+    world.settle()
+    world.run()
+    world.settle()
+    assert world.current == "Running"
+    assert not {pod.view.uid for pod in world.pods.values()} & set(first.values())
+    nothing_counted(world)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("writes", range(5))
+def test_an_operator_that_dies_while_it_suspends_counts_nothing(policy: str, writes: int) -> None:
+    """It dies after so many deletions; the pods end, and perhaps the job is resumed, before another one takes over."""
+    for resumed in (False, True):
+        world = started(policy)
+        world.edit(suspend=True)
+        world.step()
+        world.step(writes=writes)
+        world.stop_terminating(1)
+        for name in [name for name, pod in world.pods.items() if pod.view.phase == "Running" and writes]:
+            # It fails for want of its peers.
+            world.exit(name, 1)
+            break
+        world.edit(suspend=not resumed)
+        world.settle()
+        world.stop_terminating(1)
+        world.settle()
+        world.run()
+        world.settle()
+        assert world.current == ("Running" if resumed else "Suspended")
+        nothing_counted(world)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_pods_that_were_not_deleted_yet_run_on_when_the_job_is_resumed(policy: str) -> None:
+    world = started(policy)
+    first = {name: pod.view.uid for name, pod in world.pods.items()}
+    world.edit(suspend=True)
+    world.step()
+    assert world.current == "Suspended"
+    world.edit(suspend=False)
+    world.settle()
+    assert {name: pod.view.uid for name, pod in world.pods.items()} == first
+    assert world.current == "Running"
+    nothing_counted(world)
+    world.exit("demo-worker-0", 137)
+    world.settle()
+    assert world.status["restarts" if policy != "Never" else "failures"]
+
+
+def test_a_job_that_is_half_stopped_is_stopped_before_it_is_resumed() -> None:
+    """The pods that run would fail for want of those that do not, and the job with them."""
+    world = started("Never")
+    world.edit(suspend=True)
+    world.step()
+    world.step(writes=1)
+    world.edit(suspend=False)
+    world.settle()
+    assert all(pod.view.deletion_time is not None for pod in world.pods.values())
+    world.stop_terminating(1)
+    world.settle()
+    world.run()
+    world.settle()
+    assert world.current == "Running"
+    nothing_counted(world)
+
+
+def test_a_resume_waits_until_all_terminating_pods_fit_into_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "MAX_ENTRIES", 2)
+    world = suspended("Never")
+    world.edit(suspend=False)
+    world.settle()
+    assert world.current == "Suspended"
+    name = next(iter(world.pods))
+    world._put(world.pods[name].failed(143).last_delete(at=world.now))
+    world.settle()
+    assert world.current == "Created"
+    world.stop_terminating(1)
+    world.settle()
+    world.run()
+    world.settle()
+    assert world.current == "Running"
+    nothing_counted(world)
 
 
 def test_63_what_ended_is_on_record_before_suspension_takes_it_away() -> None:
-    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, policy="ExitCode", run_policy={"suspend": True})
-    pods = {"Master-0": "running", "Worker-0": "running,succeeded", "Worker-1": "running,failed 137"}
-    first = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
-    assert [str(a) for a in first.actions if "pods" in str(a)] == ["delete pods/demo-master-0 (job is suspended)"]
+    world = started("ExitCode", backoffLimit=3)
+    world.exit("demo-worker-0", 0)
+    world.exit("demo-worker-1", 137)
+    world.edit(suspend=True)
+    first = world.step()
+    assert first.actions == ()
     assert first.status is not None
     assert first.status.replica_statuses["Worker"].succeeded_indexes == "0"
     assert first.status.restarts == 1
-    manifest["status"] = first.status.to_json()
-    del pods["Master-0"]
-    second = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
+    second = world.step()
     assert [str(action) for action in second.actions if "pods" in str(action)] == [
         "release pods/demo-worker-0", "release pods/demo-worker-1",
-        "delete pods/demo-worker-0 (job is suspended)", "delete pods/demo-worker-1 (job is suspended)",
+        "delete pods/demo-master-0 (job is suspended)", "delete pods/demo-worker-0 (job is suspended)",
+        "delete pods/demo-worker-1 (job is suspended)",
     ]  # fmt: skip
-    manifest["spec"]["runPolicy"]["suspend"] = False
-    resumed = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
-    assert [str(action) for action in resumed.actions if "pods" in str(action)] == [
-        "create pods/demo-master-0", "create pods/demo-worker-1",
-    ]  # fmt: skip
+    world.stop_terminating()
+    world.settle()
+    world.edit(suspend=False)
+    world.settle()
+    assert set(world.pods) == {"demo-master-0", "demo-worker-1"}
 
 
 @pytest.mark.parametrize("suspend", [True, False])
@@ -138,8 +249,10 @@ def test_109_managed_elsewhere(suspend: bool, spec: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("pod", "restarts", "disruptions"),
     [
-        pytest.param("running,failed 137,deleting", 1, None, id="failed before it was deleted"),
+        pytest.param("running,failed 137", 1, None, id="failed before anything was deleted"),
+        pytest.param("running,failed 137,deleting", None, None, id="failed and deleted"),
         pytest.param("running,deleting,failed 137", None, None, id="stopped by the suspension"),
+        pytest.param("running,deleting,failed 137,last_delete", None, None, id="the last DELETE moved the timestamp"),
         pytest.param("running,disrupted,deleting,failed 137", None, None, id="drained while it was being stopped"),
         pytest.param("running,evicted", None, 1, id="evicted at the same time"),
     ],
@@ -150,7 +263,7 @@ def test_what_counts_while_suspended(pod: str, restarts: int | None, disruptions
     built = Pod.of(TEST_JOB, job, "Worker", 0)
     for number, step in enumerate(pod.split(",")):
         method, *code = step.split()
-        built = getattr(built, method)(*map(int, code), **({"at": START + number} if method in ("failed", "deleting") else {}))
+        built = getattr(built, method)(*map(int, code), **({"at": START + number} if method in TIMED else {}))
     decided = plan(TEST_JOB, job, Observed((built.view,)), START + 9)
     assert decided.status is not None
     assert (decided.status.restarts, decided.status.disruptions) == (restarts, disruptions)
@@ -169,17 +282,17 @@ def test_a_deletion_before_a_start_that_was_written_late_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("replicas", "run_policy", "confirm"),
-    [(1, {}, False), (0, {}, True), (1, {"suspend": True}, True)],
-    ids=["running", "scaled-down", "suspended"],
+    ("change", "confirm"),
+    [("nothing", False), ("scaled down", True), ("suspended", True)],
 )
-def test_22_nothing_that_runs_is_taken_away_on_an_old_view_of_the_job(
-    replicas: int, run_policy: Manifest, confirm: bool
-) -> None:
+def test_22_nothing_that_runs_is_taken_away_on_an_old_view_of_the_job(change: str, confirm: bool) -> None:
     """Another operator may have created the pod for the job as it is now: a live read comes first."""
-    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1})
-    observed = observe(TEST_JOB, manifest, BOTH)
-    later = job_manifest(TEST_JOB, {"Master": 1, "Worker": replicas}, run_policy=run_policy)
-    decided = plan(TEST_JOB, read_job(TEST_JOB, later), observed, START)
-    assert ("delete pods/demo-worker-0" in " ".join(map(str, decided.actions))) is confirm
+    world = started("Never")
+    if change == "scaled down":
+        world.scale("Worker", 1)
+    elif change == "suspended":
+        world.edit(suspend=True)
+    world.step()
+    decided = world.step()
+    assert ("delete pods/demo-worker-1" in " ".join(map(str, decided.actions))) is confirm
     assert decided.confirm is confirm

@@ -120,9 +120,9 @@ def _last_worker_too_many(job: Job, pods: tuple[PodView, ...]) -> slots.Slots:
     if not getattr(job.spec, "run_launcher_as_worker", False):
         return found
     kept = {replica: pod for replica, pod in found.pods.items() if replica != last}
-    surplus = [pod for replica, pod in found.pods.items() if replica == last]
+    surplus = {replica: pod for replica, pod in found.pods.items() if replica == last}
     vacant = tuple(replica for replica in found.vacant if replica != last)
-    return replace(found, pods=kept, surplus=(*found.surplus, *surplus), vacant=vacant)
+    return replace(found, pods=kept, surplus={**found.surplus, **surplus}, vacant=vacant)
 
 
 _observe = JobController._observe

@@ -1,0 +1,71 @@
+"""Which pods are retired: those whose end is on record, and the rest of a job that is half stopped."""
+
+from collections.abc import Collection
+
+from jobcommon.api.pod import PodView
+from jobcommon.api.replica import Replica
+from jobcommon.api.status import ConditionType
+from jobcommon.api.timestamp import parse_time
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile import cleanup, limits
+from jobcommon.reconcile.ending import Verdict, is_over
+from jobcommon.reconcile.ledger import Ledger, ending_in_slot, is_entered, recorded_success
+from jobcommon.reconcile.plan import Action
+from jobcommon.reconcile.slots import Slots
+
+
+def retire_recorded(
+    framework: Framework, job: Job, slots: Slots, now: float, held: Collection[str] = ()
+) -> tuple[list[Action], list[float]]:
+    """Take away the pods whose end is on record: keep those that succeeded, replace the others when due.
+
+    The second list says when others are due. Of the replica types in `held` nothing is replaced.
+    """
+    status = job.status
+    counted = set(status.counted_pods)
+    on_record = recorded_success(job)
+    earlier = max(status.restarts or 0, 0) + max(status.disruptions or 0, 0)
+    restarting = status.condition(ConditionType.RESTARTING)
+    recorded_at = parse_time(restarting.last_update_time) if restarting else None
+    actions: list[Action] = []
+    delays: list[float] = []
+    for replica, pod in slots.pods.items():
+        over = is_over(pod)
+        if not over and pod.uid not in counted:
+            continue
+        if replica.index in on_record[replica.type]:
+            actions += cleanup.release([pod])
+        elif pod.uid not in counted or replica.type in held:
+            continue
+        elif given_up(framework, job, replica, pod):
+            actions += cleanup.release([pod])
+        elif not (due := limits.restart_due(pod, earlier, now, recorded_at)).passed:
+            delays.append(due.at)
+        elif over:
+            actions += cleanup.stop_pods([pod], "to be replaced")
+        elif pod.deletion_time is None:
+            # Another container still runs, or this view of the pod is an old one: then it is not deleted.
+            actions.append(cleanup.delete_pod(pod, "to be replaced", unchanged=True))
+    return actions, delays
+
+
+def given_up(framework: Framework, job: Job, replica: Replica, pod: PodView) -> bool:
+    """Whether the replica has failed for good and the job lives on without it."""
+    if not framework.tolerates_failure(job, replica):
+        return False
+    ending = ending_in_slot(framework, job, replica, pod)
+    return ending is not None and ending.verdict == Verdict.PERMANENT
+
+
+def is_stopping(job: Job, slots: Slots, ledger: Ledger) -> bool:
+    """Whether a job that is to be resumed has to be stopped first: half of its pods are, or too many still terminate.
+
+    The other half would fail for want of its peers. If none was stopped, they run on.
+    """
+    if not job.status.has(ConditionType.SUSPENDED):
+        return False
+    leaving = [(r, pod) for r, pod in (*slots.pods.items(), *slots.surplus.items()) if pod.deletion_time is not None]
+    if not all(is_entered(ledger, replica, pod) for replica, pod in leaving):
+        return True
+    stays = any(pod.deletion_time is None and not is_over(pod) for pod in slots.pods.values())
+    return stays and (bool(leaving) or any(r.index not in ledger.succeeded[r.type] for r in slots.vacant))
