@@ -64,7 +64,8 @@ class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     `owner` is the controller owner. `labels` holds the job labels only, `annotations` those under our prefix.
     `disruption` is the reason of a true DisruptionTarget condition ("" when it gives none), None without one.
-    `unschedulable` is the scheduler's message while it finds no node. `init_containers` and `containers` are in the
+    `unschedulable` is the scheduler's message while it finds no node. `ready_to_start`: the kubelet has mounted its volumes and
+    set up its network. `init_containers` and `containers` are in the
     order in which the API reports their statuses; they are empty until the kubelet reports any.
     """
 
@@ -90,6 +91,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     disruption: str | None = None
     scheduled: bool = False
     unschedulable: str = ""
+    ready_to_start: bool = False
     init_containers: tuple[ContainerView, ...] = ()
     containers: tuple[ContainerView, ...] = ()
 
@@ -194,6 +196,7 @@ def pod_view(data: bytes) -> PodView:
         disruption=intern(disruption.reason or "") if disruption.status == "True" else None,
         scheduled=scheduled.status == "True" or bool(node_name),
         unschedulable=(scheduled.message or scheduled.reason or "") if scheduled.status == "False" else "",
+        ready_to_start=conditions.get("PodReadyToStartContainers", _NO_CONDITION).status == "True",
         init_containers=_containers(status.init_containers),
         containers=_containers(status.containers),
     )

@@ -7,6 +7,7 @@ replicas, a failure that is final, suspension, the limits, progress.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -14,16 +15,16 @@ from typing import Any
 from jobcommon.api import reasons
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobStatus
+from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job, Observed, Tallies
-from jobcommon.reconcile import cleanup, limits
-from jobcommon.reconcile.children import create_pods, pod_manifest, replica_labels
+from jobcommon.reconcile import cleanup, limits, waiting
+from jobcommon.reconcile.children import create_pods, pod_manifest, replica_selectors
 from jobcommon.reconcile.companions import LOOK_AGAIN, as_addressed, taken_away, tend_companions, tend_services
 from jobcommon.reconcile.conditions import set_condition, tidy
-from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
+from jobcommon.reconcile.ending import Verdict, is_over
 from jobcommon.reconcile.gang import Gang, remove_pod_group
-from jobcommon.reconcile.ledger import Ledger, ending_in_slot, keep_books, recorded_success, replica_statuses
+from jobcommon.reconcile.ledger import Ledger, ending_in_slot, keep_books, recorded_restarts, recorded_success, replica_statuses
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release, deletes_pod, in_short
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
@@ -145,11 +146,12 @@ class _Pass:
         if job.suspended:
             return self._suspend()
         if limits.backoff_exceeded(job, self.ledger):
-            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, self._backoff_message())
+            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, waiting.backoff_message(job, self.ledger, self.slots.pods))
         due = limits.deadline(job, now)
         if due is not None and due.passed and not job.status.has(ConditionType.SUSPENDED):
             text = f"Job {job.name} has failed because it was active longer than specified deadline"
-            return self._fail(reasons.DEADLINE_EXCEEDED, f"{text} ({job.run_policy.active_deadline_seconds} s)")
+            seconds = f"({job.run_policy.active_deadline_seconds} s)"
+            return self._fail(reasons.DEADLINE_EXCEEDED, f"{text} {seconds}{self._waits.note}")
         return self._progress(outcome.running)
 
     # -- the ends ---------------------------------------------------------------------------------------------------
@@ -167,9 +169,12 @@ class _Pass:
 
     def _end(self, kind: ConditionType, reason: str, message: str, event: Event) -> Plan:
         """The final status alone: pods are deleted when it is on record, so that nothing is lost with them."""
-        status = self._status(self._created(), (kind, True, reason, message))
+        status = self._status(self._created(), (kind, True, reason, message), ends=True)
         moment = format_time(self.now)
-        status = status.model_copy(update={"completion_time": moment, "start_time": _readable(status.start_time, self.now)})
+        changes: dict[str, Any] = {"completion_time": moment, "start_time": _readable(status.start_time, self.now)}
+        if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
+            changes["failures"] = [*status.failures, *waiting.failures_in_place(self.slots.pods)][:MAX_FAILURES]
+        status = status.model_copy(update=changes)
         return Plan(
             status=_if_changed(self.job, status),
             events=(*self._exits(), event),
@@ -180,17 +185,6 @@ class _Pass:
     def _expiry_of(self, status: JobStatus) -> float | None:
         due = limits.expiry(replace(self.job, status=status), self.now)
         return due.at if due else None
-
-    def _backoff_message(self) -> str:
-        limit = self.job.run_policy.backoff_limit
-        text = f"Job {self.job.name} has failed because it has reached the specified backoff limit"
-        causes = [e.ending.describe(e.replica, e.pod.node_name) for e in self.ledger.having(Verdict.RETRYABLE)]
-        for replica, pod in self.slots.pods.items():
-            run = None if is_over(pod) else last_failure_in_place(pod)
-            if run is not None:
-                causes.append(f"{replica}: exited with code {run.exit_code} ({run.reason or 'Error'})")
-        cause = f"; last: {causes[-1]}" if causes else ""
-        return f"{text}: failed runs {self.ledger.charged}, restarts allowed {limit}{cause}"
 
     # -- suspension -------------------------------------------------------------------------------------------------
 
@@ -232,7 +226,7 @@ class _Pass:
             status = status.model_copy(update={"start_time": None if self.gang.waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
         look_again = [self.now + LOOK_AGAIN] if about_to_need and self.observed.sights else []
-        wakes = [*delays, *([due.at] if due else []), *look_again]
+        wakes = [*delays, *([due.at] if due else []), *look_again, *filter(None, [self._waits.wake_at])]
         return Plan(
             actions=(*released, *surplus, *creates),
             status=_if_changed(job, status),
@@ -259,7 +253,7 @@ class _Pass:
         """Take away the ended pods whose end is on record: keep those that succeeded, replace the others when due."""
         counted = set(self.job.status.counted_pods)
         on_record = recorded_success(self.job)
-        earlier = max(self.job.status.restarts or 0, 0) + max(self.job.status.disruptions or 0, 0)
+        earlier = recorded_restarts(self.job) + max(self.job.status.disruptions or 0, 0)
         actions: list[Action] = []
         delays: list[float] = []
         for replica, pod in self.slots.pods.items():
@@ -308,6 +302,7 @@ class _Pass:
         """The conditions of an active job, and the events of what became of it."""
         job = self.job
         refusal = self.observed.refusal and f"; {self.observed.refusal}"
+        note = self._waits.note_with(self.observed.refusal)
         steps: list[_Step] = [self._created(self.gang.note(started=self._started) + refusal)]
         events: list[Event] = []
         if job.status.has(ConditionType.SUSPENDED):
@@ -323,9 +318,18 @@ class _Pass:
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
-            reason = reasons.of_kind(job.kind, reasons.RUNNING)
-            steps.append((ConditionType.RUNNING, True, reason, f"{job.kind} {job.key} is running."))
+            reason, text = reasons.of_kind(job.kind, reasons.RUNNING), waiting.restarted(self.slots.pods) + note
+            steps.append((ConditionType.RUNNING, True, reason, f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]))
+        elif (held := job.status.running_or_restarting) is not None:
+            message = waiting.with_note(held.message, note)
+            steps.append((ConditionType(held.type), True, held.reason, message))
+        else:
+            steps[0] = self._created(self.gang.note(started=self._started) + refusal + self._waits.note)
         return self._status(*steps), events
+
+    @cached_property
+    def _waits(self) -> waiting.Waits:
+        return waiting.waits(self.slots.pods, self.now, lambda replica: self._pod(replica)["spec"].get("schedulerName", ""))
 
     def _whole(self) -> bool:
         """Whether every slot runs or has succeeded."""
@@ -333,8 +337,7 @@ class _Pass:
 
     def _troubles(self) -> list[Event]:
         """What keeps pods from running, each said once, and pods that claim to be ours but are not."""
-        found = [trouble(pod) for pod in self.slots.pods.values() if not is_over(pod)]
-        events = [Event(WARNING, reason, message, lasting=True) for reason, message in filter(None, found)][:MAX_EVENTS]
+        events = [Event(WARNING, reason, message, lasting=True) for reason, message in self._waits.events[:MAX_EVENTS]]
         events += [
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
             for p in self.slots.strangers[:MAX_EVENTS]
@@ -358,7 +361,7 @@ class _Pass:
         events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in told.items()]
         return events[:MAX_EVENTS]
 
-    def _status(self, *steps: "_Step", active: bool = True) -> JobStatus:
+    def _status(self, *steps: "_Step", active: bool = True, ends: bool = False) -> JobStatus:
         """The status with the books of this pass and `steps` applied to the conditions in order."""
         job = self.job
         conditions = tidy(job.status.conditions)
@@ -372,23 +375,14 @@ class _Pass:
                     self.ledger,
                     active={kind: t.active if active else 0 for kind, t in self.tallies.items()},
                     failed={kind: t.failed for kind, t in self.tallies.items()},
-                    selectors=self._selectors(),
+                    selectors=replica_selectors(self.framework, job),
                 ),
-                "restarts": self.ledger.recorded or None,
+                "restarts": waiting.restarts(job, self.ledger, self.slots.pods, ends=ends) or None,
                 "disruptions": self.ledger.disruptions or None,
                 "failures": list(self.ledger.failures),
                 "counted_pods": list(self.ledger.counted_pods),
             }
         )
-
-    def _selectors(self) -> dict[str, str]:
-        """By type, the selector of its pods, which the scale subresource hands to autoscalers."""
-        selectors = {}
-        for kind in self.job.replica_specs:
-            pairs = replica_labels(self.framework, self.job, Replica(kind, 0))
-            kept = sorted((key, value) for key, value in pairs.items() if not key.endswith("replica-index"))
-            selectors[kind] = ",".join(f"{key}={value}" for key, value in kept)
-        return selectors
 
 
 _Step = tuple[ConditionType, bool, str, str]
