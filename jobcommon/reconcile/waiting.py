@@ -101,9 +101,9 @@ def said(pod: PodView) -> Cause | None:
         if state.message:
             pull = _PULL_BACK_OFF.match(state.message)
             reason, message = pull.groups() if pull else (state.reason or "Waiting", state.message)
-            return Cause(reason, " ".join(message.split()), container.name)
+            return Cause(reason, _line(message), container.name)
     if pod.unschedulable and not pod.scheduled:
-        return Cause("Unschedulable", " ".join(pod.unschedulable.split()))
+        return Cause("Unschedulable", _line(pod.unschedulable))
     return None
 
 
@@ -226,6 +226,11 @@ def _silence(sort: Silent, since: float, pod: PodView, scheduler: str) -> str:
                 f"deleted, but still there after its grace period, since {time}; node {pod.node_name} may be lost, "
                 f"kubectl get node {pod.node_name} tells"
             )
+
+
+def _line(text: str) -> str:
+    """The text in one line, without the full stop: it stands within a sentence."""
+    return " ".join(text.split()).removesuffix(".")
 
 
 def _note(causes: Mapping[str, list[Replica]]) -> str:

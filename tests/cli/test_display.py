@@ -37,7 +37,7 @@ def container(**state: Any) -> dict[str, Any]:
         (pod({}), "Pending"),
         (pod({"phase": "Running"} | container(running={})), "Running"),
         (pod({"phase": "Pending"} | container(waiting={"reason": "ErrImageNeverPull"})), "ErrImageNeverPull"),
-        (pod({"phase": "Failed"} | container(terminated={"reason": "Error", "exitCode": 3})), "Error (3)"),
+        (pod({"phase": "Failed"} | container(terminated={"reason": "Error", "exitCode": 3})), "Error"),
         (pod({"phase": "Succeeded"} | container(terminated={"reason": "Completed", "exitCode": 0})), "Completed"),
         (pod({"phase": "Failed", "reason": "Evicted"}), "Evicted"),
         (pod({"phase": "Running"}, deletionTimestamp="2026-01-01T00:00:00Z"), "Terminating"),

@@ -80,7 +80,7 @@ def looping(restarts: int, run: Manifest, state: Manifest | None = None) -> Pod:
         ),
         pytest.param(
             pod().unschedulable("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."),
-            "Unschedulable: 0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.",
+            "Unschedulable: 0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector",
             id="node selector",
         ),
     ],
