@@ -1,15 +1,17 @@
 """Showing what happens to jobs: plain lines in a pipe, a table below the lines on a terminal."""
 
 import re
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
-from cli.following import FollowedJob, FollowedPod
+from cli.following import FollowedJob, FollowedPod, Key
+from cli.stalls import State
 from jobcommon.api.status import ConditionType, JobCondition
 
 _STYLES = {
@@ -20,8 +22,14 @@ _STYLES = {
     ConditionType.RUNNING: "cyan",
 }
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# What a condition adds about its pods; their own lines say it, too.
+_ABOUT_PODS = re.compile(r"; (waiting: |\S+-\d+ restarted ).*", re.DOTALL)
 # More rows than this would push the lines off the screen.
 MAX_ROWS = 12
+# Of a larger job the pods are counted; those that are in trouble have a line each, up to a number for each cause.
+MANY_PODS = 8
+MAX_LIKE_IT = 3
+PARTS = 4
 
 
 class Display:
@@ -30,8 +38,12 @@ class Display:
     def __init__(self, console: Console, clock: Callable[[], datetime]) -> None:
         self.console = console
         self._clock = clock
+        self._begin = clock()
         self._jobs: Sequence[FollowedJob] = ()
         self._pods: dict[int, FollowedPod] = {}
+        self._conditions: dict[Key, tuple[str, ...]] = {}
+        self._told: Counter[tuple[Key, str, str]] = Counter()
+        self._parts: Counter[Key] = Counter()
         self._live: Live | None = None
 
     def __enter__(self) -> "Display":
@@ -49,17 +61,42 @@ class Display:
         """The jobs for the table."""
         self._jobs = jobs
 
+    @property
+    def elapsed(self) -> str:
+        """The time since the display was made: ``1:05``."""
+        return duration(self._clock() - self._begin)
+
     def __rich__(self) -> Group:
-        jobs = Table("JOB", "STATE", box=None, header_style="bold", pad_edge=False)
+        jobs = Table("JOB", "STATE", "PODS", "TIME", box=None, header_style="bold", pad_edge=False)
+        pods = Table(
+            *(Column(title, no_wrap=True) for title in ("POD", "STATE", "RESTARTS", "CAUSE")),
+            box=None, header_style="bold", pad_edge=False,
+        )  # fmt: skip
         for job in self._jobs:
-            jobs.add_row(job.title, _state(job.current))
-        pods = Table("POD", "STATE", "RESTARTS", box=None, header_style="bold", pad_edge=False)
+            jobs.add_row(job.title, _state(job.current), self._counts(job), self.elapsed)
+        shown = self._rows()
+        for pod in shown[:MAX_ROWS]:
+            pods.add_row(pod.name, pod.state, str(pod.restarts), Text(clean(pod.cause), style="yellow"))
+        if len(shown) > MAX_ROWS:
+            pods.add_row(f"… and {len(shown) - MAX_ROWS} more", "", "", "")
+        return Group(Text(), jobs, *((Text(), pods) if shown else ()))
+
+    def _rows(self) -> list[FollowedPod]:
+        """The pods for the table, those in trouble first; of many the others are in the count of their job alone."""
         there = [pod for pod in self._pods.values() if not pod.gone]
-        for pod in there[:MAX_ROWS]:
-            pods.add_row(pod.name, pod.state, str(pod.restarts))
         if len(there) > MAX_ROWS:
-            pods.add_row(f"… and {len(there) - MAX_ROWS} more", "", "")
-        return Group(Text(), jobs, Text(), pods)
+            there = [pod for pod in there if pod.cause or pod.progress is State.WAITS]
+        return sorted(there, key=lambda pod: (not pod.cause, pod.progress is not State.WAITS))
+
+    def _counts(self, job: FollowedJob) -> str:
+        """``46/60 Running, 12 Pending, 2 ErrImagePull``."""
+        states = Counter(pod.state for pod in self._pods_of(job.key))
+        running = states.pop("Running", 0)
+        others = [f"{count} {state}" for state, count in states.most_common()]
+        return ", ".join([f"{running}/{job.wanted} Running", *others])
+
+    def _pods_of(self, job: Key) -> Iterable[FollowedPod]:
+        return (pod for pod in self._pods.values() if pod.job == job and not pod.gone)
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
@@ -68,14 +105,35 @@ class Display:
         self._print(Text(f"{self._clock():%H:%M:%S} ", style="dim"), Text(clean(text), style=style))
 
     def condition(self, job: FollowedJob, condition: JobCondition) -> None:
-        """A job's state has changed."""
-        self.say(f"{job.title} {condition.type}: {condition.message}", _style(condition))
+        """A job's state has changed. What it says anew of its pods alone has been told with them."""
+        told = (condition.type, condition.status, condition.reason, _ABOUT_PODS.sub("", condition.message).rstrip("."))
+        if self._conditions.get(job.key) != told:
+            self._conditions[job.key] = told
+            self.say(f"{job.title} {condition.type}: {condition.message}", _style(condition))
 
     def pod(self, pod: FollowedPod) -> None:
         """A pod's state has changed."""
         self._pods[id(pod)] = pod
-        restarts = f", {pod.restarts} restarts" if pod.restarts else ""
-        self.say(f"pod/{pod.name} {'gone' if pod.gone else pod.state + restarts}", "dim")
+        job = next((job for job in self._jobs if job.key == pod.job), None)
+        if job is not None and job.wanted > MANY_PODS and not self._is_news(job, pod):
+            return
+        restarts = f", {plural(pod.restarts, 'restart')}" if pod.restarts else ""
+        cause = f": {pod.cause}" if pod.cause and not pod.gone else ""
+        self.say(f"pod/{pod.name} {'gone' if pod.gone else pod.state + restarts + cause}", "yellow" if cause else "dim")
+
+    def _is_news(self, job: FollowedJob, pod: FollowedPod) -> bool:
+        """Whether a pod among many gets a line; the pods that run are told by parts of all."""
+        if pod.cause and not pod.gone:
+            like_it = (pod.job, pod.state, pod.cause)
+            self._told[like_it] += 1
+            if self._told[like_it] == MAX_LIKE_IT + 1:
+                self.say(f"{job.title} more pods {pod.state}: {pod.cause}", "yellow")
+            return self._told[like_it] <= MAX_LIKE_IT
+        part = sum(other.state == "Running" for other in self._pods_of(pod.job)) * PARTS // job.wanted
+        if part > self._parts[pod.job]:
+            self._parts[pod.job] = part
+            self.say(f"{job.title} {self._counts(job)}", "dim")
+        return False
 
     def line(self, pod: FollowedPod, text: str) -> None:
         """A pod has printed a line."""
@@ -93,6 +151,18 @@ class Display:
 def clean(text: str) -> str:
     """The text without what would steer the terminal."""
     return _CONTROL.sub("", text)
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 restart``, ``2 restarts``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def duration(time: timedelta) -> str:
+    """``0:09``, ``12:30``, ``1:02:03``."""
+    minutes, seconds = divmod(max(int(time.total_seconds()), 0), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
 def _style(condition: JobCondition) -> str:
@@ -115,14 +185,24 @@ def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod]) -> 
         console.print("The job was deleted before it was over.")
     if job.succeeded:
         return
+    # A pod that was made anew has the name of its predecessor; their failures are in the order of their runs.
+    ours = [pod for pod in pods if pod.job == job.key]
     for failure in job.status.failures:
         code = f", exit code {failure.exit_code}" if failure.exit_code is not None else ""
         text = f": {failure.message}" if failure.message else ""
         console.print(
             Text(clean(f"{failure.replica} ({failure.pod}): {failure.reason}{code}{text}"), style="red"), soft_wrap=True
         )
-        for pod in pods:
-            if pod.name == failure.pod and pod.tail:
-                console.print(f"  the last lines of {pod.name}:")
-                for line in pod.tail:
-                    console.print(Text(f"  | {clean(line)}"), soft_wrap=True)
+        if (failed := next((pod for pod in ours if pod.name == failure.pod), None)) is not None:
+            ours.remove(failed)
+            _last_lines(console, failed)
+    if not job.status.failures and not job.suspended:
+        for pod in sorted(ours, key=lambda pod: not pod.cause)[:MAX_LIKE_IT]:
+            _last_lines(console, pod)
+
+
+def _last_lines(console: Console, pod: FollowedPod) -> None:
+    if pod.tail:
+        console.print(f"  the last lines of {pod.name}:")
+    for line in pod.tail:
+        console.print(Text(f"  | {clean(line)}"), soft_wrap=True)

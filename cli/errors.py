@@ -2,6 +2,7 @@
 
 BAD_INPUT = 2
 JOB_FAILED = 1
+STUCK = 3
 
 
 class UserError(Exception):
@@ -10,3 +11,13 @@ class UserError(Exception):
     def __init__(self, message: str, code: int = BAD_INPUT) -> None:
         super().__init__(message)
         self.code = code
+
+
+# By extra: what needs it, and the modules that come with it. The operator's image has none of the embedded cluster.
+_EXTRAS = {"local": ("the embedded cluster", ("localcluster", "jsonschema_rs", "jsonpatch", "jsonpath", "cel_expr_python"))}
+
+
+def missing_extra(error: ModuleNotFoundError) -> str | None:
+    """What to install for a module that is not there; None for one that belongs to no extra."""
+    top = (error.name or "").partition(".")[0]
+    return next((f"{who} needs: pip install 'jobcommon[{e}]'" for e, (who, modules) in _EXTRAS.items() if top in modules), None)

@@ -1,15 +1,21 @@
 """Following jobs to their end: their conditions, their pods, what the pods print, and warnings."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
+from cli.stalls import Stalls, State
+from jobcommon.api.pod import PodView, Running, Terminated, pod_view
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_status
 from jobcommon.client.request import Transport
 from jobcommon.framework import Framework
+from jobcommon.reconcile.waiting import CRASH_LOOP, how, last_failure_in_place, said
 from localcluster.apiserver.pods import LogOptions, PodBackend, PodBackendError
 from localcluster.watching import Seen, follow
 
@@ -18,16 +24,30 @@ TAIL_LINES = 20
 DRAIN_SECONDS = 5.0
 
 
+class Key(NamedTuple):
+    """What names a job."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
 @dataclass
 class FollowedJob:
-    """One job as last seen."""
+    """One job as last seen. `wanted`: so many pods make it whole."""
 
     framework: Framework
     namespace: str
     name: str
+    wanted: int = 0
     status: JobStatus = field(default_factory=JobStatus)
     suspended: bool = False
     gone: bool = False
+
+    @property
+    def key(self) -> Key:
+        """What names it."""
+        return Key(self.framework.kind, self.namespace, self.name)
 
     @property
     def title(self) -> str:
@@ -52,11 +72,13 @@ class FollowedJob:
 
 @dataclass
 class FollowedPod:
-    """One pod as last seen, and the last lines it printed."""
+    """One pod as last seen, and the last lines it printed. `cause` says why it does not run, "" when all is well."""
 
     name: str
-    job: str
+    job: Key
     state: str = ""
+    cause: str = ""
+    progress: State = State.WAITS
     restarts: int = 0
     gone: bool = False
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
@@ -85,8 +107,19 @@ class Audience(Protocol):
 class Follower:
     """Follows `jobs`, and all pods of the cluster, which is theirs alone; tells `audience`."""
 
-    def __init__(self, transport: Transport, logs: PodBackend, jobs: Sequence[FollowedJob], audience: Audience) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        logs: PodBackend,
+        jobs: Sequence[FollowedJob],
+        audience: Audience,
+        *,
+        stuck_after: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.jobs = list(jobs)
+        self.stalls = Stalls(stuck_after)
+        self.clock = clock
         self.pods: dict[str, FollowedPod] = {}
         self._transport = transport
         self._logs = logs
@@ -97,6 +130,8 @@ class Follower:
 
     async def run(self, until: Callable[["Follower"], bool]) -> None:
         """Follow until `until` says that it is enough, and the pods' last lines are shown."""
+        for job in self.jobs:
+            self.stalls.begin(job.key, self.clock())
         frameworks = {job.framework.kind: job.framework for job in self.jobs}.values()
         watches = [self._watch(f"/apis/{f.api_version}/{f.plural}", self._saw_job) for f in frameworks]
         watches += [self._watch("/api/v1/pods", self._saw_pod), self._watch("/api/v1/events", self._saw_event)]
@@ -105,12 +140,28 @@ class Follower:
             try:
                 while not until(self):
                     self._moved.clear()
-                    await self._moved.wait()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(self._stuck_in()):
+                            await self._moved.wait()
                 if self._reading:
                     await asyncio.wait(self._reading.values(), timeout=DRAIN_SECONDS)
             finally:
                 for task in (*watching, *self._reading.values()):
                     task.cancel()
+
+    def stuck(self, job: FollowedJob) -> bool:
+        """Whether the job cannot get any further by itself. One that is suspended is not meant to."""
+        at = self._stuck_at(job)
+        return at is not None and self.clock() >= at
+
+    def _stuck_at(self, job: FollowedJob) -> float | None:
+        return None if job.over or job.suspended else self.stalls.stuck_at(job.key)
+
+    def _stuck_in(self) -> float | None:
+        """In how many seconds one more job is stuck if nothing happens until then."""
+        now = self.clock()
+        times = [at for job in self.jobs if (at := self._stuck_at(job)) is not None and at > now]
+        return min(times, default=now) - now or None
 
     async def _watch(self, path: str, saw: Callable[[Seen], None]) -> None:
         async for seen in follow(self._transport, path):
@@ -134,14 +185,19 @@ class Follower:
 
     def _saw_pod(self, seen: Seen) -> None:
         metadata, status = seen.body["metadata"], seen.body.get("status") or {}
-        owner = next((o["name"] for o in metadata.get("ownerReferences") or () if o.get("controller")), "")
-        pod = self.pods.setdefault(metadata["uid"], FollowedPod(metadata["name"], owner))
+        owners = metadata.get("ownerReferences") or ()
+        owner: Mapping[str, Any] = next((o for o in owners if o.get("controller")), {})
+        key = Key(owner.get("kind", ""), metadata["namespace"], owner.get("name", ""))
+        pod = self.pods.setdefault(metadata["uid"], FollowedPod(metadata["name"], key))
         containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-        before = pod.state, pod.restarts, pod.gone
-        pod.state = describe(seen.body)
+        before = pod.state, pod.cause, pod.restarts, pod.gone
+        view = pod_view(msgspec.json.encode(seen.body))
+        pod.state, pod.cause = describe(seen.body), why(view)
         pod.restarts = sum(c.get("restartCount", 0) for c in containers)
         pod.gone = seen.gone
-        if (pod.state, pod.restarts, pod.gone) != before:
+        pod.progress = State.GONE if seen.gone else progress(view)
+        self.stalls.pod(key, pod.name, pod.progress, self.clock())
+        if (pod.state, pod.cause, pod.restarts, pod.gone) != before:
             self._audience.pod(pod)
         if not seen.gone:
             for container in containers:
@@ -177,6 +233,7 @@ class Follower:
     def _line(self, pod: FollowedPod, raw: bytes) -> None:
         text = raw.decode(errors="replace").rstrip("\r")
         pod.tail.append(text)
+        self.stalls.line(pod.job, pod.name, self.clock())
         self._audience.line(pod, text)
 
     def _saw_event(self, seen: Seen) -> None:
@@ -185,10 +242,44 @@ class Follower:
             event.get("involvedObject", {}).get("name", ""),
             f"{event.get('reason', '')}: {event.get('message', '')}",
         )
-        said = any(job.current and job.current.message == event.get("message") for job in self.jobs)
-        if event.get("type") == "Warning" and not (seen.gone or said or (about, message) in self._warned):
+        text = str(event.get("message") or "")
+        told = [pod.cause for pod in self.pods.values() if pod.cause]
+        told += [job.current.message for job in self.jobs if job.current]
+        known = event.get("reason") == "BackOff" or any(one in text or text in one for one in told)
+        if event.get("type") == "Warning" and not (seen.gone or known or (about, message) in self._warned):
             self._warned.add((about, message))
             self._audience.warning(about, message)
+
+
+def progress(pod: PodView) -> State:
+    """What the pod is to the progress of its job."""
+    if pod.phase == "Succeeded":
+        return State.DONE
+    runs = pod.phase == "Running" and all(isinstance(container.state, Running) for container in pod.containers)
+    return State.RUNS if runs and pod.deletion_time is None else State.WAITS
+
+
+def why(pod: PodView) -> str:
+    """Why the pod does not run, in words; "" when nothing is wrong with it, and for the time until it is started."""
+    if pod.phase == "Succeeded" or pod.deletion_time is not None:
+        return ""
+    if pod.phase == "Failed":
+        ended = [c.state for c in (*pod.containers, *pod.init_containers) if isinstance(c.state, Terminated)]
+        failed = next((run for run in ended if run.exit_code != 0), None)
+        return pod.message or (_exit(failed) if failed is not None else pod.reason)
+    cause = said(pod)
+    if cause is not None:
+        failed = last_failure_in_place(pod) if cause.reason == CRASH_LOOP else None
+        return how(failed) if failed is not None else cause.message
+    if any(isinstance(container.state, Terminated) for container in pod.containers):
+        failed = last_failure_in_place(pod)
+        return _exit(failed) if failed is not None else ""
+    return ""
+
+
+def _exit(run: Terminated) -> str:
+    """``exit code 3``, and what the run left as its message; its reason is in the pod's state."""
+    return f"exit code {run.exit_code}" + (f": {run.message}" if run.message else "")
 
 
 def describe(pod: Mapping[str, Any]) -> str:
@@ -199,6 +290,5 @@ def describe(pod: Mapping[str, Any]) -> str:
     for container in status.get("containerStatuses") or ():
         for state in (container.get("state") or {}).values():
             if state and state.get("reason"):
-                code = state.get("exitCode")
-                return f"{state['reason']} ({code})" if code else str(state["reason"])
+                return str(state["reason"])
     return str(status.get("reason") or status.get("phase") or "Pending")

@@ -1,9 +1,11 @@
 """The command ``jobcommon``."""
 
+from cli import interruption  # before all others, which take their time
+
+# isort: split
 import asyncio
 import os
 import sys
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -12,27 +14,29 @@ import typer
 from rich.console import Console
 
 from cli import process
-from cli.errors import UserError
+from cli.errors import BAD_INPUT, UserError, missing_extra
 from cli.frameworks import chosen
 from cli.manifests import OF_A_CLUSTER, load
+from cli.operator_command import operator_command
+from cli.options import Files, Frameworks, Namespace
 from cli.planning import describe
+
+interruption.restore(interruption.BEFORE_IMPORTS)
+
+# A pipe has no width to fit into; tables must not be cut to pieces there.
+PIPE_WIDTH = 240
+HELP_WIDTH = 110
+STUCK_AFTER = 300.0
 
 app = typer.Typer(
     name="jobcommon",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    # Plain text: boxes break the lines of examples, and leave no room for what an option does.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH},
 )
-# A pipe has no width to fit into; tables must not be cut to pieces there.
-PIPE_WIDTH = 240
-Frameworks = Annotated[
-    list[str] | None, typer.Option("--framework", help="Only this framework; repeatable. All installed ones without it.")
-]
-Files = Annotated[
-    list[str],
-    typer.Option("--filename", "-f", help="A manifest, a directory of manifests, or - for standard input; repeatable."),
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -51,43 +55,69 @@ def _root(
 
     \b
     On this machine:
-      jobcommon run -f examples/pytorch/numpy-allreduce.yaml   # one job, to its end
-      jobcommon up                                             # a cluster to try kubectl on
-    On a cluster:
-      jobcommon crds | kubectl apply -f -                      # the kinds; then, or by Helm (docs/install.md):
-      jobcommon operator
+      jobcommon run -f job.yaml             # one job, to its end
+      jobcommon up                          # a cluster to try kubectl on
+    On a cluster (or by Helm, see docs/install.md):
+      jobcommon crds | kubectl apply -f -   # the kinds
+      jobcommon operator                    # what looks after their jobs
     """
 
 
-@app.command("run")
+@app.command("run", short_help="Run jobs here, from the manifest to their end.")
 def run_command(
     filename: Files,
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where objects go that name no namespace.")] = "default",
-    timeout: Annotated[float | None, typer.Option(help="Give up after so many seconds (exit code 1).", min=0.1)] = None,
+    namespace: Namespace = "default",
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Give up after so long (exit code 1). Never without it.", min=0.1)
+    ] = None,
+    stuck_after: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="End when pods have been unable to run for so long and no other printed anything (exit code 3). 0: never.",
+            min=0,
+        ),
+    ] = STUCK_AFTER,
 ) -> None:
     """Run jobs here, on an embedded cluster of their own, from the manifest to their end.
 
     Everything in the files is applied, the jobs' state and logs are shown as they come, and nothing is left running.
-    Exit code 0: every job has succeeded; 1: one has failed; 2: the input is wrong.
+    Pods are local processes: their commands run from this environment, and images are not pulled.
 
     \b
-    jobcommon run -f examples/pytorch/numpy-allreduce.yaml
-    jobcommon run -f jobs/ -f config.yaml --timeout 600
-    kubectl get pytorchjob mine -o yaml | jobcommon run -f -
+    Examples:
+      jobcommon run -f job.yaml
+      jobcommon run -f jobs/ -f config.yaml --timeout 600
+      kubectl get pytorchjob mine -o yaml | jobcommon run -f -
+
+    \b
+    Exit codes:
+      0    every job has succeeded
+      1    a job has failed, is suspended, or was not over within --timeout
+      2    the input is wrong
+      3    a job was stuck for --stuck-after
+      130  interrupted by Ctrl-C (143: SIGTERM, 129: SIGHUP)
     """
-    from cli.running import run
+    from cli.running import Limits, run
 
-    sys.exit(process.run(run(load(filename), console(), namespace=namespace, limit=timeout)))
+    sys.exit(process.run(run(load(filename), console(), namespace=namespace, limits=Limits(timeout, stuck_after))))
 
 
-@app.command("up")
+@app.command("up", short_help="Keep a cluster up here, for kubectl and all clients.")
 def up_command(
-    kubeconfig: Annotated[Path, typer.Option(help="Where to write the kubeconfig.")] = Path(".jobcommon/kubeconfig"),
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The kubeconfig's namespace.")] = "default",
+    kubeconfig: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the kubeconfig.")] = Path(
+        ".jobcommon/kubeconfig"
+    ),
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="The kubeconfig's namespace.")
+    ] = "default",
     data_dir: Annotated[
-        Path | None, typer.Option(help="Keep the cluster's state here; it comes back from it, also after a crash.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the cluster's state here; it comes back from it, also after a crash."),
     ] = None,
-    port: Annotated[int, typer.Option(help="The port to listen on at 127.0.0.1; 0 takes a free one.", min=0, max=65535)] = 0,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", help="The port to listen on at 127.0.0.1; 0 takes a free one.", min=0, max=65535)
+    ] = 0,
     framework: Frameworks = None,
     operators: Annotated[bool, typer.Option(help="Whether to run the operators too, or only install their kinds.")] = True,
 ) -> None:
@@ -97,8 +127,9 @@ def up_command(
     their commands run from this environment, and images are not pulled.
 
     \b
-    jobcommon up
-    jobcommon up --data-dir .jobcommon/data --port 6443
+    Examples:
+      jobcommon up
+      jobcommon up --data-dir .jobcommon/data --port 6443
     """
     from cli.serving import up
 
@@ -111,150 +142,85 @@ def up_command(
         port=port,
         operators=operators,
     )
-    # To be stopped is the natural end of it.
-    with suppress(process.Interrupted):
-        process.run(serving)
-
-
-@app.command("operator")
-def operator_command(
-    framework: Frameworks = None,
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Only jobs of this namespace. All namespaces without it.")
-    ] = None,
-    kubeconfig: Annotated[
-        str | None, typer.Option(help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(help="The kubeconfig's context to use.")] = None,
-    workers: Annotated[int, typer.Option(help="Jobs of one framework looked after at the same time.", min=1)] = 128,
-    metrics_port: Annotated[
-        int, typer.Option(help="Where /metrics, /healthz and /readyz are; 0 takes a free port, -1 none.", min=-1, max=65535)
-    ] = 8080,
-    metrics_host: Annotated[
-        str, typer.Option(help="The address these listen on; 0.0.0.0 in a pod, whose probes come from outside.")
-    ] = "127.0.0.1",
-    metrics_token_file: Annotated[
-        Path | None, typer.Option(help="A file with the bearer token that /metrics then wants.")
-    ] = None,
-    leader_elect: Annotated[
-        bool, typer.Option(help="Run next to replicas of yourself: one works, the others stand by.")
-    ] = False,
-    lease_namespace: Annotated[
-        str, typer.Option(help="Where the lease of the leader is. Without it: the namespace of the pod, or of the context.")
-    ] = "",
-    lease_name: Annotated[str, typer.Option(help="The lease's name; the same for replicas only.")] = "jobcommon-operator",
-    qps: Annotated[
-        float | None, typer.Option(help="At most so many requests a second; without it the API server's flow control decides.")
-    ] = None,
-    burst: Annotated[int | None, typer.Option(help="How many requests may exceed --qps at once.", min=1)] = None,
-    cluster_domain: Annotated[str, typer.Option(help="Appended to the addresses of replicas, as in cluster.local.")] = "",
-    tracking_finalizer: Annotated[
-        bool, typer.Option(help="Keep ended pods until they are counted, so that backoffLimit is exact.")
-    ] = True,
-    mpi_exec: Annotated[
-        bool, typer.Option(help="Whether launchers of MPIJobs may get the right to run commands in their workers (v1).")
-    ] = True,
-    gang_scheduler_name: Annotated[
-        str,
-        typer.Option(help="volcano, the schedulerName of the coscheduling plugin, or auto: what the cluster has."),
-    ] = "",
-    log_format: Annotated[str, typer.Option(help="json or console.")] = "json",
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
-) -> None:
-    """Run the operators against a cluster.
-
-    The kinds must be installed: jobcommon crds | kubectl apply -f -
-    SIGTERM ends it in order: writes under way are finished and the lease is released.
-
-    \b
-    jobcommon operator --framework pytorch --namespace team-a
-    jobcommon operator --leader-elect --lease-namespace jobcommon
-    """
-    from cli.operating import operate, token_in
-    from jobcommon.runtime.settings import Settings
-
     try:
-        settings = Settings(
-            namespace=namespace,
-            workers=workers,
-            qps=qps,
-            burst=burst,
-            metrics_port=None if metrics_port < 0 else metrics_port,
-            metrics_host=metrics_host,
-            metrics_token=None if metrics_token_file is None else token_in(metrics_token_file),
-            leader_elect=leader_elect,
-            lease_namespace=lease_namespace,
-            lease_name=lease_name,
-            cluster_domain=cluster_domain,
-            tracking_finalizer=tracking_finalizer,
-            mpi_exec=mpi_exec,
-            gang_scheduler_name=gang_scheduler_name,
-            log_format=log_format,
-            log_level=log_level,
-        )
-        asyncio.run(operate(chosen(framework or ()), settings, kubeconfig, context))
-    except ValueError as error:
-        raise UserError(str(error)) from None
+        process.run(serving)
+    except process.Interrupted:
+        # To be stopped is the natural end of it.
+        typer.echo("The cluster is stopped; nothing of it is left running.")
 
 
-@app.command("release-finalizers")
+app.command("operator", short_help="Run the operators against a cluster.")(operator_command)
+
+
+@app.command("release-finalizers", short_help="Release the pods of jobs after an uninstallation.")
 def release_finalizers_command(
     framework: Frameworks = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Only pods of this namespace. All namespaces without it.")
+        str | None,
+        typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only pods of this namespace. All namespaces without it."),
     ] = None,
     kubeconfig: Annotated[
-        str | None, typer.Option(help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
+        str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
     ] = None,
-    context: Annotated[str | None, typer.Option(help="The kubeconfig's context to use.")] = None,
+    context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
 ) -> None:
     """Take the operators' finalizer off all pods of jobs, after the operators were stopped for good.
 
     Without an operator nobody else would, and pods that are deleted would stay. The pods themselves are left as they are.
 
     \b
-    jobcommon release-finalizers
-    jobcommon release-finalizers --namespace team-a --framework pytorch
+    Examples:
+      jobcommon release-finalizers
+      jobcommon release-finalizers --namespace team-a --framework pytorch
     """
     from cli.finalizers import release_finalizers
 
     asyncio.run(release_finalizers(chosen(framework or ()), namespace, kubeconfig, context))
 
 
-@app.command("plan")
+@app.command("plan", short_help="Print what the operator would do for a job.")
 def plan_command(
     filename: Files,
     observed: Annotated[
         list[str] | None,
-        typer.Option(help="The job's pods and Services as a cluster has them: kubectl get pods,services -o yaml."),
+        typer.Option(
+            metavar="FILE", help="The job's pods and Services as a cluster has them: kubectl get pods,services -o yaml."
+        ),
     ] = None,
-    output: Annotated[str, typer.Option("--output", "-o", help="text, or yaml: the objects to be written as well.")] = "text",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FORMAT", help="text, or yaml: the objects to be written as well.")
+    ] = "text",
+    namespace: Namespace = "default",
 ) -> None:
     """Print what the operator would do for a job now. Nothing is written anywhere.
 
     \b
-    jobcommon plan -f job.yaml
-    jobcommon plan -f job.yaml -o yaml
-    kubectl get pods,services -o yaml > seen.yaml && jobcommon plan -f job.yaml --observed seen.yaml
+    Examples:
+      jobcommon plan -f job.yaml
+      jobcommon plan -f job.yaml -o yaml
+      kubectl get pods,services -o yaml > seen.yaml && jobcommon plan -f job.yaml --observed seen.yaml
     """
     if output not in ("text", "yaml"):
         raise UserError(f"--output {output}: use text or yaml")
     seen = load(observed, OF_A_CLUSTER) if observed else []
-    typer.echo(describe(load(filename), seen, with_manifests=output == "yaml"), nl=False)
+    typer.echo(describe(load(filename), seen, namespace, with_manifests=output == "yaml"), nl=False)
 
 
-@app.command("convert")
+@app.command("convert", short_help="Turn a polyaxonfile into a manifest.")
 def convert_command(
     file: Annotated[str, typer.Argument(help="A polyaxonfile, or a flat MPIJob (v1alpha1); - for standard input.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write instead of standard output.")] = None,
-    name: Annotated[str | None, typer.Option(help="The job's name, in place of the file's own.")] = None,
-    image: Annotated[str | None, typer.Option(help="The image, in place of the file's own.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write instead of standard output.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The job's name, in place of the file's own.")] = None,
+    image: Annotated[str | None, typer.Option(metavar="IMAGE", help="The image, in place of the file's own.")] = None,
 ) -> None:
     """Turn a polyaxonfile into the manifest of a job. What it cannot honour is an error or a warning.
 
     \b
-    jobcommon convert polyaxonfile.yml -o job.yaml
-    jobcommon convert polyaxonfile.yml --name digits --image me/digits:2 | kubectl apply -f -
+    Examples:
+      jobcommon convert polyaxonfile.yml -o job.yaml
+      jobcommon convert polyaxonfile.yml --name digits --image me/digits:2 | kubectl apply -f -
     """
     from cli.converting import convert_file, write
 
@@ -265,16 +231,19 @@ def convert_command(
         write(text, output)
 
 
-@app.command("crds")
+@app.command("crds", short_help="Print the CustomResourceDefinitions.")
 def crds_command(
     framework: Frameworks = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A directory to write one file each to.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="A directory to write one file each to.")
+    ] = None,
 ) -> None:
     """Print the CustomResourceDefinitions, or write them to a directory.
 
     \b
-    jobcommon crds | kubectl apply -f -
-    jobcommon crds --output charts/crds
+    Examples:
+      jobcommon crds | kubectl apply -f -
+      jobcommon crds --output charts/crds
     """
     from cli.definitions import as_yaml, write
 
@@ -292,16 +261,26 @@ def console() -> Console:
 
 
 def main() -> None:
-    """The entry point. Exit codes: 0 done, 1 a job failed, 2 bad input, 128 + n ended by signal n."""
+    """The entry point. Exit codes: 0 done, 1 a job failed, 2 bad input, 3 a job was stuck, 128 + n ended by signal n."""
+    before = interruption.leave_at_once()
     try:
         app()
     except UserError as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"error: {line}\n")
         sys.exit(error.code)
-    except process.Interrupted as interruption:
-        sys.exit(interruption.code)
+    except process.Interrupted as signal:
+        interruption.ignore()
+        sys.stderr.write(f"ended by {signal}; nothing is left running\n")
+        sys.exit(signal.code)
+    except ModuleNotFoundError as error:
+        if (needed := missing_extra(error)) is None:
+            raise
+        sys.stderr.write(f"error: {needed}\n")
+        sys.exit(BAD_INPUT)
     except BrokenPipeError:
         # Whoever read our output has seen enough; the interpreter must not complain when it flushes the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    finally:
+        interruption.restore(before)

@@ -10,7 +10,7 @@ from typing import Any
 
 from cli.converting import converted
 from cli.errors import UserError
-from cli.reading import STDIN, read_text
+from cli.reading import STDIN, is_address, read_text
 from jobcommon.yaml_document import LIMITS, DocumentError, Limits, documents
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -62,7 +62,7 @@ def load(names: Iterable[str], limits: Limits = LIMITS) -> list[Manifest]:
 
 def _files(name: str) -> list[str]:
     path = Path(name)
-    if name == STDIN or not path.is_dir():
+    if name == STDIN or is_address(name) or not path.is_dir():
         return [name]
     files = sorted(str(p) for p in path.iterdir() if p.suffix in SUFFIXES)
     if not files:

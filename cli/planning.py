@@ -18,8 +18,12 @@ from jobcommon.reconcile import Create, Plan, Update, plan, read_job
 _NO_UID = "00000000-0000-0000-0000-000000000000"
 
 
-def describe(manifests: Sequence[Manifest], observed: Sequence[Manifest], *, with_manifests: bool) -> str:
+def describe(
+    manifests: Sequence[Manifest], observed: Sequence[Manifest], namespace: str = "default", *, with_manifests: bool
+) -> str:
     """The plans for all jobs among `manifests`, given the pods and Services in `observed`.
+
+    A job that names no namespace is taken to be in `namespace`.
 
     With `with_manifests` the objects to be written follow as YAML. Raises `UserError` when a job's spec is invalid or there is
     no job at all.
@@ -28,7 +32,7 @@ def describe(manifests: Sequence[Manifest], observed: Sequence[Manifest], *, wit
     if not jobs:
         kinds = ", ".join(framework.kind for framework in installed().values())
         raise UserError(f"{manifests[0].source}: no job in it; a job's kind is one of {kinds}")
-    texts = [_describe(manifest, framework, observed, with_manifests) for manifest, framework in jobs]
+    texts = [_describe(manifest, framework, observed, namespace, with_manifests) for manifest, framework in jobs]
     return "\n".join(texts)
 
 
@@ -40,8 +44,10 @@ def checked(manifest: Manifest, framework: Framework, namespace: str = "default"
     return replace(job, namespace=job.namespace or namespace)
 
 
-def _describe(manifest: Manifest, framework: Framework, observed: Sequence[Manifest], with_manifests: bool) -> str:
-    job = checked(manifest, framework)
+def _describe(
+    manifest: Manifest, framework: Framework, observed: Sequence[Manifest], namespace: str, with_manifests: bool
+) -> str:
+    job = checked(manifest, framework, namespace)
     job = replace(job, uid=job.uid or _uid_of_owner(job, observed))
     decision = plan(framework, job, _observed(job, observed), time.time())
     title = f"# {job.kind} {job.key}"

@@ -47,5 +47,6 @@ async def _run(main: Coroutine[Any, Any, T]) -> T:
             raise Interrupted(received[0]) from None
         raise
     finally:
-        for number in SIGNALS:
+        # After a first signal the loop keeps the handlers until it is closed: a second one must not interrupt that.
+        for number in () if received else SIGNALS:
             loop.remove_signal_handler(number)

@@ -1,29 +1,50 @@
 """Reading the user's files, no more of one than is of use (attack case S13)."""
 
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 from cli.errors import UserError
 
 STDIN = "-"
+ADDRESSES = ("https://", "http://")
+ANSWER_SECONDS = 30.0
 
 
 def read_text(name: str, limit: int) -> tuple[str, str]:
-    """What the file (``-``: standard input) is called in messages, and its text. Raises `UserError`.
+    """What the file (``-``: standard input; or an address) is called in messages, and its text. Raises `UserError`.
 
     A text of more than `limit` bytes is an error, and is not read to its end: the file may have none.
     """
     source = "<stdin>" if name == STDIN else name
     try:
-        if name == STDIN:
+        if is_address(name):
+            text = _fetch(name, limit + 1)
+        elif name == STDIN:
             text = sys.stdin.read(limit + 1)
         else:
             with Path(name).open(encoding="utf-8") as file:
                 text = file.read(limit + 1)
     except FileNotFoundError:
         raise UserError(f"{source}: no such file or directory") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except urllib.error.HTTPError as error:
+        raise UserError(f"{source}: the server answers {error.code} {error.reason}") from None
+    except urllib.error.URLError as error:
+        raise UserError(f"{source}: cannot be fetched: {error.reason}") from None
+    except (OSError, UnicodeDecodeError, ValueError) as error:
         raise UserError(f"{source}: cannot be read: {error}") from None
     if len(text) > limit:
         raise UserError(f"{source}: has more than {limit} bytes; split it into several files")
     return source, text
+
+
+def is_address(name: str) -> bool:
+    """Whether it is fetched, as kubectl does, and not opened."""
+    return name.startswith(ADDRESSES)
+
+
+def _fetch(address: str, size: int) -> str:
+    with urllib.request.urlopen(address, timeout=ANSWER_SECONDS) as answer:  # noqa: S310  of the two schemes above only
+        body: bytes = answer.read(size)
+    return body.decode("utf-8")

@@ -125,6 +125,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        # Read when it is asked for: to find the distribution's metadata takes longer than everything else here.
+        from importlib.metadata import version
+
+        globals()[name] = found = version("jobcommon")
+        return found
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME[name]), name)

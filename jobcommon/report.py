@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
-from jobcommon.api.status import ConditionType
+from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, LookUp, in_short
 from jobcommon.result import Effect, Outcome, Result, Work
@@ -112,5 +112,10 @@ def _counts(framework: Framework, work: Work, result: Result, done: _Done) -> di
         ):
             counts[name] = int(after.has(kind) and not before.has(kind))
         counts[JOBS_RESTARTED] = int(after.has(ConditionType.RESTARTING) and not before.has(ConditionType.RESTARTING))
-        counts[PODS_FAILED] = max((after.restarts or 0) - (before.restarts or 0), 0)
+        counts[PODS_FAILED] = max(_charged(after) - _charged(before), 0)
     return {name: count for name, count in counts.items() if count}
+
+
+def _charged(status: JobStatus) -> int:
+    """The failed runs on record."""
+    return sum(of_type.restarts or 0 for of_type in status.replica_statuses.values())

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,10 @@ def test_what_type_checkers_see_is_what_is_there() -> None:
     assert declared == {(module, name) for name, module in jobcommon._HOME.items()}
     assert {name for _, name in declared} == set(jobcommon.__all__)
     assert set(jobcommon.__all__) <= set(dir(jobcommon))
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert jobcommon.__version__ == version("jobcommon")
 
 
 def test_other_names_are_not() -> None:

@@ -68,9 +68,9 @@ class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     `owner` is the controller owner. `labels` holds the job labels only, `annotations` those under our prefix.
     `disruption` is the reason of a true DisruptionTarget condition ("" when it gives none), None without one.
-    `unschedulable` is the scheduler's message while it finds no node. `init_containers` and `containers` are in the
-    order in which the API reports their statuses; they are empty until the kubelet reports any. `restart_policy` is the
-    kubelet's: Always, OnFailure or Never.
+    `unschedulable` is the scheduler's message while it finds no node. `ready_to_start`: the kubelet has mounted its volumes and
+    set up its network. `init_containers` and `containers` are in the order in which the API reports their statuses; they are
+    empty until the kubelet reports any. `restart_policy` is the kubelet's: Always, OnFailure or Never.
     """
 
     namespace: str
@@ -96,6 +96,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     scheduled: bool = False
     unschedulable: str = ""
     restart_policy: str = ""
+    ready_to_start: bool = False
     init_containers: tuple[ContainerView, ...] = ()
     containers: tuple[ContainerView, ...] = ()
 
@@ -210,6 +211,7 @@ def pod_view(data: bytes) -> PodView:
         disruption=intern(disruption.reason or "") if disruption.status == "True" else None,
         scheduled=scheduled.status == "True" or bool(node_name),
         unschedulable=(scheduled.message or scheduled.reason or "") if scheduled.status == "False" else "",
+        ready_to_start=conditions.get("PodReadyToStartContainers", _NO_CONDITION).status == "True",
         restart_policy=intern(spec.restart_policy or ""),
         init_containers=_containers(status.init_containers, _policies(spec.init_containers)),
         containers=_containers(status.containers, _policies(spec.containers)),

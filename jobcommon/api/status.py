@@ -80,7 +80,7 @@ class JobStatus(ApiModel):
     start_time: str | None = Field(None, description="When the job was started, or resumed last.")
     completion_time: str | None = Field(None, description="When it succeeded or failed.")
     last_reconcile_time: str | None = Field(None, description="Written by other operators; not set here.")
-    restarts: int | None = Field(None, description="Failed runs charged to backoffLimit, over all replica types.")
+    restarts: int | None = Field(None, description="Restarts after failed runs, in place or by a new pod, over all types.")
     disruptions: int | None = Field(
         None, description="Replicas replaced after evictions, lost nodes or deletions; not charged to backoffLimit."
     )
@@ -98,6 +98,12 @@ class JobStatus(ApiModel):
         """Whether the condition of that type is True."""
         condition = self.condition(kind)
         return condition is not None and condition.is_true
+
+    @property
+    def running_or_restarting(self) -> JobCondition | None:
+        """The condition that holds of these two, which exclude each other."""
+        kinds = (ConditionType.RUNNING, ConditionType.RESTARTING)
+        return next((c for kind in kinds if (c := self.condition(kind)) is not None and c.is_true), None)
 
     @property
     def finished(self) -> bool:

@@ -35,7 +35,7 @@ _WIDE: tuple[Json, ...] = (
         "name": "Restarts",
         "type": "integer",
         "jsonPath": ".status.restarts",
-        "description": "Failed runs counted towards backoffLimit.",
+        "description": "Restarts, in place or by a new pod.",
         "priority": 1,
     },
 )

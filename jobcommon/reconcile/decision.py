@@ -9,6 +9,7 @@ and a resume each are a status alone, and what follows from them comes when that
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -16,14 +17,15 @@ from typing import Any
 from jobcommon.api import reasons
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobStatus
+from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job, Observed, Tallies
-from jobcommon.reconcile import cleanup, limits, waits
+from jobcommon.reconcile import cleanup, limits, waiting
 from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
 from jobcommon.reconcile.companions import LOOK_AGAIN, as_addressed, taken_away, tend_companions, tend_services
 from jobcommon.reconcile.conditions import set_condition, tidy
-from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, trouble
+from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.finished import if_changed, plan_finished, readable_time
 from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.holds import Holds, held_up
 from jobcommon.reconcile.ledger import Ledger, keep_books, replica_statuses
@@ -32,7 +34,7 @@ from jobcommon.reconcile.retirement import given_up, is_stopping, retire_recorde
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
 NOTHING = Plan(reason="nothing to do")
-MAX_EVENTS = waits.MAX_EVENTS
+MAX_EVENTS = waiting.MAX_EVENTS
 
 
 def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
@@ -47,7 +49,7 @@ def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan
     if job.deleting:
         return Plan(tuple(cleanup.release_all(observed.pods)), reason="job is being deleted")
     if job.status.finished:
-        return _finished(framework, job, observed, now)
+        return plan_finished(framework, job, observed, now)
     this = _Pass.start(framework, as_addressed(job, observed), observed, now)
     return replace(this.decide(), witnesses=this.ledger.witnesses(now))
 
@@ -57,60 +59,9 @@ def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
     return Plan(tuple(cleanup.release_all(pods)), reason="job is gone")
 
 
-def _finished(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
-    """Clean up, keep `active` true to the pods that are left, and delete the job when its time has come.
-
-    A job that another operator finished may lack completionTime; then it is that of the condition.
-    """
-    slots = arrange(job, observed.pods)
-    clean_up = [*cleanup.clean_up_finished(job, observed, slots.ours), *remove_pod_group(job, observed)]
-    actions = taken_away(framework, job, observed, clean_up)
-    expiry = limits.expiry(job, now)
-    if expiry is not None and expiry.passed:
-        # Of the job as it was read: its time to live may have been changed since (rule R1).
-        version = job.resource_version
-        owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
-        return Plan((*cleanup.release_all(observed.pods), owner), reason="time to live is over")
-    running: dict[str, int] = {}
-    for replica, pod in slots.pods.items():
-        if pod.phase == "Running" and pod.deletion_time is None:
-            running[replica.type] = running.get(replica.type, 0) + 1
-    statuses = {
-        kind: status.model_copy(update={"active": running.get(kind) or None})
-        for kind, status in job.status.replica_statuses.items()
-    }
-    status = job.status.model_copy(update={"replica_statuses": statuses})
-    if parse_time(status.completion_time) is None:
-        end = next(
-            c for c in reversed(status.conditions) if c.is_true and c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED)
-        )
-        status = status.model_copy(update={"completion_time": _readable(end.last_transition_time, now)})
-    return Plan(
-        actions=tuple(actions),
-        status=_if_changed(job, status),
-        wake_at=expiry.at if expiry else None,
-        reason="job has finished",
-    )
-
-
-def _readable(time: str | None, now: float) -> str:
-    """The time if it is one, else now."""
-    return time if time is not None and parse_time(time) is not None else format_time(now)
-
-
 def _started(job: Job) -> bool:
     """Whether the job had its start, its last one if it was suspended."""
     return parse_time(job.status.start_time) is not None and not job.status.has(ConditionType.SUSPENDED)
-
-
-def _if_changed(job: Job, status: JobStatus) -> JobStatus | None:
-    """The status if it must be written. To forget pods that are gone is not worth a write of its own (rule R19)."""
-    changed = status.to_json()
-    same_memory = {**changed, "countedPods": list(job.status.counted_pods)}
-    if not job.status.counted_pods:
-        same_memory.pop("countedPods")
-    forgets_only = set(status.counted_pods) <= set(job.status.counted_pods)
-    return None if (same_memory if forgets_only else changed) == dict(job.raw_status) else status
 
 
 @dataclass(frozen=True)
@@ -157,11 +108,12 @@ class _Pass:
         if job.suspended or is_stopping(job, self.slots, self.ledger):
             return self._suspend()
         if limits.backoff_exceeded(job, self.ledger):
-            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, self._backoff_message())
+            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, waiting.backoff_message(job, self.ledger, self.slots.pods))
         due = limits.deadline(job, now)
         if due is not None and due.passed and not job.status.has(ConditionType.SUSPENDED):
             text = f"Job {job.name} has failed because it was active longer than specified deadline"
-            return self._fail(reasons.DEADLINE_EXCEEDED, f"{text} ({job.run_policy.active_deadline_seconds} s)")
+            seconds = f"({job.run_policy.active_deadline_seconds} s)"
+            return self._fail(reasons.DEADLINE_EXCEEDED, f"{text} {seconds}{self._waits.note}")
         if job.status.has(ConditionType.SUSPENDED):
             return self._resume()
         return self._progress(outcome.running)
@@ -181,11 +133,14 @@ class _Pass:
 
     def _end(self, kind: ConditionType, reason: str, message: str, event: Event) -> Plan:
         """The final status alone: pods are deleted when it is on record, so that nothing is lost with them."""
-        status = self._status(self._created(), (kind, True, reason, message))
+        status = self._status(self._created(), (kind, True, reason, message), ends=True)
         moment = format_time(self.now)
-        status = status.model_copy(update={"completion_time": moment, "start_time": _readable(status.start_time, self.now)})
+        changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, self.now)}
+        if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
+            changes["failures"] = [*status.failures, *waiting.failures_in_place(self.slots.pods)][:MAX_FAILURES]
+        status = status.model_copy(update=changes)
         return Plan(
-            status=_if_changed(self.job, status),
+            status=if_changed(self.job, status),
             events=(*self._exits(), event),
             wake_at=self._expiry_of(status),
             reason=f"{kind}: {reason}",
@@ -194,17 +149,6 @@ class _Pass:
     def _expiry_of(self, status: JobStatus) -> float | None:
         due = limits.expiry(replace(self.job, status=status), self.now)
         return due.at if due else None
-
-    def _backoff_message(self) -> str:
-        limit = self.job.run_policy.backoff_limit
-        text = f"Job {self.job.name} has failed because it has reached the specified backoff limit"
-        causes = [e.ending.describe(e.replica, e.pod.node_name) for e in self.ledger.having(Verdict.RETRYABLE)]
-        for replica, pod in self.slots.pods.items():
-            run = None if is_over(pod) else last_failure_in_place(pod)
-            if run is not None:
-                causes.append(f"{replica}: exited with code {run.exit_code} ({run.reason or 'Error'})")
-        cause = f"; last: {causes[-1]}" if causes else ""
-        return f"{text}: failed runs {self.ledger.charged}, restarts allowed {limit}{cause}"
 
     # -- suspension -------------------------------------------------------------------------------------------------
 
@@ -216,12 +160,12 @@ class _Pass:
         job = self.job
         reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
         message = f"{job.kind} {job.name} is suspended."
-        created = self._created(waits.note(self.slots.ours, self.now))
+        created = self._created(self._waits.note)
         status = self._status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
-        events = [*self._exits(), *waits.stuck_events(self.slots.ours, self.now)]
+        events = [*self._exits(), *self._waiting_events()]
         if not job.status.has(ConditionType.SUSPENDED):
             events.append(Event(NORMAL, reason, message))
-            return Plan((), _if_changed(job, status), tuple(events), reason="job is suspended")
+            return Plan((), if_changed(job, status), tuple(events), reason="job is suspended")
         clean_up = [
             *cleanup.stop_pods(self._recorded_or_running(), "job is suspended"),
             *cleanup.release(self.slots.strangers),
@@ -231,8 +175,7 @@ class _Pass:
         actions = taken_away(self.framework, job, self.observed, clean_up)
         # It may have been resumed, and its pods be another operator's, before this one has heard of it.
         confirm = any(map(deletes_pod, actions))
-        wake = waits.stuck_at(self.slots.ours, self.now)
-        return Plan(tuple(actions), _if_changed(job, status), tuple(events), wake, "job is suspended", confirm)
+        return Plan(tuple(actions), if_changed(job, status), tuple(events), self._waits.wake_at, "job is suspended", confirm)
 
     def _recorded_or_running(self) -> list[PodView]:
         """The pods that may be taken away: all but those whose end is only now being entered into the books."""
@@ -243,10 +186,10 @@ class _Pass:
         """Record that the job goes on, and with it the pods that are still terminating: nothing of them will count."""
         job = self.job
         reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
-        status = self._status(self._created(self._notes()), (ConditionType.SUSPENDED, False, reason, message))
+        status = self._status(self._created(self._held + self._waits.note), (ConditionType.SUSPENDED, False, reason, message))
         status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
         events = (*self._exits(), Event(NORMAL, reason, message))
-        return Plan(status=_if_changed(job, status), events=events, reason="job is resumed")
+        return Plan(status=if_changed(job, status), events=events, reason="job is resumed")
 
     # -- progress ---------------------------------------------------------------------------------------------------
 
@@ -266,11 +209,10 @@ class _Pass:
             status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
         look_again = [self.now + LOOK_AGAIN] if about_to_need and self.observed.sights else []
-        stuck = waits.stuck_at(self.slots.ours, self.now)
-        wakes = [*delays, *([due.at] if due else []), *look_again, *([stuck] if stuck else [])]
+        wakes = [*delays, *([due.at] if due else []), *look_again, *filter(None, [self._waits.wake_at])]
         return Plan(
             actions=(*released, *surplus, *creates),
-            status=_if_changed(job, status),
+            status=if_changed(job, status),
             events=(*self._exits(), *events, *self._troubles()),
             wake_at=min(wakes, default=None),
             reason="job is active",
@@ -322,7 +264,8 @@ class _Pass:
     def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of what became of it."""
         job = self.job
-        steps: list[_Step] = [self._created(self._notes())]
+        note = self._waits.note_with("; ".join(filter(None, (self.holds.why, self.observed.refusal))))
+        steps: list[_Step] = [self._created(self._held)]
         events: list[Event] = []
         lost = self.ledger.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
         if lost:
@@ -333,26 +276,38 @@ class _Pass:
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
-            reason = reasons.of_kind(job.kind, reasons.RUNNING)
-            steps.append((ConditionType.RUNNING, True, reason, f"{job.kind} {job.key} is running."))
+            reason, text = reasons.of_kind(job.kind, reasons.RUNNING), waiting.restarted(job, self.slots.pods) + note
+            steps.append((ConditionType.RUNNING, True, reason, f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]))
+        elif (held := job.status.running_or_restarting) is not None:
+            message = waiting.with_note(held.message, note)
+            steps.append((ConditionType(held.type), True, held.reason, message))
+        else:
+            steps[0] = self._created(self._held + self._waits.note)
         return self._status(*steps), events
 
-    def _notes(self) -> str:
-        """What the job waits for, for the Created condition."""
-        notes = "".join(f"; {note}" for note in (self.holds.why, self.observed.refusal) if note)
-        return self.gang.note(started=_started(self.job)) + notes + waits.note(self.slots.ours, self.now)
+    @property
+    def _held(self) -> str:
+        """What keeps the job from creating its pods, for the Created condition."""
+        gang = self.gang.note(started=_started(self.job))
+        return gang + "".join(f"; {note}" for note in (self.holds.why, self.observed.refusal) if note)
+
+    @cached_property
+    def _waits(self) -> waiting.Waits:
+        pods = {**self.slots.pods, **self.slots.surplus}
+        return waiting.waits(pods, self.now, lambda replica: self._pod(replica)["spec"].get("schedulerName", ""))
 
     def _whole(self) -> bool:
         """Whether every slot runs, has succeeded, or was given up for good."""
         gone = Counter(r.type for r, pod in self.slots.pods.items() if given_up(self.framework, self.job, r, pod))
         return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
 
+    def _waiting_events(self) -> list[Event]:
+        return [Event(WARNING, reason, message, lasting=True) for reason, message in self._waits.events[:MAX_EVENTS]]
+
     def _troubles(self) -> list[Event]:
         """What keeps pods from running, each said once, and pods that claim to be ours but are not."""
-        found = [trouble(pod) for pod in self.slots.pods.values() if not is_over(pod)]
-        events = [Event(WARNING, reason, message, lasting=True) for reason, message in filter(None, found)][:MAX_EVENTS]
-        events += waits.stuck_events(self.slots.ours, self.now)
-        events += waits.container_events(self.framework, self.job, self.slots)
+        events = self._waiting_events()
+        events += waiting.container_events(self.framework, self.job, self.slots.pods)
         events += [
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
             for p in self.slots.strangers[:MAX_EVENTS]
@@ -375,9 +330,9 @@ class _Pass:
             pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
         told = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code is not None}
         events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in told.items()]
-        return [*events[:MAX_EVENTS], *waits.cut_short(self.ledger.entries)]
+        return [*events[:MAX_EVENTS], *waiting.cut_short(self.ledger.entries)]
 
-    def _status(self, *steps: "_Step", active: bool = True) -> JobStatus:
+    def _status(self, *steps: "_Step", active: bool = True, ends: bool = False) -> JobStatus:
         """The status with the books of this pass and `steps` applied to the conditions in order."""
         job = self.job
         conditions = tidy(job.status.conditions)
@@ -393,7 +348,7 @@ class _Pass:
                     failed={kind: t.failed for kind, t in self.tallies.items()},
                     selectors=selectors(self.framework, job),
                 ),
-                "restarts": self.ledger.recorded or None,
+                "restarts": waiting.restarts(job, self.ledger, self.slots.pods, ends=ends) or None,
                 "disruptions": self.ledger.disruptions or None,
                 "failures": list(self.ledger.failures),
                 "counted_pods": list(self.ledger.counted_pods),

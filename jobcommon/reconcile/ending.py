@@ -131,6 +131,11 @@ def decode(run: Terminated) -> str:
         return run.reason or "Error"
 
 
+def charged_containers(pod: PodView) -> tuple[ContainerView, ...]:
+    """The containers whose failed runs count: all but native sidecars."""
+    return (*pod.containers, *(c for c in pod.init_containers if c.restart_policy != _SIDECAR))
+
+
 def restarts_in_place(pod: PodView, policy: RestartPolicy) -> int:
     """How many failed runs the kubelet has followed by another in this pod, or is about to.
 
@@ -155,25 +160,6 @@ def failures_in_place(pod: PodView, policy: RestartPolicy) -> int:
         return restarts
     restarts += sum(_awaits_restart(c, RestartPolicy.ON_FAILURE) for c in pod.init_containers if c.restart_policy != _SIDECAR)
     return restarts + sum(_awaits_restart(container, policy) for container in pod.containers)
-
-
-def last_failure_in_place(pod: PodView) -> Terminated | None:
-    """The latest failed run of a container in a pod that still lives."""
-    for container in (*pod.containers, *(c for c in pod.init_containers if c.restart_policy != _SIDECAR)):
-        run = container.state if isinstance(container.state, Terminated) else container.last
-        if run is not None and run.exit_code != 0:
-            return run
-    return None
-
-
-def trouble(pod: PodView) -> tuple[str, str] | None:
-    """Why a pod does not get on (reason, message): cannot be pulled, started or scheduled. None when nothing is wrong."""
-    for container in pod.containers + pod.init_containers:
-        if isinstance(container.state, Waiting) and container.state.message:
-            return container.state.reason or "Waiting", f"Pod {pod.name}, container {container.name}: {container.state.message}"
-    if pod.unschedulable and not pod.scheduled:
-        return "Unschedulable", f"Pod {pod.name}: {pod.unschedulable}"
-    return None
 
 
 def _verdict(exit_code: int, policy: RestartPolicy) -> Verdict:

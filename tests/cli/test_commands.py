@@ -2,12 +2,18 @@
 
 import json
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import yaml
 
+from cli.errors import UserError, missing_extra
+from cli.manifests import Manifest, load
+from cli.running import Wanted
 from tests.cli.commands import jobcommon
 
 JOB = """
@@ -100,6 +106,116 @@ def test_bad_input_is_refused_with_file_and_field(manifest: str, messages: Seque
     assert all(line.startswith("error: ") for line in done.stderr.splitlines())
     for message in messages:
         assert message in done.stderr
+
+
+def test_a_job_given_twice_is_refused(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(VALID)
+    done = jobcommon("run", "-f", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: {tmp_path}/b.yaml:2: PyTorchJob quick: is given twice, first in {tmp_path}/a.yaml:2; "
+        "leave one out, or give it another name\n"
+    )
+
+
+def test_the_same_name_in_another_namespace_is_another_job() -> None:
+    body = yaml.safe_load(VALID)
+    elsewhere = {**body, "metadata": {**body["metadata"], "namespace": "other"}}
+    wanted = Wanted.of([Manifest("a.yaml", 1, body), Manifest("a.yaml", 20, elsewhere)], "default")
+    assert [job.key for job in wanted.followed] == [("PyTorchJob", "default", "quick"), ("PyTorchJob", "other", "quick")]
+
+
+@contextmanager
+def served(code: int, text: str) -> Iterator[str]:
+    """The address of an HTTP server that answers this."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(code)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/job.yaml"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_manifest_is_fetched_from_an_address() -> None:
+    with served(200, VALID) as address:
+        (manifest,) = load([address])
+        assert manifest.place == f"{address}:2: PyTorchJob quick"
+    with pytest.raises(UserError, match=r"job\.yaml: cannot be fetched: .*[Cc]onnection refused"):
+        load([address])
+    with served(404, "") as address, pytest.raises(UserError, match=r"job\.yaml: the server answers 404 Not Found"):
+        load([address])
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("jsonschema_rs", "the embedded cluster needs: pip install 'jobcommon[local]'"),
+        ("jsonpatch.inner", "the embedded cluster needs: pip install 'jobcommon[local]'"),
+        ("numpy", None),
+        (None, None),
+    ],
+)
+def test_a_missing_extra_is_one_line_that_says_what_to_install(module: str | None, message: str | None) -> None:
+    assert missing_extra(ModuleNotFoundError("No module", name=module)) == message
+
+
+@pytest.mark.parametrize("command", [("up",), ("run", "-f", "examples/run-policy/restart.yaml")], ids=lambda c: c[0])
+def test_without_the_extra_there_is_no_traceback(command: Sequence[str], tmp_path: Path) -> None:
+    # A module of that name before the real one says what Python says when there is none.
+    (tmp_path / "jsonschema_rs.py").write_text("raise ModuleNotFoundError(\"No module named 'x'\", name='jsonschema_rs')\n")
+    done = jobcommon(*command, env={"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: the embedded cluster needs: pip install 'jobcommon[local]'\n"
+
+
+STUCK = VALID.replace("          containers:", "          nodeSelector: {disk: fast}\n          containers:")
+
+
+@pytest.mark.cluster
+def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(STUCK)
+    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"), "--stuck-after", "1")
+    assert done.returncode == 3, done.stdout + done.stderr
+    cause = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
+    assert (
+        "pytorchjob/quick has been stuck for 1 s (--stuck-after): stopping; pod/quick-worker-0 Pending: " + cause in done.stdout
+    )
+    assert f"PyTorchJob quick is created; waiting: Worker-0: Unschedulable: {cause}" in done.stdout
+    assert re.search(r"^ended after \d+:\d\d$", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.cluster
+def test_a_command_that_is_not_there_is_said_at_once_and_at_the_end(tmp_path: Path) -> None:
+    typo = VALID.replace("restartPolicy: Never", "restartPolicy: OnFailure").replace("[sh, -c,", "[trainn.sh, -c,")
+    (tmp_path / "job.yaml").write_text(typo.replace("spec:\n  pytorch", "spec:\n  runPolicy: {backoffLimit: 1}\n  pytorch"))
+    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"))
+    assert done.returncode == 1
+    missing = "exec: 'trainn.sh': executable file not found in $PATH"
+    assert f"pod/quick-worker-0 StartError: exit code 128: {missing}" in done.stdout
+    assert f"last: Worker-0: exited with code 128 (StartError): {missing}" in done.stdout
+    assert f"Worker-0 (quick-worker-0): StartError, exit code 128: {missing}" in done.stdout
+
+
+@pytest.mark.cluster
+def test_the_last_lines_of_a_container_that_was_restarted_in_place_are_kept(tmp_path: Path) -> None:
+    failing = JOB.format(code=3).replace("restartPolicy: Never", "restartPolicy: OnFailure")
+    (tmp_path / "job.yaml").write_text(failing.replace("spec:\n  pytorch", "spec:\n  runPolicy: {backoffLimit: 1}\n  pytorch"))
+    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"))
+    assert done.returncode == 1
+    assert "  the last lines of quick-worker-0:\n  | before the end\n" in done.stdout
 
 
 @pytest.mark.parametrize(

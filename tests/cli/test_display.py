@@ -1,11 +1,19 @@
 """What is shown: the state of pods in a word, and nothing that steers the terminal."""
 
+from datetime import datetime, timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from cli.display import clean
-from cli.following import describe
+from cli.display import Display, clean, duration
+from cli.following import FollowedJob, FollowedPod, describe, why
+from cli.stalls import State
+from jobcommon.api.status import JobCondition, JobStatus
+from jobcommon.reconcile import read_job
+from operators.pytorch import PYTORCH
+from testutil.builders import Pod, job_manifest
 
 
 @pytest.mark.parametrize(
@@ -37,7 +45,7 @@ def container(**state: Any) -> dict[str, Any]:
         (pod({}), "Pending"),
         (pod({"phase": "Running"} | container(running={})), "Running"),
         (pod({"phase": "Pending"} | container(waiting={"reason": "ErrImageNeverPull"})), "ErrImageNeverPull"),
-        (pod({"phase": "Failed"} | container(terminated={"reason": "Error", "exitCode": 3})), "Error (3)"),
+        (pod({"phase": "Failed"} | container(terminated={"reason": "Error", "exitCode": 3})), "Error"),
         (pod({"phase": "Succeeded"} | container(terminated={"reason": "Completed", "exitCode": 0})), "Completed"),
         (pod({"phase": "Failed", "reason": "Evicted"}), "Evicted"),
         (pod({"phase": "Running"}, deletionTimestamp="2026-01-01T00:00:00Z"), "Terminating"),
@@ -45,3 +53,138 @@ def container(**state: Any) -> dict[str, Any]:
 )
 def test_a_pod_in_a_word(body: dict[str, Any], word: str) -> None:
     assert describe(body) == word
+
+
+START = datetime(2026, 1, 1, 12, 0, 0)  # noqa: DTZ001  what a user's clock on the wall shows
+
+
+class Screen:
+    """A display of one job of `wanted` workers, whose clock stands still unless it is turned."""
+
+    def __init__(self, wanted: int) -> None:
+        self.now = START
+        self.console = Console(file=StringIO(), width=120, highlight=False)
+        self.display = Display(self.console, lambda: self.now)
+        self.job = FollowedJob(PYTORCH, "default", "demo", wanted)
+        self.pods = [FollowedPod(f"demo-worker-{index}", self.job.key) for index in range(wanted)]
+        self.display.show([self.job])
+
+    def pod(self, index: int, state: str, cause: str = "", progress: State = State.WAITS, restarts: int = 0) -> None:
+        pod = self.pods[index]
+        pod.state, pod.cause, pod.progress, pod.restarts = state, cause, progress, restarts
+        self.display.pod(pod)
+
+    def running(self, *indexes: int) -> None:
+        for index in indexes:
+            self.pod(index, "Running", progress=State.RUNS)
+
+    def condition(self, kind: str, message: str) -> None:
+        condition = JobCondition(type=kind, reason=kind, message=message)
+        self.job.status = JobStatus(conditions=[condition])
+        self.display.condition(self.job, condition)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines so far, without their time."""
+        text = self.console.file.getvalue()  # type: ignore[attr-defined]
+        return [line[9:] for line in text.splitlines()]
+
+    @property
+    def table(self) -> list[str]:
+        """What stands below the lines on a terminal."""
+        console = Console(file=StringIO(), width=120)
+        console.print(self.display)
+        text = console.file.getvalue()  # type: ignore[attr-defined]
+        return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
+def test_of_a_small_job_each_pod_has_its_lines() -> None:
+    screen = Screen(2)
+    screen.pod(0, "Pending")
+    screen.running(0)
+    screen.pod(1, "CrashLoopBackOff", "exited with code 1 (Error)", restarts=1)
+    assert screen.lines == [
+        "pod/demo-worker-0 Pending",
+        "pod/demo-worker-0 Running",
+        "pod/demo-worker-1 CrashLoopBackOff, 1 restart: exited with code 1 (Error)",
+    ]
+
+
+def test_the_pods_of_a_large_job_are_counted_and_trouble_is_told() -> None:
+    screen = Screen(60)
+    for index in range(60):
+        screen.pod(index, "Pending")
+    screen.running(*range(46))
+    for index in range(46, 52):
+        screen.pod(index, "ErrImagePull", "not found")
+    assert screen.lines == [
+        "pytorchjob/demo 15/60 Running, 45 Pending",
+        "pytorchjob/demo 30/60 Running, 30 Pending",
+        "pytorchjob/demo 45/60 Running, 15 Pending",
+        "pod/demo-worker-46 ErrImagePull: not found",
+        "pod/demo-worker-47 ErrImagePull: not found",
+        "pod/demo-worker-48 ErrImagePull: not found",
+        "pytorchjob/demo more pods ErrImagePull: not found",
+    ]
+
+
+def test_the_table_counts_shows_problems_first_and_the_time() -> None:
+    screen = Screen(60)
+    screen.condition("Running", "It runs.")
+    screen.running(*range(46))
+    for index in range(46, 58):
+        screen.pod(index, "Pending")
+    for index in (58, 59):
+        screen.pod(index, "ErrImagePull", "not found")
+    screen.now = START + timedelta(minutes=2, seconds=5)
+    table = screen.table
+    assert table[:5] == [
+        "JOB              STATE    PODS                                       TIME",
+        "pytorchjob/demo  Running  46/60 Running, 12 Pending, 2 ErrImagePull  2:05",
+        "POD             STATE         RESTARTS  CAUSE",
+        "demo-worker-58  ErrImagePull  0         not found",
+        "demo-worker-59  ErrImagePull  0         not found",
+    ]
+    assert table[-1] == "… and 2 more"
+
+
+def test_a_condition_that_only_says_more_of_its_pods_gets_no_line() -> None:
+    screen = Screen(1)
+    screen.condition("Running", "PyTorchJob default/demo is running.")
+    screen.condition(
+        "Running", "PyTorchJob default/demo is running; Worker-0 restarted once, last: exited with code 1 (Error)."
+    )
+    screen.condition("Running", "PyTorchJob default/demo is running; waiting: Worker-0: Unschedulable: no node.")
+    screen.condition("Restarting", "It is restarting because Worker-0: Evicted")
+    assert screen.lines == [
+        "pytorchjob/demo Running: PyTorchJob default/demo is running.",
+        "pytorchjob/demo Restarting: It is restarting because Worker-0: Evicted",
+    ]
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (9.9, "0:09"), (750, "12:30"), (3723, "1:02:03"), (-5, "0:00")])
+def test_a_duration(seconds: float, text: str) -> None:
+    assert duration(timedelta(seconds=seconds)) == text
+
+
+POD = Pod.of(PYTORCH, read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1})), "Worker", 0)
+
+
+@pytest.mark.parametrize(
+    ("pod", "cause"),
+    [
+        (POD, ""),
+        (POD.scheduled(), ""),
+        (POD.unschedulable("no node fits."), "no node fits"),
+        (POD.waiting("ErrImagePull", "not found"), "not found"),
+        (POD.running(), ""),
+        (POD.running().between_runs(3), "exit code 3"),
+        (POD.running().crash_looping(2), "exited with code 1 (Error)"),
+        (POD.running().failed(128, reason="StartError", message="no such file"), "exit code 128: no such file"),
+        (POD.evicted(), "The node was low on resource: memory."),
+        (POD.running().succeeded(), ""),
+        (POD.unschedulable().deleting(), ""),
+    ],
+)
+def test_why_a_pod_does_not_run(pod: Pod, cause: str) -> None:
+    assert why(pod.view) == cause

@@ -2,9 +2,11 @@
 
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -53,6 +55,8 @@ def test_a_signal_ends_run_in_order(number: signal.Signals, marker: str, tmp_pat
         process.send_signal(number)
         out, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 128 + number
+        assert re.search(r"stopping what runs here, after \d:\d\d\n", out)
+        assert out.endswith(f"ended by {number.name}; nothing is left running\n")
         assert "Traceback" not in out
         assert "Error" not in out
     assert processes_with(marker) == []
@@ -70,6 +74,23 @@ def test_a_second_signal_does_not_disturb_the_cleaning_up(marker: str, tmp_path:
     assert processes_with(marker) == []
 
 
+@pytest.mark.parametrize("module", ["cli.interruption", "typer", "jobcommon.framework", "pydantic", "cli.running"])
+def test_ctrl_c_ends_a_command_that_still_reads_its_imports(module: str, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB.format(marker="60"))
+    command = [sys.executable, "-X", "importtime", "-m", "cli", "run", "-f", str(tmp_path / "job.yaml")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.rpartition("|")[2].strip() == module:
+                process.send_signal(signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    told = [line for line in err.splitlines() if not line.startswith("import time:")]
+    assert told == ["interrupted; nothing is left running"]
+    assert out == ""
+
+
 def test_kill_9_leaves_no_process_either(marker: str, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB.format(marker=marker))
     with started("run", "-f", str(tmp_path / "job.yaml"), until="| ready") as process:
@@ -83,8 +104,9 @@ def test_up_takes_its_kubeconfig_away_and_ends_with_0(tmp_path: Path) -> None:
     with started("up", "--kubeconfig", str(kubeconfig), until="The cluster is up") as process:
         assert kubeconfig.stat().st_mode & 0o777 == 0o600
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE)
+        out, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
+        assert out.endswith("The cluster is stopped; nothing of it is left running.\n")
     assert not kubeconfig.exists()
 
 

@@ -133,7 +133,8 @@ def test_l4_the_operator_dies_at_every_write(writes: int) -> None:
         world.settle()
     assert (world.current, world.reason) == ("Failed", "BackoffLimitExceeded")
     assert world.runs == {"demo-worker-0": 3, "demo-worker-1": 1}
-    assert world.status["restarts"] == 3
+    assert world.status["restarts"] == 2, "the third run was not restarted"
+    assert world.status["replicaStatuses"]["Worker"]["restarts"] == 3, "failed runs charged to backoffLimit"
 
 
 def test_l5_deadline() -> None:

@@ -79,7 +79,7 @@ def test_the_message_says_what_failed_last() -> None:
 @pytest.mark.parametrize(
     ("policy", "pod", "restarts"),
     [
-        pytest.param("OnFailure", "crash_looping 2,deleting 0", None, id="still terminating"),
+        pytest.param("OnFailure", "crash_looping 2,deleting 0", 2, id="still terminating"),
         pytest.param("OnFailure", "running,failed 1", 1, id="failed as a whole"),
         pytest.param("ExitCode", "running,failed 1", None, id="permanent"),
     ],

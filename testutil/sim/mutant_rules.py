@@ -161,7 +161,7 @@ def _at_once(_self: HttpTransport, _request: Request, response: Any) -> float | 
     return 0.0 if response.status == 429 else None
 
 
-_if_changed = decision._if_changed
+if_changed = decision._if_changed
 
 
 def _time_moves(job: Job, status: JobStatus) -> JobStatus | None:
@@ -298,7 +298,7 @@ RULES = (
     Mutant(
         "R19-written-when-nothing-changed",
         "Every look at a job moves a time in its status, which brings the next look: it never rests.",
-        ((decision, "_if_changed", _time_moves),),
+        ((decision, "if_changed", _time_moves),),
         where=("*/X-runs-on",),
         faults=(),
     ),

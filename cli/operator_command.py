@@ -1,0 +1,111 @@
+"""The command ``jobcommon operator`` with its many options."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.errors import UserError
+from cli.frameworks import chosen
+from cli.options import Frameworks
+
+
+def operator_command(
+    framework: Frameworks = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only jobs of this namespace. All namespaces without it."),
+    ] = None,
+    kubeconfig: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="Jobs of one framework looked after at the same time.", min=1)
+    ] = 128,
+    metrics_port: Annotated[
+        int,
+        typer.Option(
+            metavar="PORT", help="Where /metrics, /healthz and /readyz are; 0 takes a free port, -1 none.", min=-1, max=65535
+        ),
+    ] = 8080,
+    metrics_host: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="The address these listen on; 0.0.0.0 in a pod, whose probes come from outside."),
+    ] = "127.0.0.1",
+    metrics_token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file with the bearer token that /metrics then wants.")
+    ] = None,
+    leader_elect: Annotated[
+        bool, typer.Option(help="Run next to replicas of yourself: one works, the others stand by.")
+    ] = False,
+    lease_namespace: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMESPACE",
+            help="Where the lease of the leader is. Without it: the namespace of the pod, or of the context.",
+        ),
+    ] = "",
+    lease_name: Annotated[
+        str, typer.Option(metavar="NAME", help="The lease's name; the same for replicas only.")
+    ] = "jobcommon-operator",
+    qps: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="At most so many requests a second; without it the API server's flow control decides."),
+    ] = None,
+    burst: Annotated[int | None, typer.Option(metavar="N", help="How many requests may exceed --qps at once.", min=1)] = None,
+    cluster_domain: Annotated[
+        str, typer.Option(metavar="DOMAIN", help="Appended to the addresses of replicas, as in cluster.local.")
+    ] = "",
+    tracking_finalizer: Annotated[
+        bool, typer.Option(help="Keep ended pods until they are counted, so that backoffLimit is exact.")
+    ] = True,
+    mpi_exec: Annotated[
+        bool, typer.Option(help="Whether launchers of MPIJobs may get the right to run commands in their workers (v1).")
+    ] = True,
+    gang_scheduler_name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="volcano, the schedulerName of the coscheduling plugin, or auto: what the cluster has."
+        ),
+    ] = "",
+    log_format: Annotated[str, typer.Option(metavar="FORMAT", help="json or console.")] = "json",
+    log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Run the operators against a cluster.
+
+    The kinds must be installed: jobcommon crds | kubectl apply -f -
+
+    SIGTERM ends it in order: writes under way are finished and the lease is released.
+
+    \b
+    Examples:
+      jobcommon operator --framework pytorch --namespace team-a
+      jobcommon operator --leader-elect --lease-namespace jobcommon
+    """
+    from cli.operating import operate, token_in
+    from jobcommon.runtime.settings import Settings
+
+    try:
+        settings = Settings(
+            namespace=namespace,
+            workers=workers,
+            qps=qps,
+            burst=burst,
+            metrics_port=None if metrics_port < 0 else metrics_port,
+            metrics_host=metrics_host,
+            metrics_token=None if metrics_token_file is None else token_in(metrics_token_file),
+            leader_elect=leader_elect,
+            lease_namespace=lease_namespace,
+            lease_name=lease_name,
+            cluster_domain=cluster_domain,
+            tracking_finalizer=tracking_finalizer,
+            mpi_exec=mpi_exec,
+            gang_scheduler_name=gang_scheduler_name,
+            log_format=log_format,
+            log_level=log_level,
+        )
+        asyncio.run(operate(chosen(framework or ()), settings, kubeconfig, context))
+    except ValueError as error:
+        raise UserError(str(error)) from None

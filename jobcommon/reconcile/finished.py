@@ -1,0 +1,61 @@
+"""A job that has finished: its clean-up and its time to live, and which status is worth a write."""
+
+from jobcommon.api.status import ConditionType, JobStatus
+from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.framework import Framework, Job, Observed
+from jobcommon.reconcile import cleanup, limits
+from jobcommon.reconcile.companions import taken_away
+from jobcommon.reconcile.gang import remove_pod_group
+from jobcommon.reconcile.plan import Delete, Plan
+from jobcommon.reconcile.slots import arrange
+
+
+def plan_finished(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
+    """Clean up, keep `active` true to the pods that are left, and delete the job when its time has come.
+
+    A job that another operator finished may lack completionTime; then it is that of the condition.
+    """
+    slots = arrange(job, observed.pods)
+    clean_up = [*cleanup.clean_up_finished(job, observed, slots.ours), *remove_pod_group(job, observed)]
+    actions = taken_away(framework, job, observed, clean_up)
+    expiry = limits.expiry(job, now)
+    if expiry is not None and expiry.passed:
+        # Of the job as it was read: its time to live may have been changed since (rule R1).
+        version = job.resource_version
+        owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
+        return Plan((*cleanup.release_all(observed.pods), owner), reason="time to live is over")
+    running: dict[str, int] = {}
+    for replica, pod in slots.pods.items():
+        if pod.phase == "Running" and pod.deletion_time is None:
+            running[replica.type] = running.get(replica.type, 0) + 1
+    statuses = {
+        kind: status.model_copy(update={"active": running.get(kind) or None})
+        for kind, status in job.status.replica_statuses.items()
+    }
+    status = job.status.model_copy(update={"replica_statuses": statuses})
+    if parse_time(status.completion_time) is None:
+        end = next(
+            c for c in reversed(status.conditions) if c.is_true and c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED)
+        )
+        status = status.model_copy(update={"completion_time": readable_time(end.last_transition_time, now)})
+    return Plan(
+        actions=tuple(actions),
+        status=if_changed(job, status),
+        wake_at=expiry.at if expiry else None,
+        reason="job has finished",
+    )
+
+
+def readable_time(time: str | None, now: float) -> str:
+    """The time if it is one, else now."""
+    return time if time is not None and parse_time(time) is not None else format_time(now)
+
+
+def if_changed(job: Job, status: JobStatus) -> JobStatus | None:
+    """The status if it must be written. To forget pods that are gone is not worth a write of its own (rule R19)."""
+    changed = status.to_json()
+    same_memory = {**changed, "countedPods": list(job.status.counted_pods)}
+    if not job.status.counted_pods:
+        same_memory.pop("countedPods")
+    forgets_only = set(status.counted_pods) <= set(job.status.counted_pods)
+    return None if (same_memory if forgets_only else changed) == dict(job.raw_status) else status

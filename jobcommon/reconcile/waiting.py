@@ -1,0 +1,285 @@
+"""What keeps the pods of a job from running, in words: for its condition, where it stays while it lasts, and for events.
+
+The operator reads pods, not their events. A real kubelet says in the pod that an image, or a Secret for an environment
+variable, is missing; of a volume it says nothing there, only in an event that is gone after an hour. And a pod that no
+scheduler has taken up says nothing at all. Both are told by the time that has passed.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from jobcommon.api import reasons
+from jobcommon.api.job import RestartPolicy
+from jobcommon.api.pod import PodView, Running, Terminated, Waiting
+from jobcommon.api.replica import Replica
+from jobcommon.api.status import MAX_MESSAGE, Failure
+from jobcommon.api.timestamp import format_time
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile.ending import Verdict, awaited, charged_containers, decode, is_over, left_running, restarts_in_place
+from jobcommon.reconcile.ledger import Entry, Ledger, restart_policy
+from jobcommon.reconcile.plan import NORMAL, WARNING, Event
+
+# Without trouble a scheduler and a kubelet need seconds, and a large image a few minutes, which is worth saying, too.
+LATE = 90.0
+# Of what happens to hundreds of pods at once, so many are told.
+MAX_EVENTS = 10
+# So many causes stand in a condition, with so many replicas each, and of a message so many characters.
+MAX_CAUSES = 3
+MAX_NAMES = 3
+MAX_TEXT = 300
+# Separates what a condition says from what its pods wait for.
+NOTE = "; waiting: "
+CRASH_LOOP = "CrashLoopBackOff"
+# The kubelet alternates between the error and this; newer ones repeat the error in it. One text for both spares writes.
+_PULL_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*": (\w+): (.+)$', re.DOTALL)
+
+
+class Silent(StrEnum):
+    """What a pod may wait for without saying so."""
+
+    SCHEDULER = "NoScheduler"
+    VOLUMES = "VolumesNotReady"
+    CONTAINERS = "ContainersNotCreated"
+    NODE = "NodeDoesNotAnswer"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a pod, or one container of it, does not run."""
+
+    reason: str
+    message: str
+    container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What a job's pods wait for: a note for the condition ("" for nothing), events, and when there may be more to say."""
+
+    note: str = ""
+    events: tuple[tuple[str, str], ...] = ()
+    wake_at: float | None = None
+
+    def note_with(self, refusal: str) -> str:
+        """The note of a job that has begun, with what the platform refuses to create ("" for nothing) before it."""
+        return f"{NOTE}{refusal}{self.note.replace(NOTE, '; ', 1)}" if refusal else self.note
+
+
+def waits(pods: Mapping[Replica, PodView], now: float, scheduler_of: Callable[[Replica], str]) -> Waits:
+    """What the living among `pods` wait for at `now`."""
+    causes: dict[str, list[Replica]] = {}
+    events: list[tuple[str, str]] = []
+    silent: dict[Silent, list[tuple[float, Replica, PodView]]] = {}
+    for replica, pod in pods.items():
+        if _is_well(pod):
+            continue
+        if (cause := said(pod)) is not None:
+            where = f", container {cause.container}" if cause.container else ""
+            events.append((cause.reason, f"Pod {pod.name}{where}: {cause.message}"))
+            if cause.reason != CRASH_LOOP:
+                causes.setdefault(_in_short(f"{cause.reason}: {cause.message}"), []).append(replica)
+        elif (kind := _unsaid(pod)) is not None:
+            silent.setdefault(kind[0], []).append((kind[1], replica, pod))
+    wakes: list[float] = []
+    for sort, group in silent.items():
+        since, replica, pod = min(group, key=lambda member: member[0])
+        if now < since + LATE:
+            wakes.append(since + LATE)
+            continue
+        text = _silence(sort, since, pod, scheduler_of(replica) if sort is Silent.SCHEDULER else "")
+        causes.setdefault(text, []).extend(member[1] for member in group)
+        events.append((sort.value, f"Pod {pod.name}: {text}"))
+    return Waits(_note(causes), tuple(events), min(wakes, default=None))
+
+
+def said(pod: PodView) -> Cause | None:
+    """What the kubelet or the scheduler says of a pod that cannot be scheduled or started."""
+    for container in pod.containers + pod.init_containers:
+        state = container.state
+        if not isinstance(state, Waiting):
+            continue
+        if state.reason == CRASH_LOOP:
+            why = f": {how(container.last)}" if container.last is not None else ""
+            return Cause(CRASH_LOOP, f"restarted after ever longer pauses{why}", container.name)
+        if state.message:
+            pull = _PULL_BACK_OFF.match(state.message)
+            reason, message = pull.groups() if pull else (state.reason or "Waiting", state.message)
+            return Cause(reason, _line(message), container.name)
+    if pod.unschedulable and not pod.scheduled:
+        return Cause("Unschedulable", _line(pod.unschedulable))
+    return None
+
+
+def with_note(message: str, note: str) -> str:
+    """The message of a condition that holds on, with `note` in place of an earlier one."""
+    base, found, _ = message.partition(NOTE)
+    return f"{base}{note}"[:MAX_MESSAGE] if found or note else message
+
+
+def restarted(job: Job, pods: Mapping[Replica, PodView]) -> str:
+    """What a condition says of restarts in place: the replica with most of them, and its last failure."""
+    found = [(restarts_made(pod, restart_policy(job, r)), r, pod) for r, pod in pods.items() if not is_over(pod)]
+    found = [entry for entry in found if entry[0]]
+    if not found:
+        return ""
+    count, replica, pod = max(found, key=lambda entry: entry[0])
+    run = last_failure_in_place(pod)
+    why = f", last: {how(run)}" if run is not None else ""
+    more = f"; {len(found) - 1} more restarted" if len(found) > 1 else ""
+    return f"; {replica} restarted {'once' if count == 1 else f'{count} times'}{why}{more}"
+
+
+def restarts(job: Job, ledger: Ledger, pods: Mapping[Replica, PodView], *, ends: bool) -> int:
+    """The restarts made so far or about to be made, in place or by a new pod; what failed last in a job that `ends` is none.
+
+    The number never falls: what a pod had of them is lost with a pod that vanishes.
+    """
+    failed_now = len(ledger.having(Verdict.RETRYABLE)) if ends else 0
+    living = pods.items() if ledger.in_place else ()
+    in_place = sum(restarts_made(pod, restart_policy(job, replica)) for replica, pod in living if not is_over(pod))
+    return max(ledger.recorded - failed_now + in_place, job.status.restarts or 0)
+
+
+def backoff_message(job: Job, ledger: Ledger, pods: Mapping[Replica, PodView]) -> str:
+    """Why the job has failed that has used up its backoffLimit, with the last cause."""
+    text = f"Job {job.name} has failed because it has reached the specified backoff limit"
+    causes = [entry.ending.describe(entry.replica, entry.pod.node_name) for entry in ledger.having(Verdict.RETRYABLE)]
+    for replica, pod in pods.items():
+        run = None if is_over(pod) else last_failure_in_place(pod)
+        if run is not None:
+            causes.append(f"{replica}: {how(run)}")
+    cause = f"; last: {causes[-1]}" if causes else ""
+    return f"{text}: failed runs {ledger.charged}, restarts allowed {job.run_policy.backoff_limit}{cause}"
+
+
+def restarts_made(pod: PodView, policy: RestartPolicy) -> int:
+    """The restarts in place that have happened, without the one that the kubelet still puts off."""
+    put_off = (isinstance(c.state, Waiting) and c.state.reason == CRASH_LOOP for c in charged_containers(pod))
+    return restarts_in_place(pod, policy) - sum(put_off)
+
+
+def last_failure_in_place(pod: PodView) -> Terminated | None:
+    """The latest failed run of a container in a pod that still lives."""
+    for container in charged_containers(pod):
+        run = container.state if isinstance(container.state, Terminated) else container.last
+        if run is not None and run.exit_code != 0:
+            return run
+    return None
+
+
+def how(run: Terminated) -> str:
+    """How a run ended, and the end of what it said: ``exited with code 1 (Error): no such file``."""
+    end = f"exited with code {run.exit_code} ({decode(run)})" if run.exit_code is not None else decode(run)
+    words = " ".join(run.message.split())
+    return f"{end}: {_in_short(words, tail=True)}" if words else end
+
+
+def failures_in_place(pods: Mapping[Replica, PodView]) -> Iterable[Failure]:
+    """The last failures of living pods, for the status of a job that ends because of them."""
+    runs = ((replica, pod, last_failure_in_place(pod)) for replica, pod in pods.items() if not is_over(pod))
+    for replica, pod, run in ((replica, pod, run) for replica, pod, run in runs if run is not None):
+        yield Failure(
+            replica=str(replica),
+            pod=pod.name,
+            node=pod.node_name or None,
+            reason=decode(run),
+            exit_code=run.exit_code,
+            message=run.message or None,
+            time=format_time(run.finished_at) if run.finished_at is not None else None,
+        )
+
+
+def container_events(framework: Framework, job: Job, pods: Mapping[Replica, PodView]) -> list[Event]:
+    """One event for each pod whose main container has succeeded while another one runs on."""
+    events: list[Event] = []
+    for replica, pod in pods.items():
+        # Asked of every pod in every pass; most have one container.
+        if len(pod.containers) > 1 and len(events) < MAX_EVENTS:
+            main = framework.main_container(job.replica_specs[replica.type], replica.index)
+            if names := awaited(pod, main):
+                text = f"Pod {pod.name}: container {main} has succeeded; waiting for container {', '.join(names)} to end"
+                events.append(Event(NORMAL, reasons.WAITING, text, lasting=True))
+    return events
+
+
+def cut_short(entries: Iterable[Entry]) -> list[Event]:
+    """One event for each pod that is deleted because its main container has failed, though another one runs."""
+    cut = [entry.pod for entry in entries if entry.pod.deletion_time is None and not is_over(entry.pod)]
+    return [
+        Event(
+            WARNING,
+            reasons.MAIN_CONTAINER_FAILED,
+            f"Pod {pod.name}: its main container has failed; the pod is deleted though container "
+            f"{', '.join(left_running(pod))} has not ended",
+        )
+        for pod in cut[:MAX_EVENTS]
+    ]
+
+
+def _is_well(pod: PodView) -> bool:
+    """Asked of every pod at every reconcile: whether there is certainly nothing to say."""
+    if pod.phase == "Running" and pod.deletion_time is None:
+        return all(isinstance(container.state, Running) for container in pod.containers)
+    return is_over(pod)
+
+
+def _unsaid(pod: PodView) -> tuple[Silent, float] | None:
+    """What a pod that says nothing waits for, and since when."""
+    if pod.deletion_time is not None:
+        return (Silent.NODE, pod.deletion_time) if pod.scheduled else None
+    if pod.phase != "Pending":
+        return None
+    if not pod.scheduled:
+        return (Silent.SCHEDULER, pod.creation_time) if pod.creation_time is not None else None
+    since = pod.start_time if pod.start_time is not None else pod.creation_time
+    begun = any(isinstance(c.state, Running | Terminated) for c in (*pod.init_containers, *pod.containers))
+    if since is None or begun:
+        return None
+    return (Silent.CONTAINERS if pod.ready_to_start else Silent.VOLUMES), since
+
+
+def _silence(sort: Silent, since: float, pod: PodView, scheduler: str) -> str:
+    time = format_time(since)
+    match sort:
+        case Silent.SCHEDULER:
+            return f'no scheduler has taken the pod up since {time}; is the scheduler "{scheduler}" running?'
+        case Silent.VOLUMES:
+            return (
+                f"volumes or network are not ready since {time}; a Secret, ConfigMap or PersistentVolumeClaim may be missing, "
+                f"kubectl describe pod {pod.name} tells"
+            )
+        case Silent.CONTAINERS:
+            return f"containers are not created since {time}; images may still be pulled, kubectl describe pod {pod.name} tells"
+        case Silent.NODE:
+            return (
+                f"deleted, but still there after its grace period, since {time}; if node {pod.node_name} is shut down "
+                f"for good, taint it with node.kubernetes.io/out-of-service=nodeshutdown:NoExecute or delete the pod with "
+                f"kubectl delete pod {pod.name} --force"
+            )
+
+
+def _line(text: str) -> str:
+    """The text in one line, without the full stop: it stands within a sentence."""
+    return " ".join(text.split()).removesuffix(".")
+
+
+def _note(causes: Mapping[str, list[Replica]]) -> str:
+    if not causes:
+        return ""
+    told = [f"{_names(replicas)}: {text}" for text, replicas in list(causes.items())[:MAX_CAUSES]]
+    more = f"; {len(causes) - MAX_CAUSES} more causes" if len(causes) > MAX_CAUSES else ""
+    return f"{NOTE}{'; '.join(told)}{more}"
+
+
+def _names(replicas: list[Replica]) -> str:
+    named = ", ".join(map(str, replicas[:MAX_NAMES]))
+    return f"{named} and {len(replicas) - MAX_NAMES} more" if len(replicas) > MAX_NAMES else named
+
+
+def _in_short(text: str, *, tail: bool = False) -> str:
+    """The text, or of a long one its beginning; its `tail` where the cause comes last."""
+    if len(text) <= MAX_TEXT:
+        return text
+    return f"…{text[-MAX_TEXT:]}" if tail else f"{text[:MAX_TEXT]}…"

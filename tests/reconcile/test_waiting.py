@@ -1,0 +1,234 @@
+"""What the conditions and events of a job say of pods that wait or are restarted in place."""
+
+from typing import Any
+
+import pytest
+
+from jobcommon.api.status import JobStatus
+from jobcommon.framework import Observed
+from jobcommon.reconcile import Plan, plan, read_job
+from jobcommon.reconcile.waiting import LATE
+from testutil.builders import START, Manifest, Pod, condition, job_manifest, services_of
+from testutil.frameworks import TEST_JOB
+
+CREATED = "TestJob demo is created"
+RUNNING = "TestJob default/demo is running"
+NOT_FOUND = 'exec: "trainn.sh": executable file not found in $PATH'
+BACK_OFF = "back-off 10s restarting failed container=test-container pod=demo-worker-0_default(uid)"
+
+
+def job_of(workers: int = 1, policy: str = "OnFailure", status: Any = None, **run_policy: Any) -> Manifest:
+    return job_manifest(TEST_JOB, {"Worker": workers}, policy=policy, run_policy=run_policy, status=status)
+
+
+def pods_of(manifest: Manifest, *states: str) -> list[Pod]:
+    job = read_job(TEST_JOB, manifest)
+    return [getattr(Pod.of(TEST_JOB, job, "Worker", index), state)() for index, state in enumerate(states)]
+
+
+def decide(manifest: Manifest, *pods: Pod, now: float = START) -> Plan:
+    job = read_job(TEST_JOB, manifest)
+    return plan(TEST_JOB, job, Observed(tuple(p.view for p in pods), services_of(TEST_JOB, job)), now)
+
+
+def status_of(decided: Plan) -> JobStatus:
+    assert decided.status is not None
+    return decided.status
+
+
+def message(decided: Plan) -> str:
+    return status_of(decided).conditions[-1].message
+
+
+def pod(**more: Any) -> Pod:
+    return Pod.of(TEST_JOB, read_job(TEST_JOB, job_of()), "Worker", 0, **more)
+
+
+def looping(restarts: int, run: Manifest, state: Manifest | None = None) -> Pod:
+    """A pod whose main container has ended as `run` and waits for its next start, or is in `state`."""
+    container = {
+        "name": "test-container",
+        "restartCount": restarts,
+        "state": state or {"waiting": {"reason": "CrashLoopBackOff", "message": BACK_OFF}},
+        "lastState": {"terminated": run},
+    }
+    return pod().running()._with(status={"containerStatuses": [container]})
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        pytest.param(
+            pod().waiting("ErrImagePull", 'failed to pull "x": not found'),
+            'ErrImagePull: failed to pull "x": not found',
+            id="image",
+        ),
+        pytest.param(
+            pod().waiting("ImagePullBackOff", 'Back-off pulling image "x": ErrImagePull: failed to pull "x": not found'),
+            'ErrImagePull: failed to pull "x": not found',
+            id="the same image during the back-off",
+        ),
+        pytest.param(
+            pod().waiting("ImagePullBackOff", 'Back-off pulling image "x"'),
+            'ImagePullBackOff: Back-off pulling image "x"',
+            id="the back-off of an older kubelet",
+        ),
+        pytest.param(
+            pod().waiting("CreateContainerConfigError", 'secret "missing" not found'),
+            'CreateContainerConfigError: secret "missing" not found',
+            id="Secret in env",
+        ),
+        pytest.param(
+            pod().unschedulable("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."),
+            "Unschedulable: 0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector",
+            id="node selector",
+        ),
+    ],
+)
+def test_what_a_pod_waits_for_stands_in_the_condition_while_it_lasts(state: Pod, text: str) -> None:
+    manifest = job_of()
+    first = decide(manifest, state)
+    assert message(first) == f"{CREATED}; waiting: Worker-0: {text}."
+    manifest["status"] = status_of(first).to_json()
+    assert decide(manifest, state, now=START + 3600).status is None, "nothing is written while it stays so"
+    running = decide(manifest, pod().running(), now=START + 3600)
+    assert [c.message for c in status_of(running).conditions] == [f"{CREATED}.", f"{RUNNING}."]
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        pytest.param(
+            pod(),
+            'no scheduler has taken the pod up since 2023-11-14T22:13:20Z; is the scheduler "other" running?',
+            id="foreign scheduler",
+        ),
+        pytest.param(
+            pod().scheduled(),
+            "volumes or network are not ready since 2023-11-14T22:13:20Z; a Secret, ConfigMap or PersistentVolumeClaim may be "
+            "missing, kubectl describe pod demo-worker-0 tells",
+            id="volume",
+        ),
+        pytest.param(
+            pod().scheduled()._condition("PodReadyToStartContainers", "True"),
+            "containers are not created since 2023-11-14T22:13:20Z; images may still be pulled, "
+            "kubectl describe pod demo-worker-0 tells",
+            id="slow image",
+        ),
+        pytest.param(
+            pod().running().deleting(at=START - 30),
+            "deleted, but still there after its grace period, since 2023-11-14T22:13:20Z; if node node-1 is shut "
+            "down for good, taint it with node.kubernetes.io/out-of-service=nodeshutdown:NoExecute or delete the pod with "
+            "kubectl delete pod demo-worker-0 --force",
+            id="lost node",
+        ),
+    ],
+)
+def test_a_pod_that_says_nothing_is_told_after_a_while(state: Pod, text: str) -> None:
+    manifest = job_of()
+    manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]["schedulerName"] = "other"
+    early = decide(manifest, state, now=START + LATE - 1)
+    assert message(early) == f"{CREATED}."
+    assert early.wake_at == START + LATE, "it comes back by itself to say so"
+    late = decide(manifest, state, now=START + LATE)
+    assert message(late) == f"{CREATED}; waiting: Worker-0: {text}."
+    assert late.wake_at is None
+    manifest["status"] = status_of(late).to_json()
+    assert decide(manifest, state, now=START + 9 * LATE).status is None
+
+
+def test_a_pod_with_a_long_init_container_is_well() -> None:
+    state = {"initContainerStatuses": [{"name": "fetch", "restartCount": 0, "state": {"running": {}}}]}
+    assert message(decide(job_of(), pod().scheduled()._with(status=state), now=START + 9 * LATE)) == f"{CREATED}."
+
+
+def test_the_same_cause_of_many_pods_is_told_once() -> None:
+    manifest = job_of(workers=60)
+    decided = decide(manifest, *pods_of(manifest, *["running"] * 10, *["unschedulable"] * 50))
+    assert message(decided) == (
+        f"{RUNNING}; waiting: Worker-10, Worker-11, Worker-12 and 47 more: Unschedulable: 0/3 nodes are available."
+    )
+    assert len(decided.events) == 10
+
+
+def test_causes_are_counted_beyond_a_few_and_long_ones_cut() -> None:
+    manifest = job_of(workers=5)
+    job = read_job(TEST_JOB, manifest)
+    pods = [Pod.of(TEST_JOB, job, "Worker", index).waiting("ErrImagePull", f"{index}" * 999) for index in range(5)]
+    said = message(decide(manifest, *pods))
+    assert said.endswith("…; 2 more causes.")
+    assert len(said) <= 1024
+
+
+@pytest.mark.parametrize("kind", ["Running", "Restarting"])
+def test_a_condition_that_holds_on_says_it_too(kind: str) -> None:
+    """A replacement that cannot be started leaves the job Restarting, or Running when a user had deleted the pod."""
+    manifest = job_of(status={"conditions": [condition("Created"), condition(kind, message="It was so; because")]})
+    waiting = decide(manifest, pod().unschedulable("no node"))
+    assert message(waiting) == "It was so; because; waiting: Worker-0: Unschedulable: no node"
+    manifest["status"] = status_of(waiting).to_json()
+    assert decide(manifest, pod().unschedulable("no node"), now=START + 9).status is None
+    over = decide(manifest, pod(at=START + 9).scheduled(), now=START + 9)
+    assert message(over) == "It was so; because"
+
+
+def test_a_refusal_is_told_of_a_running_job_too() -> None:
+    manifest = job_of(workers=2)
+    job = read_job(TEST_JOB, manifest)
+    pods = (Pod.of(TEST_JOB, job, "Worker", 0).running().view,)
+    seen = Observed(pods, services_of(TEST_JOB, job), refusal="pods/demo-worker-1 is refused: exceeded quota")
+    assert message(plan(TEST_JOB, job, seen, START)) == (f"{RUNNING}; waiting: pods/demo-worker-1 is refused: exceeded quota.")
+
+
+START_ERROR = {"exitCode": 128, "reason": "StartError", "message": NOT_FOUND}
+
+
+@pytest.mark.parametrize("state", [None, {"running": {}}, {"terminated": START_ERROR}], ids=["backs off", "runs", "has failed"])
+def test_restarts_in_place_are_counted_and_told_with_their_cause(state: Manifest | None) -> None:
+    decided = decide(job_of(), looping(3, START_ERROR, state))
+    assert message(decided) == f"{RUNNING}; Worker-0 restarted 3 times, last: exited with code 128 (StartError): {NOT_FOUND}."
+    assert status_of(decided).restarts == 3, "as kubectl get pods has it"
+
+
+def test_the_event_of_a_crash_loop_says_how_the_run_ended() -> None:
+    (event,) = decide(job_of(), looping(3, START_ERROR)).events
+    assert event.reason == "CrashLoopBackOff"
+    assert event.message == (
+        "Pod demo-worker-0, container test-container: restarted after ever longer pauses: "
+        f"exited with code 128 (StartError): {NOT_FOUND}"
+    )
+    assert decide(job_of(), looping(4, START_ERROR)).events == (event,), "said once, not at every restart"
+
+
+def test_the_replica_with_most_restarts_speaks_for_the_others() -> None:
+    manifest = job_of(workers=3)
+    job = read_job(TEST_JOB, manifest)
+    pods = [Pod.of(TEST_JOB, job, "Worker", index).crash_looping(restarts) for index, restarts in enumerate((1, 4, 0))]
+    decided = decide(manifest, *pods)
+    assert message(decided) == f"{RUNNING}; Worker-1 restarted 4 times, last: exited with code 1 (Error); 1 more restarted."
+    assert status_of(decided).restarts == 5
+
+
+def test_a_used_up_backoff_limit_keeps_the_cause_and_the_true_number_of_restarts() -> None:
+    decided = decide(job_of(backoffLimit=1), looping(1, START_ERROR | {"finishedAt": "2023-11-14T22:13:21Z"}))
+    assert message(decided) == (
+        "Job demo has failed because it has reached the specified backoff limit: failed runs 2, restarts allowed 1; "
+        f"last: Worker-0: exited with code 128 (StartError): {NOT_FOUND}"
+    )
+    status = status_of(decided)
+    assert status.restarts == 1
+    assert [(f.replica, f.pod, f.reason, f.exit_code, f.message, f.time) for f in status.failures] == [
+        ("Worker-0", "demo-worker-0", "StartError", 128, NOT_FOUND, "2023-11-14T22:13:21Z")
+    ]
+
+
+def test_the_number_of_restarts_never_falls() -> None:
+    """A pod may vanish, and its count with it."""
+    manifest = job_of(status={"conditions": [condition("Created")], "restarts": 7})
+    assert status_of(decide(manifest, pod().running())).restarts == 7
+
+
+def test_a_passed_deadline_says_what_the_pods_waited_for() -> None:
+    status = {"conditions": [condition("Created")], "startTime": "2023-11-14T22:13:20Z"}
+    decided = decide(job_of(status=status, activeDeadlineSeconds=5), pod().unschedulable("no node"), now=START + 6)
+    assert message(decided).endswith("than specified deadline (5 s); waiting: Worker-0: Unschedulable: no node")
