@@ -8,11 +8,12 @@ import pytest
 from rich.console import Console
 
 from cli.display import Display, clean, duration
-from cli.following import FollowedJob, FollowedPod, describe
+from cli.following import FollowedJob, FollowedPod, describe, why
 from cli.stalls import State
 from jobcommon.api.status import JobCondition, JobStatus
 from jobcommon.reconcile import read_job
 from operators.pytorch import PYTORCH
+from testutil.builders import Pod, job_manifest
 
 
 @pytest.mark.parametrize(
@@ -138,8 +139,8 @@ def test_the_table_counts_shows_problems_first_and_the_time() -> None:
     screen.now = START + timedelta(minutes=2, seconds=5)
     table = screen.table
     assert table[:5] == [
-        "JOB              STATE    PODS                                        TIME",
-        "pytorchjob/demo  Running  46/60 Running, 12 Pending, 2 ErrImagePull   2:05",
+        "JOB              STATE    PODS                                       TIME",
+        "pytorchjob/demo  Running  46/60 Running, 12 Pending, 2 ErrImagePull  2:05",
         "POD             STATE         RESTARTS  CAUSE",
         "demo-worker-58  ErrImagePull  0         not found",
         "demo-worker-59  ErrImagePull  0         not found",
