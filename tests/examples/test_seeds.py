@@ -109,13 +109,17 @@ def test_the_notebooks_tfjob(kubectl: Kubectl) -> None:
     ]
 
 
+@pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="not installed: torch (pip install 'jobcommon[examples]', or make setup)"
+)
 def test_the_notebooks_pytorchjob(kubectl: Kubectl) -> None:
     name = "distributed-pytorch-job"
     manifest = f"{SEEDS}/{name}/{name}.yaml"
     assert kubectl("apply", "-f", manifest) == f"pytorchjob.kubeflow.org/{name} created\n"
     assert kubectl("apply", "-f", manifest) == f"pytorchjob.kubeflow.org/{name} unchanged\n"
     wait(kubectl, f"pytorchjob/{name}", "Running")
-    assert kubectl("logs", "-f", f"{name}-master-0") == "gloo: process 0 of 3: sum 6\n"
+    # Among other lines: torch may warn of a connection that it tries again.
+    assert "gloo: process 0 of 3: sum 6" in kubectl("logs", "-f", f"{name}-master-0").splitlines()
     wait(kubectl, f"pytorchjob/{name}", "Succeeded")
     assert masked(kubectl("get", "pytorchjob", name)).splitlines()[1] == f"{name}   Succeeded   <age>"
     assert in_order(kubectl("describe", "pytorchjob", name), f"Created pod: {name}-master-0", "PyTorchJobSucceeded")
@@ -148,7 +152,8 @@ def test_the_slides_mpijob(kubectl: Kubectl) -> None:
     )  # fmt: skip
     until_pods(kubectl, name, f"{name}-launcher   0/1     Completed   0          <age>\n")
     hosts = " ".join(f"{name}-worker-{index}" for index in range(4))
-    assert kubectl("logs", f"{name}-launcher") == f"4 ranks on {hosts}: sum 6\n"
+    # Among other lines: Open MPI may warn of what it finds on this machine.
+    assert f"4 ranks on {hosts}: sum 6" in kubectl("logs", f"{name}-launcher").splitlines()
     # The launcher does no work on GPUs and asks for none.
     assert "nvidia.com/gpu" not in kubectl("get", "pod", f"{name}-launcher", "-o", "yaml")
     assert kubectl("get", kind, name, "-o", "jsonpath={.spec.mpiReplicaSpecs.Launcher}") == "", "the manifest stays as it was"
