@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from jobcommon.api import labels
 from jobcommon.api.companion import Companion as Companion
 from jobcommon.api.companion import CompanionKind as CompanionKind
 from jobcommon.api.definition import CelRule as CelRule
@@ -91,7 +92,8 @@ class Job:
     """One job at one version: defaulted, its replica types in the framework's order and canonical spelling.
 
     `errors` says what is wrong with the spec; such a job keeps only the replica specs that could be read. `unindexed`: the
-    types, in lower case as in labels, whose only pod has no index in its name.
+    types, in lower case as in labels, whose only pod has no index in its name. `index_offsets`: by such a type, what the
+    replica-index label of its pods adds to the index.
     """
 
     kind: str
@@ -112,6 +114,7 @@ class Job:
     options: Options = Options()
     errors: tuple[FieldError, ...] = ()
     unindexed: frozenset[str] = frozenset()
+    index_offsets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def key(self) -> str:
@@ -156,6 +159,10 @@ class Job:
     def pod_name(self, replica: Replica) -> str:
         """The name of the pod in that slot."""
         return pod_name(self.name, replica, indexed=not self.unindexed or replica.type.lower() not in self.unindexed)
+
+    def index_label(self, replica: Replica) -> int:
+        """The value of the replica-index label of the pod in that slot."""
+        return replica.index + self.index_offsets.get(replica.type.lower(), 0)
 
     def address(self, replica: Replica) -> str:
         """The DNS name under which the other replicas reach that one."""
@@ -244,16 +251,21 @@ def _never(_job: Job, _replica: Replica) -> bool:
     return False
 
 
+def _no_offsets(_job: Job) -> Mapping[str, int]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Framework:
     """A training framework, as the common controller sees it.
 
     Facts: `kind`, `plural`, `name` (for flags and metric labels), `controller` (the operator-name label and the source
-    of events), `replica_specs` (the spec's field), `replica_types` in the order in which they are handled, `container`
+    of events), `former_controllers` (what pods carry there that an older operator made), `replica_specs` (the spec's field), `replica_types` in the order in which they are handled, `container`
     (the one whose exit code counts; "" for the first of the template), `port_name` and `port` ("" for none).
 
     Functions, all pure and total:
 
+    * `index_offsets(job)`: by type in lower case, what its pods' replica-index label adds to the index in their names;
     * `env(job, replica)`: the variables that tell a replica of its cluster, for every container or, with
       `env_in_main_only`, for the main one;
     * `outcome(job, tallies)`: does the job run, has it succeeded;
@@ -278,7 +290,9 @@ class Framework:
     spec: type[JobSpec] = JobSpec
     replica_spec: type[ReplicaSpec] = ReplicaSpec
     controller: str = ""
+    former_controllers: tuple[str, ...] = ()
     versions: tuple[Version, ...] = (Version("v1", storage=True),)
+    index_offsets: Callable[[Job], Mapping[str, int]] = _no_offsets
     env: Callable[[Job, Replica], Sequence[EnvVar]] = _no_env
     env_in_main_only: bool = False
     outcome: Callable[[Job, Tallies], Outcome] | None = None
@@ -306,6 +320,13 @@ class Framework:
     def operator_name(self) -> str:
         """The value of the operator-name label and the source of events."""
         return self.controller or f"{self.singular}-controller"
+
+    @property
+    def child_selector(self) -> str:
+        """The label selector of what is made for jobs of this kind."""
+        if not self.former_controllers:
+            return f"{labels.OPERATOR_NAME}={self.operator_name}"
+        return f"{labels.OPERATOR_NAME} in ({','.join((self.operator_name, *self.former_controllers))})"
 
     @property
     def storage_version(self) -> str:

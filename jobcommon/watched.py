@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jobcommon.api import labels
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
 from jobcommon.client.objects import collection_path
 from jobcommon.framework import Framework
@@ -32,7 +31,7 @@ class Resource:
 
 def watched(framework: Framework) -> Mapping[str, Resource]:
     """By plural: the jobs, and what is made for them."""
-    ours = f"{labels.OPERATOR_NAME}={framework.operator_name}"
+    ours = framework.child_selector
     found = {
         framework.plural: Resource(framework.api_version, framework.plural),
         PODS: Resource("v1", PODS, ours),

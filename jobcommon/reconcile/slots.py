@@ -77,4 +77,4 @@ def _was_a_slot(job: Job, pod: PodView) -> bool:
     kind, index = pod.labels.get(labels.REPLICA_TYPE, ""), pod.labels.get(labels.REPLICA_INDEX, "")
     if not index.isdecimal() or len(index) > 9:
         return False
-    return pod.name == job.pod_name(Replica(kind, int(index)))
+    return pod.name == job.pod_name(Replica(kind, int(index) - job.index_offsets.get(kind, 0)))
