@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from jobcommon.api import labels
 from jobcommon.api.companion import Companion as Companion
 from jobcommon.api.companion import CompanionKind as CompanionKind
 from jobcommon.api.definition import CelRule as CelRule
@@ -260,8 +259,9 @@ class Framework:
     """A training framework, as the common controller sees it.
 
     Facts: `kind`, `plural`, `name` (for flags and metric labels), `controller` (the operator-name label and the source
-    of events), `former_controllers` (what pods carry there that an older operator made), `replica_specs` (the spec's field), `replica_types` in the order in which they are handled, `container`
-    (the one whose exit code counts; "" for the first of the template), `port_name` and `port` ("" for none).
+    of events), `former_controllers` (further values of that label, on what other operators or releases made),
+    `replica_specs` (the spec's field), `replica_types` in the order in which they are handled, `container` (the one whose
+    exit code counts; "" for the first of the template), `port_name` and `port` ("" for none).
 
     Functions, all pure and total:
 
@@ -320,13 +320,6 @@ class Framework:
     def operator_name(self) -> str:
         """The value of the operator-name label and the source of events."""
         return self.controller or f"{self.singular}-controller"
-
-    @property
-    def child_selector(self) -> str:
-        """The label selector of what is made for jobs of this kind."""
-        if not self.former_controllers:
-            return f"{labels.OPERATOR_NAME}={self.operator_name}"
-        return f"{labels.OPERATOR_NAME} in ({','.join((self.operator_name, *self.former_controllers))})"
 
     @property
     def storage_version(self) -> str:

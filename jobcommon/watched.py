@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jobcommon.api import labels
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
 from jobcommon.client.objects import collection_path
 from jobcommon.framework import Framework
@@ -31,7 +32,8 @@ class Resource:
 
 def watched(framework: Framework) -> Mapping[str, Resource]:
     """By plural: the jobs, and what is made for them."""
-    ours = framework.child_selector
+    names = (framework.operator_name, *framework.former_controllers)
+    ours = f"{labels.OPERATOR_NAME}={names[0]}" if len(names) == 1 else f"{labels.OPERATOR_NAME} in ({','.join(names)})"
     found = {
         framework.plural: Resource(framework.api_version, framework.plural),
         PODS: Resource("v1", PODS, ours),
