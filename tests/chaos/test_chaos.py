@@ -16,7 +16,7 @@ THIN = Plan(
 )  # fmt: skip
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 async def test_all_jobs_end_right_and_nothing_runs_twice(tmp_path: Path) -> None:
     """A job of every kind and script; operator and cluster are killed while they run."""
     result = await run_trial(THIN, tmp_path, uuid.uuid4().hex)

@@ -20,7 +20,7 @@ MISSING += [name for name in ("mpi4py", "sklearn") if importlib.util.find_spec(n
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.training,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (apt: openmpi-bin, pip: mpi4py)"),
 ]
 # Ranks that wait burn their cores, so a busy machine makes them slow.
