@@ -12,7 +12,7 @@ pytestmark = pytest.mark.cluster
 
 THIN = Plan(
     jobs=24, operator_kills=5, operator_every=(2.0, 4.0), cluster_kills=3, cluster_every=(4.0, 6.0),
-    longest_run=3.0, submit_every=0.2, deadline=150.0,
+    longest_run=3.0, submit_every=0.2, deadline=500.0,
 )  # fmt: skip
 
 

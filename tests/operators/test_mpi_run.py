@@ -118,7 +118,7 @@ async def test_a_launcher_may_reach_its_own_workers_only() -> None:
         said = await logs_of(cluster, "demo-launcher")
     assert "in my worker\n" in said
     assert "in a strangers pod" not in said
-    assert said.count("forbidden") == 2
+    assert sum("forbidden" in line.lower() for line in said.splitlines()) >= 2
 
 
 async def test_a_malformed_command_uses_up_backoff_limit() -> None:
