@@ -50,7 +50,8 @@ async def _held(
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """The pods with our finalizer, page by page."""
     path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
-    selector = f"{labels.OPERATOR_NAME} in ({','.join(framework.operator_name for framework in frameworks)})"
+    names = (name for framework in frameworks for name in (framework.operator_name, *framework.former_controllers))
+    selector = f"{labels.OPERATOR_NAME} in ({','.join(names)})"
     query = (("labelSelector", selector), ("limit", str(PAGE)))
     more = ""
     while True:

@@ -94,6 +94,7 @@ class Job:
 
     `errors` says what is wrong with the spec; such a job keeps only the replica specs that could be read, and `unread` names
     the types whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
+    `index_offsets`: by such a type, what the replica-index label of its pods adds to the index.
     """
 
     kind: str
@@ -115,6 +116,7 @@ class Job:
     errors: tuple[FieldError, ...] = ()
     unread: frozenset[str] = frozenset()
     unindexed: frozenset[str] = frozenset()
+    index_offsets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def key(self) -> str:
@@ -159,6 +161,10 @@ class Job:
     def pod_name(self, replica: Replica) -> str:
         """The name of the pod in that slot."""
         return pod_name(self.name, replica, indexed=not self.unindexed or replica.type.lower() not in self.unindexed)
+
+    def index_label(self, replica: Replica) -> int:
+        """The value of the replica-index label of the pod in that slot."""
+        return replica.index + self.index_offsets.get(replica.type.lower(), 0)
 
     def address(self, replica: Replica) -> str:
         """The DNS name under which the other replicas reach that one."""
@@ -251,16 +257,22 @@ def _never(_job: Job, _replica: Replica) -> bool:
     return False
 
 
+def _no_offsets(_job: Job) -> Mapping[str, int]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Framework:
     """A training framework, as the common controller sees it.
 
     Facts: `kind`, `plural`, `name` (for flags and metric labels), `controller` (the operator-name label and the source
-    of events), `replica_specs` (the spec's field), `replica_types` in the order in which they are handled, `container`
-    (the one whose exit code counts; "" for the first of the template), `port_name` and `port` ("" for none).
+    of events), `former_controllers` (further values of that label, on what other operators or releases made),
+    `replica_specs` (the spec's field), `replica_types` in the order in which they are handled, `container` (the one whose
+    exit code counts; "" for the first of the template), `port_name` and `port` ("" for none).
 
     Functions, all pure and total:
 
+    * `index_offsets(job)`: by type in lower case, what its pods' replica-index label adds to the index in their names;
     * `env(job, replica)`: the variables that tell a replica of its cluster, for every container or, with
       `env_in_main_only`, for the main one;
     * `outcome(job, tallies)`: does the job run, has it succeeded;
@@ -287,7 +299,9 @@ class Framework:
     spec: type[JobSpec] = JobSpec
     replica_spec: type[ReplicaSpec] = ReplicaSpec
     controller: str = ""
+    former_controllers: tuple[str, ...] = ()
     versions: tuple[Version, ...] = (Version("v1", storage=True),)
+    index_offsets: Callable[[Job], Mapping[str, int]] = _no_offsets
     env: Callable[[Job, Replica], Sequence[EnvVar]] = _no_env
     env_in_main_only: bool = False
     outcome: Callable[[Job, Tallies], Outcome] | None = None

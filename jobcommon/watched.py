@@ -32,7 +32,8 @@ class Resource:
 
 def watched(framework: Framework) -> Mapping[str, Resource]:
     """By plural: the jobs, and what is made for them."""
-    ours = f"{labels.OPERATOR_NAME}={framework.operator_name}"
+    names = (framework.operator_name, *framework.former_controllers)
+    ours = f"{labels.OPERATOR_NAME}={names[0]}" if len(names) == 1 else f"{labels.OPERATOR_NAME} in ({','.join(names)})"
     found = {
         # Without the definition there are no jobs, but there may be pods of theirs to release.
         framework.plural: Resource(framework.api_version, framework.plural, dispensable=(404,)),

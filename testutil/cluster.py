@@ -25,7 +25,7 @@ from localcluster.training import training_cluster
 from localcluster.watching import Seen, follow
 
 Manifest = dict[str, Any]
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)

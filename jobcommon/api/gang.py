@@ -15,7 +15,8 @@ PRIORITY_CLASS_API = "scheduling.k8s.io/v1"
 PRIORITY_CLASSES = "priorityclasses"
 
 VOLCANO_API = "scheduling.volcano.sh/v1beta1"
-VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+# Its scheduler reads the first name, parts of it the second when the first is missing; its own controllers know both.
+VOLCANO_GROUP, VOLCANO_OWN_GROUP = "scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"
 VOLCANO_TASK = "volcano.sh/task-spec"
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 

@@ -48,7 +48,7 @@ def replica_labels(framework: Framework, job: Job, replica: Replica) -> dict[str
     return {
         **job_selector(framework, job),
         labels.REPLICA_TYPE: replica.type.lower(),
-        labels.REPLICA_INDEX: str(replica.index),
+        labels.REPLICA_INDEX: str(job.index_label(replica)),
     }
 
 

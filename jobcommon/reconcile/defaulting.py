@@ -74,6 +74,7 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         unread=frozenset(unread),
         unindexed=frozenset(kind.name.lower() for kind in framework.replica_types if not kind.indexed),
     )
+    job = replace(job, index_offsets=framework.index_offsets(job))
     return _with_errors(framework, job, errors)
 
 

@@ -153,7 +153,8 @@ class Gang:
         annotations = {**(metadata.get("annotations") or {}), names.MEMBER: self.scheduler.api_version}
         group: dict[str, str] = {}
         if self.scheduler.api_version == names.VOLCANO_API:
-            annotations |= {names.VOLCANO_GROUP: name, names.VOLCANO_TASK: replica.type.lower()}
+            groups = (names.VOLCANO_GROUP, names.VOLCANO_OWN_GROUP)
+            annotations |= {**dict.fromkeys(groups, name), names.VOLCANO_TASK: replica.type.lower()}
         else:
             group = {names.COSCHEDULING_GROUP: name}
         return {

@@ -234,7 +234,9 @@ class Executor:
     def _is_watched_for(self, found: objects.WrittenMetadata, action: Create) -> bool:
         """Whether the caches show it. One without our label they never would: somebody has taken it off (attack case S6)."""
         wanted = (action.manifest.get("metadata", {}).get("labels") or {}).get(labels.OPERATOR_NAME)
-        return action.plural in self._unwatched or wanted is None or (found.labels or {}).get(labels.OPERATOR_NAME) == wanted
+        if action.plural in self._unwatched or wanted is None:
+            return True
+        return (found.labels or {}).get(labels.OPERATOR_NAME) in (wanted, *self.framework.former_controllers)
 
     async def _change(self, work: Work, action: Action, gone: tuple[int, ...]) -> Outcome:
         """A write on an object that exists. With `gone` the object the decision was about is no more, or has changed;

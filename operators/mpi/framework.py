@@ -5,7 +5,7 @@ Behaviour: mpi-operator's v2beta1 (ssh) and training-operator's v1 (kubectl exec
 clean-up, TTL, deadline and suspension are those of every other kind.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.replica import Replica
@@ -23,10 +23,27 @@ from jobcommon.framework import (
 )
 from operators.mpi.companions import KINDS, companions
 from operators.mpi.environment import env
-from operators.mpi.job import LAUNCHER, REPLICA_SPECS, WORKER, retried_like_a_batch_job, ssh_path, transport, waits_for_workers
+from operators.mpi.job import (
+    LAUNCHER,
+    REPLICA_SPECS,
+    WORKER,
+    mpi_spec,
+    retried_like_a_batch_job,
+    ssh_path,
+    transport,
+    waits_for_workers,
+)
 from operators.mpi.pods import shape_pod
 from operators.mpi.spec import MPIJobSpec, Transport
 from operators.mpi.versions import V1_DEFAULTS, V1ALPHA2_DEFAULTS, V2BETA1_DEFAULTS, upgrade
+
+
+def index_offsets(job: Job) -> Mapping[str, int]:
+    """As mpi-operator counts: a launcher that is told to work is number 0 of the hosts.
+
+    Kueue takes 1 off the workers' numbers where the field is set, and gives up placing by rank when one comes out below 0.
+    """
+    return {WORKER.lower(): 1} if mpi_spec(job).run_launcher_as_worker else {}
 
 
 def outcome(_job: Job, tallies: Tallies) -> Outcome:
@@ -72,6 +89,9 @@ MPI = Framework(
     kind="MPIJob",
     plural="mpijobs",
     name="mpi",
+    # Kueue's command finds the pods of an MPIJob by mpi-operator's name. training-operator wrote the other one.
+    controller="mpi-operator",
+    former_controllers=("mpijob-controller",),
     replica_specs=REPLICA_SPECS,
     replica_types=(
         ReplicaType(
@@ -96,6 +116,7 @@ MPI = Framework(
         Version("v1", defaults=V1_DEFAULTS),
         Version("v1alpha2", defaults=V1ALPHA2_DEFAULTS),
     ),
+    index_offsets=index_offsets,
     env=env,
     env_in_main_only=True,
     outcome=outcome,

@@ -5,15 +5,18 @@ from typing import Any
 
 from jobcommon.api.legacy import lift_run_policy
 from operators.mpi.job import LAUNCHER, REPLICA_SPECS, WORKER
-from operators.mpi.spec import Transport
+from operators.mpi.spec import LauncherCreationPolicy, Transport
 
 Spec = Mapping[str, Any]
 
 # What a version means where its manifest is silent. The API server writes these into each object that is created in that
 # version, so that they are still known when the object is read in another one.
 V2BETA1_DEFAULTS: Spec = {"transport": Transport.SSH.value}
-V1_DEFAULTS: Spec = {"transport": Transport.EXEC.value}
-V1ALPHA2_DEFAULTS: Spec = {"transport": Transport.EXEC.value, "backoffLimit": 6}
+# That the launcher waits is said in the object: schedulers that count its pods read it there (KAI's pod grouper), and would
+# hold the workers back until a launcher comes that waits for them.
+_EXEC: Spec = {"transport": Transport.EXEC.value, "launcherCreationPolicy": LauncherCreationPolicy.WAIT_FOR_WORKERS_READY.value}
+V1_DEFAULTS: Spec = {**_EXEC}
+V1ALPHA2_DEFAULTS: Spec = {**_EXEC, "backoffLimit": 6}
 # That of the batch Job which v2beta1's launcher was.
 BATCH_BACKOFF_LIMIT = 6
 _DISTRIBUTIONS = {"IntelMPI": "Intel"}

@@ -16,7 +16,7 @@ from operators.pytorch import PYTORCH
 from tests.cli.commands import jobcommon
 from testutil.chaos.processes import Ground
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 SWEEP_LIMIT = 60.0
 PATIENCE = 120.0

@@ -1,4 +1,7 @@
-"""Replicas as real processes: who takes over when, and what a leader that slept does when it wakes up."""
+"""Replicas as real processes: who takes over when, and what a leader that slept does when it wakes up.
+
+How long a take-over lasts is asserted by a virtual clock (`tests/runtime/test_leader.py`) and measured by `make chaos`.
+"""
 
 import signal
 import time
@@ -7,36 +10,38 @@ from pathlib import Path
 
 import pytest
 
-from testutil.chaos.election import CRASH_LIMIT, GRACEFUL_LIMIT, arena
+from testutil.chaos.election import arena
 
 pytestmark = pytest.mark.cluster
 
 PAUSE = 20.0
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 async def test_another_takes_over_after_a_crash_and_at_once_after_a_graceful_end(tmp_path: Path) -> None:
     async with arena(tmp_path, uuid.uuid4().hex, ("a", "b", "c")) as ground:
         await ground.start("a", "b", "c")
         crashed = (await ground.until_work()).replica
         assert {write.replica for write in ground.work()} == {crashed}
-        killed_at = time.monotonic()
         await ground.replicas[crashed].kill()
+        killed_at = time.monotonic()
         led_at = await ground.until_led(not_by=crashed, since=killed_at)
-        assert led_at - killed_at <= CRASH_LIMIT
         first = await ground.until_work(not_by=crashed, since=led_at)
-        assert ground.work(by=crashed, since=killed_at + 1.0) == []
+        assert ground.work(by=crashed, since=led_at) == []
+        assert "" not in {write.holder for write in ground.server.writes}, "nobody could give the lease back"
         asked_at = time.monotonic()
         process = ground.replicas[first.replica]
         process.send(signal.SIGTERM)
         led_at = await ground.until_led(not_by=first.replica, since=asked_at)
-        assert led_at - asked_at <= GRACEFUL_LIMIT
+        given_back = [write for write in ground.server.writes if write.holder == ""]
+        assert [write.replica for write in given_back] == [first.replica]
+        assert asked_at <= given_back[0].at <= led_at, "nobody had to wait for the lease to run out"
         second = await ground.until_work(not_by=first.replica, since=led_at)
         assert await process.wait() == 0
         assert max(write.at for write in ground.work(by=first.replica)) < second.at
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 async def test_a_leader_that_was_stopped_writes_nothing_under_its_old_lease(tmp_path: Path) -> None:
     async with arena(tmp_path, uuid.uuid4().hex, ("a", "b")) as ground:
         await ground.start("a", "b")

@@ -74,6 +74,6 @@ def test_what_is_copied_is_there_and_is_the_whole_package() -> None:
 
 def test_the_operator_starts_with_what_the_image_has_installed() -> None:
     argv = [sys.executable, "-c", WITHOUT, "operator", "--help"]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     assert "--leader-elect" in done.stdout

@@ -34,7 +34,7 @@ from testutil.cluster import TestCluster, cluster_for, failed, succeeded
 
 pytestmark = pytest.mark.cluster
 Json = dict[str, Any]
-SECONDS = 60.0
+SECONDS = 180.0
 
 
 # The command on a file system that is read-only: whatever it opens for writing ends it.
@@ -75,7 +75,7 @@ async def install(kubeconfig: Path, chart: str, **values: Any) -> None:
 
     def run() -> None:
         with helm.Config(kubeconfig_path=kubeconfig, namespace=NAMESPACE) as helm_config:
-            helm_config.install(CHARTS / chart, "demo", values, namespace=NAMESPACE, timeout=60)
+            helm_config.install(CHARTS / chart, "demo", values, namespace=NAMESPACE, timeout=180)
 
     await asyncio.to_thread(run)
 
@@ -257,7 +257,7 @@ async def test_helm_takes_away_what_it_brought_but_not_the_jobs(tmp_path: Path) 
 
         def uninstall() -> None:
             with helm.Config(kubeconfig_path=kubeconfig, namespace=NAMESPACE) as helm_config:
-                helm_config.uninstall("demo", timeout=60)
+                helm_config.uninstall("demo", timeout=180)
 
         await asyncio.to_thread(uninstall)
         roles = await cluster.send("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles")

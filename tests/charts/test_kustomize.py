@@ -42,7 +42,7 @@ def without_namespaces(objects: list[Json]) -> list[Json]:
 
 def built(directory: Path) -> dict[tuple[str, str], Json]:
     """What ``kubectl kustomize`` makes of a directory, by kind and name."""
-    done = subprocess.run([kubectl_path(), "kustomize", str(directory)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([kubectl_path(), "kustomize", str(directory)], capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     return by_name(list(yaml.safe_load_all(done.stdout)))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 JOBCOMMON = (sys.executable, "-m", "cli")
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 def jobcommon(*arguments: str, stdin: str | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -118,7 +118,7 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
     assert done.stderr == f"error: --port {port}: it is in use; choose another, or leave it out for a free one\n"
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_a_data_directory_survives_kill_9(tmp_path: Path, marker: str) -> None:
     data, kubeconfig = tmp_path / "data", tmp_path / "kubeconfig"
     with started("up", "--data-dir", str(data), "--kubeconfig", str(kubeconfig), until="The cluster is up") as process:
@@ -126,7 +126,7 @@ def test_a_data_directory_survives_kill_9(tmp_path: Path, marker: str) -> None:
         kubectl = Kubectl(kubeconfig)
         kubectl("create", "configmap", "kept", "--from-literal=word=hello")
         kubectl("apply", "-f", "-", stdin=JOB.format(marker=marker))
-        kubectl("wait", "--for=condition=Running", "pytorchjob/endless", "--timeout=60s")
+        kubectl("wait", "--for=condition=Running", "pytorchjob/endless", "--timeout=180s")
         process.kill()
         process.wait(PATIENCE)
     until_none_left(marker)

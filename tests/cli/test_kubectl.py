@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.commands import PATIENCE, Kubectl, cluster_up, jobcommon
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 JOB = """
 apiVersion: kubeflow.org/v1

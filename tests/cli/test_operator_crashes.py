@@ -93,7 +93,7 @@ async def test_crashes_change_nothing(seed: int, tmp_path: Path) -> None:
     assert status.replica_statuses["Worker"].succeeded == WORKERS
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_a_process_killed_with_signal_9_is_followed_by_another(tmp_path: Path) -> None:
     runs, flag = tmp_path / "runs", tmp_path / "flag"
     command = f"echo $HOSTNAME >> {runs}; while [ ! -e {flag} ]; do sleep 0.05; done"
@@ -105,9 +105,9 @@ def test_a_process_killed_with_signal_9_is_followed_by_another(tmp_path: Path) -
         kubectl("create", "-f", "-", stdin=json.dumps(manifest))
         for expected in ("Created", "Running"):
             with started(*operator, until="serving") as process:
-                kubectl("wait", f"--for=condition={expected}", "pytorchjob/demo", "--timeout=60s")
+                kubectl("wait", f"--for=condition={expected}", "pytorchjob/demo", "--timeout=180s")
                 process.kill()
         flag.touch()
         with started(*operator, until="serving"):
-            kubectl("wait", "--for=condition=Succeeded", "pytorchjob/demo", "--timeout=60s")
+            kubectl("wait", "--for=condition=Succeeded", "pytorchjob/demo", "--timeout=180s")
     assert Counter(runs.read_text().split()) == {f"demo-worker-{index}": 1 for index in range(3)}

@@ -34,7 +34,7 @@ def test_every_example_is_tried() -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[needs_ssh] if name == "horovod.yml" else []) for name in RUNS])
 def test_example_runs(name: str) -> None:
     if name == "horovod.yml":
@@ -47,7 +47,7 @@ def test_example_runs(name: str) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_kubectl_applies_what_convert_writes_and_one_worker_loses_its_cpu(tmp_path: Path) -> None:
     """What a worker has and what it has not survives kubectl, the API server and a second apply."""
     file = tmp_path / "job.yaml"
@@ -58,7 +58,7 @@ def test_kubectl_applies_what_convert_writes_and_one_worker_loses_its_cpu(tmp_pa
     file.write_text(yaml.safe_dump(body), encoding="utf-8")
     with cluster_up(tmp_path) as kubectl:
         assert kubectl("apply", "-f", str(file)) == "pytorchjob.kubeflow.org/ranks created\n"
-        kubectl("wait", "--for=condition=Running", "pytorchjob/ranks", "--timeout=60s")
+        kubectl("wait", "--for=condition=Running", "pytorchjob/ranks", "--timeout=180s")
         assert kubectl("apply", "-f", str(file)) == "pytorchjob.kubeflow.org/ranks unchanged\n"
         path = "jsonpath={.spec.containers[0].resources}"
         found = [json.loads(kubectl("get", "pod", f"ranks-worker-{index}", "-o", path)) for index in range(3)]

@@ -1,12 +1,16 @@
 """One input through one parser: it gives a value or a documented error, at once. Counted, for the summary at the end."""
 
-import gc
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import thread_time
 from typing import Any
 
-LIMIT_SECONDS = 0.05
+from testutil.effort import effort
+
+LIMIT = 50.0
+"""In loops of `testutil.effort`, of about a millisecond each."""
+LIKELY_SECONDS = 0.02
+"""What takes less is not measured against the loop."""
 
 
 @dataclass
@@ -24,25 +28,22 @@ TALLY = Tally()
 
 
 def trial(name: str, parse: Callable[[], Any], *errors: type[Exception]) -> Any:
-    """What `parse` gives; None when it refuses the input with one of `errors`. Fails when it takes longer than 50 ms of CPU."""
+    """What `parse` gives; None when it refuses the input with one of `errors`. Fails when it is more work than `LIMIT`."""
     TALLY.inputs += 1
     TALLY.names[name] = TALLY.names.get(name, 0) + 1
     result, seconds = _timed(parse, errors)
-    if seconds > LIMIT_SECONDS:
-        # Once is the machine's or the garbage collector's doing.
-        gc.collect()
-        seconds = min(seconds, *(_timed(parse, errors)[1] for _ in range(3)))
+    loops = effort(lambda: _timed(parse, errors), LIMIT) if seconds > LIKELY_SECONDS else 0.0
     if seconds > TALLY.slowest:
         TALLY.slowest, TALLY.slowest_name = seconds, name
-    assert seconds <= LIMIT_SECONDS, f"{name} took {seconds * 1000:.0f} ms"
+    assert loops <= LIMIT, f"{name} is {loops:.0f} loops of work"
     return result
 
 
 def _timed(parse: Callable[[], Any], errors: tuple[type[Exception], ...]) -> tuple[Any, float]:
-    started = time.thread_time()
+    started = thread_time()
     try:
         result = parse()
     except errors:
         TALLY.refused += 1
         result = None
-    return result, time.thread_time() - started
+    return result, thread_time() - started

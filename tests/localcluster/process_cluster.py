@@ -20,6 +20,8 @@ from localcluster.kubelet.options import KubeletOptions
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
+# Ends a test that hangs; nothing has to be that fast.
+PATIENCE = 120.0
 
 
 def options(data_dir: Path, **changes: Any) -> KubeletOptions:
@@ -85,7 +87,7 @@ class Cluster:
     async def delete(self, name: str) -> None:
         await self.api.call("DELETE", f"{PODS}/{name}")
 
-    async def until(self, name: str, holds: Callable[[Object], Any], seconds: float = 20) -> Object:
+    async def until(self, name: str, holds: Callable[[Object], Any], seconds: float = PATIENCE) -> Object:
         """The pod once `holds` is true of its status; fails with the status as it is then."""
         deadline = time.monotonic() + seconds
         while True:
@@ -104,7 +106,7 @@ class Cluster:
         ready = {"type": "Ready", "status": "True"}
         return await self.until(name, lambda s: any(ready.items() <= c.items() for c in s.get("conditions") or []))
 
-    async def vanished(self, name: str, seconds: float = 20) -> None:
+    async def vanished(self, name: str, seconds: float = PATIENCE) -> None:
         deadline = time.monotonic() + seconds
         while await self.get(name) is not None:
             assert time.monotonic() < deadline, f"{name} is still there"
@@ -116,7 +118,7 @@ class Cluster:
         pieces = [piece async for piece in self.kubelet.backend.logs(found, LogOptions(container, **changes))]
         return b"".join(pieces).decode()
 
-    async def log_with(self, name: str, text: str, container: str = "main", seconds: float = 20) -> str:
+    async def log_with(self, name: str, text: str, container: str = "main", seconds: float = PATIENCE) -> str:
         """The log once `text` is in it."""
         deadline = time.monotonic() + seconds
         while text not in (log := await self.logs(name, container)):
@@ -127,7 +129,7 @@ class Cluster:
     async def files_gone(self, found: Object) -> None:
         """Wait until nothing of a deleted pod is left on disk: it is removed soon after the pod itself."""
         directory = self.kubelet.options.data_dir / "pods" / found["metadata"]["uid"]
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while directory.exists():
             assert time.monotonic() < deadline, f"{directory} is still there"
             await asyncio.sleep(0.01)

@@ -61,7 +61,7 @@ async def http() -> AsyncIterator[Http]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while not condition():  # noqa: ASYNC110 - what is waited for is another task's doing, seen by polling only
             await asyncio.sleep(0.005)
 

@@ -72,7 +72,7 @@ async def test_apply_get_patch_delete(kubectl: Kubectl) -> None:
     assert "pod/a created" in await kubectl.ok("apply", "-f", "-", stdin=manifests)
     again = await kubectl.ok("apply", "-f", "-", stdin=manifests)
     assert again.count("unchanged") == 3
-    await kubectl.ok("wait", "--for=condition=Established", "crd/foos.ex.com", "--timeout=10s")
+    await kubectl.ok("wait", "--for=condition=Established", "crd/foos.ex.com", "--timeout=180s")
     assert "foo.ex.com/f created" in await kubectl.ok("create", "-f", "-", stdin=yaml.safe_dump(FOO))
     assert "AlreadyExists" in await kubectl.fails("create", "-f", "-", stdin=yaml.safe_dump(FOO))
     assert (await kubectl.ok("get", "foos", "f")).splitlines()[0].split() == ["NAME", "PHASE"]
@@ -85,9 +85,9 @@ async def test_apply_get_patch_delete(kubectl: Kubectl) -> None:
     await kubectl.ok("scale", "foo", "f", "--replicas=5")
     assert await kubectl.ok("get", "foo", "f", "-o", "jsonpath={.spec.replicas}") == "5"
     assert "Name:" in await kubectl.ok("describe", "pod", "a")
-    assert 'pod "a" deleted' in await kubectl.ok("delete", "pod", "a", "--timeout=20s")
+    assert 'pod "a" deleted' in await kubectl.ok("delete", "pod", "a", "--timeout=180s")
     assert "NotFound" in await kubectl.fails("get", "pod", "a")
-    await kubectl.ok("delete", "crd", "foos.ex.com", "--timeout=20s")
+    await kubectl.ok("delete", "crd", "foos.ex.com", "--timeout=180s")
     assert "the server could not find the requested resource" in await kubectl.fails("get", "--raw", "/apis/ex.com/v1/foos")
 
 
@@ -144,9 +144,9 @@ async def test_rights(kubectl: Kubectl) -> None:
 async def test_namespaces_and_watch(kubectl: Kubectl) -> None:
     await kubectl.ok("create", "namespace", "n")
     await kubectl.ok("-n", "n", "apply", "-f", "-", stdin=yaml.safe_dump(MANIFESTS[0]))
-    waiting = asyncio.create_task(kubectl.ok("-n", "n", "wait", "--for=delete", "pod/a", "--timeout=20s"))
+    waiting = asyncio.create_task(kubectl.ok("-n", "n", "wait", "--for=delete", "pod/a", "--timeout=180s"))
     watching = asyncio.create_task(kubectl.ok("-n", "n", "get", "pods", "-w", "--request-timeout=3s"))
-    await kubectl.ok("delete", "namespace", "n", "--timeout=20s")
+    await kubectl.ok("delete", "namespace", "n", "--timeout=180s")
     await waiting
     await watching
     assert "NotFound" in await kubectl.fails("get", "namespace", "n")

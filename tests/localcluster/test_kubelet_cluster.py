@@ -18,7 +18,7 @@ from jobcommon.client.errors import StatusError
 from localcluster.apiserver import journal as journal_module
 from localcluster.apiserver.pods import LogOptions, PodBackendError, TerminalSize
 from localcluster.kubelet.process import Isolation
-from tests.localcluster.process_cluster import Caller, Cluster, cluster, processes_with, shell, state
+from tests.localcluster.process_cluster import PATIENCE, Caller, Cluster, cluster, processes_with, shell, state
 
 pytestmark = pytest.mark.cluster
 
@@ -206,7 +206,7 @@ def test_no_process_outlives_the_cluster(tmp_path: Path, number: signal.Signals,
             os.killpg(process.pid, number)
         else:
             process.kill()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while left := processes_with(mark):
         assert time.monotonic() < deadline, left
         with contextlib.suppress(ChildProcessError):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from localcluster.kubelet.process import Isolation, Launch, ShimProcess, detect
-from tests.localcluster.process_cluster import PODS, Cluster, cluster, pod, processes_with, shell, state
+from tests.localcluster.process_cluster import PATIENCE, PODS, Cluster, cluster, pod, processes_with, shell, state
 
 pytestmark = pytest.mark.cluster
 
@@ -229,7 +229,7 @@ async def test_a_container_stopped_while_it_starts_ends(tmp_path: Path) -> None:
     process.start()
     process.terminate()
     process.kill()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await gone.wait()
     os.close(devnull)
     assert messages[-1]["exited"] in (137, 143)

@@ -117,7 +117,7 @@ async def test_a_gang_waits_runs_and_leaves_nothing_behind() -> None:
             job = await cluster.until(PYTORCH, "demo", succeeded)
             assert job["status"]["startTime"]
             assert scheduler.bound == [["demo-master-0", "demo-worker-0"]], "both at once"
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(100):
                 # What is not there any more has no watch event to wait for.
                 while (await cluster.send("GET", GROUPS))["items"]:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from jobcommon.api.replica import Replica
-from jobcommon.framework import Job, Observed, Options
+from jobcommon.framework import SERVICE_PER_REPLICA, Job, Observed, Options
 from jobcommon.reconcile import Create, Plan, plan, read_job
-from jobcommon.reconcile.children import pod_manifest
+from jobcommon.reconcile.children import pod_manifest, service_manifests
 from operators.mpi import MPI
 from operators.mpi.hosts import discover_hosts, hostfile
 from operators.mpi.job import slots, ssh_path, waits_for_workers
@@ -284,7 +284,7 @@ def test_launcher_by_default() -> None:
     assert spec["subdomain"] == "foo"
     assert spec["restartPolicy"] == "OnFailure"
     assert pod["metadata"]["labels"] == {
-        f"{LABEL}operator-name": "mpijob-controller",
+        f"{LABEL}operator-name": "mpi-operator",
         f"{LABEL}job-name": "foo",
         f"{LABEL}replica-type": "launcher",
         f"{LABEL}replica-index": "0",
@@ -321,6 +321,18 @@ def test_launcher_as_worker() -> None:
     pod = pod_manifest(MPI, job, Replica("Launcher", 0))
     assert env_of(pod["spec"]["containers"][0]) == {"K_MPI_JOB_ROLE": "launcher", **OPEN_MPI}
     assert pod["metadata"]["labels"][f"{LABEL}replica-index"] == "0"
+
+
+@pytest.mark.parametrize("launcher_too", [False, True, None])
+def test_workers_are_numbered_after_a_launcher_that_works(launcher_too: bool | None) -> None:
+    """As in mpi-operator; Kueue takes the 1 off again, and Services of single replicas select by the same number."""
+    fields = {} if launcher_too is None else {"runLauncherAsWorker": launcher_too}
+    job = read(mpi_job(2, annotations={SERVICE_PER_REPLICA: "true"}, **fields))
+    pods = [pod_manifest(MPI, job, Replica("Worker", index)) for index in range(2)]
+    found = {pod["metadata"]["name"]: pod["metadata"]["labels"][f"{LABEL}replica-index"] for pod in pods}
+    assert list(found.values()) == (["1", "2"] if launcher_too else ["0", "1"])
+    services = {service["metadata"]["name"]: service["spec"]["selector"] for service in service_manifests(MPI, job)}
+    assert {name: services[name][f"{LABEL}replica-index"] for name in found} == found
 
 
 def test_overrides() -> None:
@@ -444,7 +456,7 @@ def test_all_is_created(implementation: str) -> None:
     assert holding(decision) == ["Created"]
     assert counts(decision, "Launcher") == counts(decision, "Worker") == "0/0/0"
     service = created_object(decision, "services")
-    assert service["spec"]["selector"] == {f"{LABEL}operator-name": "mpijob-controller", f"{LABEL}job-name": "foo"}
+    assert service["spec"]["selector"] == {f"{LABEL}operator-name": "mpi-operator", f"{LABEL}job-name": "foo"}
     assert service["spec"]["publishNotReadyAddresses"] is True
     assert "ports" not in service["spec"]
     assert created_object(decision, "configmaps")["metadata"]["labels"]["app"] == "foo"

@@ -15,7 +15,7 @@ from testutil.poison.kinds import Poison, Verdict
 from testutil.poison.trial import Trial, run_trial
 
 # Those that a job comes to whose pods all succeed.
-HOOKS = ["env", "outcome", "is_master", "upgrade", "validate", "shape_pod", "companions", "may_create"]
+HOOKS = ["env", "outcome", "is_master", "upgrade", "validate", "shape_pod", "companions", "may_create", "index_offsets"]
 MARK = (("spec", "poisoned"), True)
 SPIN = 0.3
 #: A back-off of 5 ms that doubles up to a minute: so many tries fit into the three minutes or so of a trial.

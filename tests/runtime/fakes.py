@@ -16,7 +16,7 @@ from jobcommon.framework import EnvVar, Framework, Job, Replica, ReplicaType
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, Timer
 
-PATIENCE = 10.0
+PATIENCE = 100.0
 
 
 class FakeTimer:

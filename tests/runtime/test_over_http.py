@@ -25,7 +25,7 @@ class RealWorld(World):
 async def test_a_job_runs_over_http_under_a_lease_in_the_namespace_of_the_credentials() -> None:
     world, stop = RealWorld(), asyncio.Event()
     world.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "operators"}})
-    async with serve(world.server) as front, asyncio.timeout(30):
+    async with serve(world.server) as front, asyncio.timeout(100):
         settings = replace(SETTINGS, leader_elect=True, log_level="error")
         endpoint = StaticEndpoint(front.url, TOKEN, namespace="operators")
         operator = asyncio.create_task(run_against(endpoint, [TESTJOB], settings, stop=stop))

@@ -14,7 +14,7 @@ from tests.cli.commands import PATIENCE, Kubectl, cluster_up
 WHY = "kubeflow-training works with kubernetes before 36, so it has an environment of its own: make sdk"
 training_sdk = pytest.importorskip("kubeflow.training", reason=WHY)
 TrainingClient, models = training_sdk.TrainingClient, training_sdk.models
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 WAITING = "echo started; while [ ! -e {flag} ]; do sleep 0.05; done; echo finished"
 

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from io import StringIO
@@ -33,6 +32,7 @@ from operators.mxnet import MXNET
 from operators.pytorch import PYTORCH
 from operators.tf import TF
 from testutil.builders import START, job_manifest, observe
+from testutil.effort import effort
 from testutil.frameworks import TEST_JOB
 
 HOSTILE = [
@@ -78,7 +78,7 @@ def test_s08_a_container_name_in_the_remote_shells_script_stays_one_word(name: s
     assert script.count(KUBECTL) == 1
     shown = script.replace(f"exec {KUBECTL}", "printf '%s\\0'")
     argv = ["/bin/sh", "-s", "-x", "demo-worker-0", "true"]
-    done = subprocess.run(argv, input=shown.encode(), capture_output=True, timeout=10)
+    done = subprocess.run(argv, input=shown.encode(), capture_output=True, timeout=180)
     words = done.stdout.decode().split("\0")[:-1]
     assert words == [*("exec", "--namespace", "default", "demo-worker-0", "--container", name, "--", "/bin/sh", "-c", "true")]
 
@@ -89,7 +89,7 @@ def test_s08_the_scripts_hold_names_only() -> None:
     for name, text in files(read_job(MPI, manifest), pods).items():
         assert not set(text) & set(";$`&|<>(){}\\'\"") or name == "kubexec.sh", name
         if name.endswith(".sh"):
-            assert subprocess.run(["/bin/sh", "-n"], input=text, capture_output=True, text=True, timeout=10).stderr == ""
+            assert subprocess.run(["/bin/sh", "-n"], input=text, capture_output=True, text=True, timeout=180).stderr == ""
 
 
 def test_s08_the_cluster_in_an_environment_variable_is_json() -> None:
@@ -163,16 +163,13 @@ PARSERS: list[Callable[[Any], object]] = [
 @pytest.mark.parametrize("parser", PARSERS, ids=["quantity", "time", "retry-after", "indexes", "ranges"])
 @pytest.mark.parametrize("text", BOMBS, ids=lambda t: f"{t[:6]}...{len(t)}")
 def test_s12_no_text_is_much_work(parser: Callable[[Any], object], text: str) -> None:
-    """50 ms of processor time, the best of three: other processes share the machine."""
 
-    def seconds() -> float:
-        started = time.process_time()
+    def parse() -> None:
         # That it is nonsense may be said.
         with suppress(ValueError):
             parser(text)
-        return time.process_time() - started
 
-    assert min(seconds() for _ in range(3)) < 0.05
+    assert effort(parse, 50) < 50
 
 
 BILLION = "a: &a [x, x]\n" + "\n".join(f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97 + i)}, *{chr(97 + i)}]" for i in range(24))
@@ -192,10 +189,12 @@ BILLION = "a: &a [x, x]\n" + "\n".join(f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97
     ],
 )
 def test_s13_a_bomb_in_yaml_or_json_is_refused_before_it_goes_off(text: str, tmp_path: Path) -> None:
-    started = time.process_time()
-    with pytest.raises(DocumentError):
-        list(documents(text))
-    assert time.process_time() - started < 5
+
+    def read() -> None:
+        with pytest.raises(DocumentError):
+            list(documents(text))
+
+    assert effort(read, 5000, tries=2) < 5000
     assert not (Path.cwd() / "owned").exists()
 
 
@@ -204,7 +203,7 @@ def test_s13_every_command_that_reads_a_file_has_the_limits(command: tuple[str, 
     bomb = tmp_path / "bomb.yaml"
     bomb.write_text(BILLION)
     done = subprocess.run(
-        [sys.executable, "-m", "cli", *command, str(bomb)], capture_output=True, text=True, timeout=60, env=dict(os.environ)
+        [sys.executable, "-m", "cli", *command, str(bomb)], capture_output=True, text=True, timeout=180, env=dict(os.environ)
     )
     assert done.returncode == 2
     assert "error:" in done.stderr

@@ -148,7 +148,7 @@ def test_s18_plan_shows_no_key(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(manifest))
     for form in ("text", "yaml"):
         argv = [sys.executable, "-m", "cli", "plan", "-f", str(path), "-o", form]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=180)
         assert done.returncode == 0, done.stderr
         assert "create secrets/demo-ssh" in done.stdout
         assert "PRIVATE" not in done.stdout

@@ -37,12 +37,16 @@ WORK_AFTERWARDS = 30
 
 @dataclass(frozen=True)
 class Write:
-    """A write of a replica that the server has carried out: when, by monotonic time, whose, and on what."""
+    """A write of a replica that the server has carried out: when, by monotonic time, whose, and on what.
+
+    `holder`: of a write on the lease, whom it names; "" when it gives the lease back.
+    """
 
     at: float
     replica: str
     method: str
     path: str
+    holder: str | None = None
 
     @property
     def on_lease(self) -> bool:
@@ -63,7 +67,8 @@ class RecordingServer(ApiServer):
         response = super().handle(request, user)
         replica = self._replicas.get(request.headers.get("authorization", "").removeprefix("Bearer "))
         if replica is not None and request.method != "GET" and response.status < 300:
-            self.writes.append(Write(time.monotonic(), replica, request.method, request.path))
+            holder = json.loads(response.body)["spec"].get("holderIdentity", "") if "/leases" in request.path else None
+            self.writes.append(Write(time.monotonic(), replica, request.method, request.path, holder))
         return response
 
 

@@ -18,7 +18,7 @@ from testutil.chaos.ledger import Evidence, RunOf, job_faults, read_ledger, repe
 from testutil.chaos.processes import Ground, until_none_marked
 
 LOOK = 0.25
-ORPHAN_SECONDS = 5.0
+ORPHAN_SECONDS = 60.0
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ def _at_once(_self: HttpTransport, _request: Request, response: Any) -> float | 
     return 0.0 if response.status == 429 else None
 
 
-if_changed = decision._if_changed
+if_changed = decision.if_changed
 
 
 def _time_moves(job: Job, status: JobStatus) -> JobStatus | None:
