@@ -9,7 +9,7 @@ from jobcommon.framework import Framework
 
 
 def as_yaml(frameworks: Iterable[Framework]) -> str:
-    """All of them, as documents of one file. The mark before the first says that it is one, although each document is JSON."""
+    """All of them, as documents of one file."""
     return "".join(f"---\n{text}" for text in crd_files(frameworks).values())
 
 

@@ -23,13 +23,17 @@ class Version:
 class CelRule:
     """A rule for the CRD, checked by the API server: a CEL expression over the object at `path` of the schema.
 
-    `path` is () for the whole object, else the property names down to it.
+    `path` is () for the whole object, else the property names down to it. A rule on a property is not asked again while that
+    has not changed (Kubernetes 1.30 and later), so each stands as deep as it can. With `optional_old` the rule is asked on
+    creation, too, and `oldSelf` is an optional; before 1.30 it is asked on updates only, so it must read as an object as well:
+    `oldSelf.?field`.
     """
 
     rule: str
     message: str
     path: tuple[str, ...] = ()
     field_path: str | None = None
+    optional_old: bool = False
 
 
 @dataclass(frozen=True, slots=True)

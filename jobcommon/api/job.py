@@ -107,7 +107,7 @@ class RunPolicy(ApiModel):
 class ReplicaOverride(ApiModel):
     """What differs for some replicas of a type."""
 
-    indices: list[Annotated[int, Field(ge=0, lt=MAX_REPLICAS)]] = Field(
+    indices: list[Annotated[int, Field(ge=0, le=MAX_REPLICAS - 1)]] = Field(
         min_length=1,
         max_length=MAX_REPLICAS,
         description="The replicas this is for. An index beyond their number waits for it.",

@@ -31,19 +31,27 @@ def common_rules(framework: Framework) -> list[CelRule]:
 
 
 def _name(framework: Framework) -> Iterator[CelRule]:
+    """For new jobs, and for pod names that grow. A job that is there already must be open to writes whatever its name, or it
+    would get no status and nobody could take a finalizer off it.
+    """
     yield CelRule(
+        "oldSelf.?metadata.hasValue() || "
         f"size(self.metadata.name) <= {MAX_NAME} && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
         f"metadata.name must have at most {MAX_NAME} lower case letters, digits and '-', a letter first",
+        optional_old=True,
     )
     specs = f"self.spec.{framework.replica_specs}"
-    count = f"{specs}[k].?replicas.orValue(1)"
-    index = f"1 + size(string({count} > 0 ? {count} - 1 : 0))"
+    before = f"oldSelf.?spec.?{framework.replica_specs}[?k]"
+    count, earlier = f"{specs}[k].?replicas.orValue(1)", f"{before}.?replicas.orValue(1)"
+    last, index = f"size(string({count} - 1))", f"({count} > 1 ? 1 + size(string({count} - 1)) : 2)"
     single = [f"'{kind.name.lower()}'" for kind in framework.replica_types if not kind.indexed]
     if single:
         index = f"(k.lowerAscii() in [{', '.join(single)}] ? 0 : {index})"
     yield CelRule(
-        f"{specs}.all(k, size(self.metadata.name) + 1 + size(k) + {index} <= {MAX_NAME})",
+        f"{specs}.all(k, size(self.metadata.name) + 1 + size(k) + {index} <= {MAX_NAME}"
+        f" || {before}.hasValue() && ({count} <= {earlier} || {last} <= size(string({earlier} - 1))))",
         f"metadata.name is too long: pods are named <name>-<replica type>-<index> and may have {MAX_NAME} characters",
+        optional_old=True,
     )
 
 

@@ -13,6 +13,7 @@ from jobcommon.reconcile.plan import Create
 
 CORE = "v1"
 HEADLESS = "None"
+MAX_LABEL = 63
 _IN_PLACE = {RestartPolicy.ALWAYS: "Always", RestartPolicy.ON_FAILURE: "OnFailure"}
 
 
@@ -136,14 +137,21 @@ def _pod_spec(framework: Framework, job: Job, replica: Replica, spec: ReplicaSpe
     main = framework.main_container(spec, replica.index)
     pod_spec = {
         **template,
-        "hostname": job.pod_name(replica),
-        "subdomain": job.name,
+        **_host(job, replica),
         "restartPolicy": _restart_policy(job, policy),
         "containers": [_container(framework, c, c.get("name") == main, variables) for c in template.get("containers") or ()],
     }
     if template.get("hostNetwork") and not template.get("dnsPolicy"):
         pod_spec["dnsPolicy"] = "ClusterFirstWithHostNet"
     return pod_spec
+
+
+def _host(job: Job, replica: Replica) -> dict[str, str]:
+    """What makes the pod's address. A name of more than 63 characters, which only an inherited job has, is no host name; with
+    kubectl exec its pods reach each other all the same.
+    """
+    name = job.pod_name(replica)
+    return {"hostname": name, "subdomain": job.name} if len(name) <= MAX_LABEL else {}
 
 
 def _restart_policy(job: Job, policy: RestartPolicy) -> str:

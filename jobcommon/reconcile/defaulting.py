@@ -27,7 +27,6 @@ _WORDS = {
     "string_type": "must be text, in quotes",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
-    "less_than": "must be less than {lt}",
     "too_short": "must not be empty",
     "too_long": "must not have more than {max_length} entries",
 }

@@ -132,10 +132,9 @@ MPI = Framework(
     scale=ScalePaths.of_type(REPLICA_SPECS),
     rules=(
         CelRule(
-            "!has(self.sshAuthMountPath) || self.sshAuthMountPath.matches('^/.+')",
+            "self.matches('^/.+')",
             "sshAuthMountPath must be an absolute path, such as /root/.ssh",
-            path=("spec",),
-            field_path=".sshAuthMountPath",
+            path=("spec", "sshAuthMountPath"),
         ),
         # The pods that run have the one's files and rights, and nobody would take these away with the other's.
         CelRule(

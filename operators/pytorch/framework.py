@@ -30,7 +30,9 @@ REPLICA_SPECS = "pytorchReplicaSpecs"
 DEFAULT_PORT = 23456
 _AUTOSCALING = "autoscaling/v2"
 _AUTOSCALER = ("HorizontalPodAutoscaler", "horizontalpodautoscalers")
-_SYMBOLIC_NPROC = ("auto", "cpu", "gpu")
+# torchrun counts devices itself: those of CUDA, of Intel and, by the backend of that name, of Ascend.
+SYMBOLIC_NPROC = ("auto", "cpu", "gpu", "xpu", "npu")
+_NPROC = f"""{", ".join(f'"{name}"' for name in SYMBOLIC_NPROC)} or a number in quotes, from "1\""""
 
 
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
@@ -60,10 +62,8 @@ def validate(job: Job) -> Iterator[FieldError]:
     """The rules on elasticPolicy and nprocPerNode."""
     spec, elastic = pytorch_spec(job), elastic_policy(job)
     nproc = spec.nproc_per_node
-    if nproc is not None and nproc not in _SYMBOLIC_NPROC and not (nproc.isdecimal() and 0 < int(nproc) <= 1024):
-        yield FieldError(
-            "spec.nprocPerNode", f'Invalid value: "{nproc[:40]}": use "auto", "cpu", "gpu" or a number in quotes, from "1"'
-        )
+    if nproc is not None and nproc not in SYMBOLIC_NPROC and not (nproc.isdecimal() and 0 < int(nproc) <= 1024):
+        yield FieldError("spec.nprocPerNode", f'Invalid value: "{nproc[:40]}": use {_NPROC}')
     if elastic is None:
         return
     if WORKER not in job.replica_specs:
@@ -181,10 +181,18 @@ PYTORCH = Framework(
     scale=ScalePaths.of_type(REPLICA_SPECS),
     rules=(
         CelRule(
-            "!has(self.nprocPerNode) || self.nprocPerNode.matches('^(auto|cpu|gpu|[1-9][0-9]{0,3})$')",
-            'nprocPerNode must be "auto", "cpu", "gpu" or a number in quotes, from "1"',
+            f"self.matches('^({'|'.join(SYMBOLIC_NPROC)}|[1-9][0-9]{{0,3}})$')",
+            f"nprocPerNode must be {_NPROC}",
+            path=("spec", "nprocPerNode"),
+        ),
+        CelRule(
+            f"!has(self.elasticPolicy) || !has(self.elasticPolicy.maxReplicas) || self.{REPLICA_SPECS}.all(k,"
+            " k.lowerAscii() != 'worker' || self.pytorchReplicaSpecs[k].?replicas.orValue(1) <= self.elasticPolicy.maxReplicas"
+            f" || k in oldSelf.{REPLICA_SPECS} && self.{REPLICA_SPECS}[k].?replicas.orValue(1)"
+            f" <= oldSelf.{REPLICA_SPECS}[k].?replicas.orValue(1))",
+            "Worker cannot be scaled beyond maxReplicas of elasticPolicy, for torchrun takes no more nodes",
             path=("spec",),
-            field_path=".nprocPerNode",
+            field_path=f".{REPLICA_SPECS}",
         ),
         CelRule(
             "!has(self.elasticPolicy) || self.pytorchReplicaSpecs.exists(k, k.lowerAscii() == 'worker')",

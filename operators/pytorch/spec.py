@@ -39,5 +39,5 @@ class PyTorchJobSpec(JobSpec):
 
     elastic_policy: ElasticPolicy | None = Field(None, description="Elastic training with torchrun.")
     nproc_per_node: str | None = Field(
-        None, description='Processes per node: "auto" (the default), "cpu", "gpu" or a number in quotes.'
+        None, description='Processes per node: "auto" (the default), "cpu", "gpu", "xpu", "npu" or a number in quotes.'
     )

@@ -82,7 +82,7 @@ ONE_KIND: list[tuple[Framework, str, Any, str]] = [
     (PYTORCH, f"{CONTAINERS}.0.name", "other", 'one container must be named "pytorch"'),
     (PYTORCH, f"{WORKER}.replicas", 0, "Worker must have at least 1 replica"),
     (PYTORCH, "spec.{specs}.Master", TWO, "Master must have exactly 1 replica"),
-    (PYTORCH, "spec.nprocPerNode", "many", 'nprocPerNode must be "auto", "cpu", "gpu" or a number in quotes'),
+    (PYTORCH, "spec.nprocPerNode", "many", 'nprocPerNode must be "auto", "cpu", "gpu", "xpu", "npu" or a number in quotes'),
     (PYTORCH, "spec.nprocPerNode", 2, "spec.nprocPerNode in body must be of type string"),
     (PYTORCH, "spec.elasticPolicy", {"minReplicas": 3, "maxReplicas": 1}, "minReplicas must not exceed maxReplicas"),
     (PYTORCH, "spec.elasticPolicy", {"minReplicas": 0}, "spec.elasticPolicy.minReplicas in body should be greater"),

@@ -272,7 +272,7 @@ def worker(**container: Any) -> Manifest:
         pytest.param(
             {"Worker": 1},
             {"nprocPerNode": "two"},
-            ['spec.nprocPerNode: Invalid value: "two": use "auto", "cpu", "gpu" or a number in quotes, from "1"'],
+            ['spec.nprocPerNode: Invalid value: "two": use "auto", "cpu", "gpu", "xpu", "npu" or a number in quotes, from "1"'],
             id="102",
         ),
         pytest.param({"Worker": 1}, {"nprocPerNode": 2}, ["spec.nprocPerNode: must be text, in quotes"], id="102 not quoted"),

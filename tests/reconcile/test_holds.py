@@ -198,3 +198,15 @@ def test_a_job_that_is_resumed_starts_anew() -> None:
     assert decided.status is not None
     assert decided.status.start_time is None
     assert "the option x is off" in decided.status.conditions[-1].message
+
+
+def test_an_inherited_job_whose_pods_have_long_names_gets_the_missing_one() -> None:
+    """The reference's MPIJob v1 had no Services, so that its names could be longer. A host name may not."""
+    name = "n" * 58
+    manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode", name=name)
+    job = read_job(TEST_JOB, manifest)
+    assert [error.path for error in job.errors] == ["metadata.name"]
+    decided = plan(TEST_JOB, job, Observed((Pod.of(TEST_JOB, job, "Worker", 0).running().view,)), START)
+    (made,) = [action.manifest for action in decided.actions if isinstance(action, Create) and action.plural == "pods"]
+    assert made["metadata"]["name"] == f"{name}-worker-1"
+    assert not {"hostname", "subdomain"} & made["spec"].keys()

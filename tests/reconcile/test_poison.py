@@ -134,7 +134,7 @@ POISON = [
     (f"{W}.overrides", override((["0"], [])), f"{AT}.overrides[0].indices[0]: must be a whole number"),
     (
         f"{W}.overrides", override(([0, 10_000], [])),
-        f"{AT}.overrides[0].indices[1]: must be less than 10000",
+        f"{AT}.overrides[0].indices[1]: must be at most 9999",
     ),
     (f"{W}.overrides", override(([0] * 10_001, [])), f"{AT}.overrides[0].indices: must not have more than 10000 entries"),
     (f"{W}.overrides", override(*[([0], [])] * 1001), f"{AT}.overrides: must not have more than 1000 entries"),

@@ -103,6 +103,7 @@ def _widget_schema() -> Json:
                     "maxItems": 5,
             },
             "limit": {"x-kubernetes-int-or-string": True},
+            "level": {"type": "integer"},
             "extra": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
             "nested": {
                 "type": "object",
@@ -121,7 +122,13 @@ def _widget_schema() -> Json:
                 "phase": {"type": "string", "enum": ["New", "Done"]},
         },
     }  # fmt: skip
-    return {"type": "object", "properties": {"spec": spec, "status": status}, "required": ["spec"]}
+    rule = {
+        "rule": "!has(self.spec.level) || self.spec.level <= 5 || oldSelf.?spec.?level.orValue(0) >= self.spec.level",
+        "message": "level is at most 5, or what it was",
+        "optionalOldSelf": True,
+    }
+    properties = {"spec": spec, "status": status}
+    return {"type": "object", "properties": properties, "required": ["spec"], "x-kubernetes-validations": [rule]}
 
 
 def widget_crd() -> Json:

@@ -21,7 +21,7 @@ from jobcommon.controller import JobController
 from jobcommon.expectations import Expectations
 from jobcommon.framework import Job
 from jobcommon.orphans import left_behind
-from jobcommon.reconcile import cleanup, decision, ledger
+from jobcommon.reconcile import cleanup, decision, finished, ledger
 from jobcommon.result import Effect, Outcome, Work
 from jobcommon.runtime import executor
 from jobcommon.runtime.executor import Executor
@@ -161,7 +161,7 @@ def _at_once(_self: HttpTransport, _request: Request, response: Any) -> float | 
     return 0.0 if response.status == 429 else None
 
 
-if_changed = decision.if_changed
+if_changed = finished.if_changed
 
 
 def _time_moves(job: Job, status: JobStatus) -> JobStatus | None:
@@ -298,7 +298,7 @@ RULES = (
     Mutant(
         "R19-written-when-nothing-changed",
         "Every look at a job moves a time in its status, which brings the next look: it never rests.",
-        ((decision, "if_changed", _time_moves),),
+        ((decision, "if_changed", _time_moves), (finished, "if_changed", _time_moves)),
         where=("*/X-runs-on",),
         faults=(),
     ),

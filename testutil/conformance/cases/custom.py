@@ -56,6 +56,13 @@ CASES = (
             message="owner is immutable"),
         patch(WIDGETS, "n", {"spec": {"owner": None}}), patch(WIDGETS, "n", {"spec": {"owner": "you"}}),
     )),
+    Case("a rule with an optional old value", (
+        create(WIDGETS, widget("n", {"level": 6}), 422, causes=("FieldValueInvalid <nil>",)),
+        create(WIDGETS, widget("n", {"level": 5})),
+        patch(WIDGETS, "n", {"spec": {"level": 6}}, 422, message="level is at most 5, or what it was"),
+        patch(WIDGETS, "n", {"metadata": {"labels": {"a": "b"}}}),
+        patch(WIDGETS, "n", {"spec": {"level": None}}), patch(WIDGETS, "n", {"spec": {"level": 6}}, 422),
+    )),
     Case("generation counts changes of spec", (
         create(WIDGETS, widget("n")),
         patch(WIDGETS, "n", {"metadata": {"labels": {"a": "b"}}}, fields={"metadata.generation": 1}),
