@@ -26,7 +26,8 @@ class Companion:
     `manifest` is the wanted object without our labels and owner reference, which the controller adds; None means that
     the object must not be there. `owned_fields` names the top-level fields that are put right when they differ.
     A companion whose failure must not hold up the job (an autoscaler) is not `required`. `generate` gives what must not be
-    decided twice, such as a key: it is called once when the object is created, and its fields are added to the manifest.
+    decided twice, such as a key: it is called once when the object is created, and its fields are added to the manifest. It is
+    created once the companion `after`, a plural and a name, is there and is the job's.
     """
 
     api_version: str
@@ -37,3 +38,4 @@ class Companion:
     owned_fields: tuple[str, ...] = ("spec",)
     required: bool = True
     generate: Callable[[], Mapping[str, Any]] | None = None
+    after: tuple[str, str] | None = None

@@ -64,6 +64,7 @@ def tend_companions(framework: Framework, job: Job, observed: Observed, since: f
                         manifest,
                         companion.required,
                         companion.generate,
+                        after=companion.after,
                     )
                 )
         elif companion.manifest is None:

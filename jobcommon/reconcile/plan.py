@@ -12,7 +12,8 @@ class Create:
     """Create an object of the job. `content` is its manifest, or a pure function that makes it when it is sent.
 
     If it is not `required`, the job goes on when the API server refuses it. With `generate`, the fields it gives are added
-    to the manifest when the object is created: chance has no place in a decision. Of a pod, `replica_type` is told.
+    to the manifest when the object is created: chance has no place in a decision. Of a pod, `replica_type` is told. If the plan
+    creates or looks at the object `after`, by plural and name, that must have gone well before.
     """
 
     api_version: str
@@ -22,6 +23,7 @@ class Create:
     required: bool = True
     generate: Callable[[], Mapping[str, Any]] | None = None
     replica_type: str = ""
+    after: tuple[str, str] | None = None
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -31,8 +33,8 @@ class Create:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Create):
             return NotImplemented
-        return (self.api_version, self.plural, self.name, self.required, self.generate, self.manifest) == (
-            other.api_version, other.plural, other.name, other.required, other.generate, other.manifest,
+        return (self.api_version, self.plural, self.name, self.required, self.generate, self.after, self.manifest) == (
+            other.api_version, other.plural, other.name, other.required, other.generate, other.after, other.manifest,
         )  # fmt: skip
 
     __hash__ = None  # type: ignore[assignment]

@@ -102,9 +102,15 @@ class Executor:
                 others.append((i, action))
             elif isinstance(action, Create):
                 types.setdefault(action.replica_type, []).append((i, action))
-        outcomes = await _together(self._carry_out(work, action, recheck) for _, action in others)
-        done.update((i, outcome) for (i, _), outcome in zip(others, outcomes, strict=True))
-        if any(action.required and done[i].effect not in (Effect.APPLIED, Effect.EXISTED) for i, action in others):
+        first = [(i, action) for i, action in others if isinstance(action, LookUp) or action.after is None]
+        outcomes = await _together(self._carry_out(work, action, recheck) for _, action in first)
+        done.update((i, outcome) for (i, _), outcome in zip(first, outcomes, strict=True))
+        failed = {(action.plural, action.name) for i, action in first if not _is_made(done[i])}
+        for i, action in others:
+            if isinstance(action, Create) and action.after is not None:
+                late = Outcome(action, Effect.SKIPPED) if action.after in failed else None
+                done[i] = late or await self._carry_out(work, action, recheck)
+        if any(action.required and not _is_made(done[i]) for i, action in others):
             done.update((i, Outcome(action, Effect.SKIPPED)) for pods in types.values() for i, action in pods)
             return
         await _together(self._slow_start(work, pods, recheck, done) for pods in types.values())
@@ -338,6 +344,10 @@ async def _together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results of all parts, which run at once. Most jobs have one part, which needs no task of its own."""
     coroutines = list(parts)
     return [await coroutines[0]] if len(coroutines) == 1 else await asyncio.gather(*coroutines)
+
+
+def _is_made(outcome: Outcome) -> bool:
+    return outcome.effect in (Effect.APPLIED, Effect.EXISTED)
 
 
 def _name_in_use(outcome: Outcome) -> bool:

@@ -60,17 +60,12 @@ def _rights(job: Job, pods: Sequence[PodView]) -> list[Companion]:
     subjects = [{"kind": "ServiceAccount", "name": account, "namespace": job.namespace}]
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": own}
     labels = {"metadata": {"labels": {"app": job.name}}}
+    binding = {**labels, "roleRef": role, "subjects": subjects}
     found = [
         # Without any name the rule would be for all pods.
         Companion(_RBAC, "Role", "roles", own, {**labels, "rules": rules if names else []}, owned_fields=("rules",)),
-        Companion(
-            _RBAC,
-            "RoleBinding",
-            "rolebindings",
-            own,
-            {**labels, "roleRef": role, "subjects": subjects},
-            owned_fields=("subjects",),
-        ),
+        # Of a Role of that name that is not the job's nobody here knows what it allows.
+        Companion(_RBAC, "RoleBinding", "rolebindings", own, binding, owned_fields=("subjects",), after=("roles", own)),
     ]
     if account == own:
         found.insert(0, Companion("v1", "ServiceAccount", "serviceaccounts", own, labels, owned_fields=()))

@@ -59,8 +59,8 @@ def test_a_real_server_would_accept_it(framework: Framework) -> None:
 
 
 def test_it_fits_a_plain_apply(framework: Framework) -> None:
-    """With a tenth to spare."""
-    assert len(to_json(custom_resource_definition(framework))) < 0.9 * ANNOTATION_LIMIT
+    """With room for fields to come."""
+    assert len(to_json(custom_resource_definition(framework))) < ANNOTATION_LIMIT - 20_000
 
 
 def test_the_same_framework_gives_the_same_bytes(framework: Framework) -> None:

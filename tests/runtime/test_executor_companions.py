@@ -10,6 +10,7 @@ import pytest
 
 from jobcommon.client.request import Response
 from jobcommon.reconcile import Action, Create, Plan, read_job
+from jobcommon.reconcile.plan import LookUp
 from jobcommon.result import Effect, Result, Work
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
@@ -78,3 +79,31 @@ async def test_no_pods_without_what_they_need(answer: Response, there: Response,
     result = await run(transport, replace(SECRET, required=required), POD)
     assert result.outcomes[1].effect is pod
     assert any(request.path == PODS for request in transport.made("POST")) == (pod is Effect.APPLIED)
+
+
+_RBAC = "rbac.authorization.k8s.io/v1"
+ROLES, BINDINGS = (f"/apis/{_RBAC}/namespaces/default/{plural}" for plural in ("roles", "rolebindings"))
+ROLE = Create(_RBAC, "roles", "train-ssh", {"metadata": {"name": "train-ssh"}, "rules": []})
+BINDING = Create(_RBAC, "rolebindings", "train-ssh", {"metadata": {"name": "train-ssh"}}, after=("roles", "train-ssh"))
+LOOK = LookUp(_RBAC, "roles", "train-ssh", known=True)
+
+
+@pytest.mark.parametrize(
+    ("role", "answer", "there", "binding"),
+    [
+        pytest.param(ROLE, reply({}, 201), OURS, Effect.APPLIED, id="created"),
+        pytest.param(ROLE, refusal(409, "AlreadyExists"), OURS, Effect.APPLIED, id="there already"),
+        pytest.param(ROLE, refusal(409, "AlreadyExists"), STRANGERS, Effect.SKIPPED, id="another's"),
+        pytest.param(LOOK, reply({}, 201), STRANGERS, Effect.SKIPPED, id="another's by now"),
+        pytest.param(None, reply({}, 201), STRANGERS, Effect.APPLIED, id="known to be there"),
+    ],
+)
+async def test_rights_are_bound_only_when_they_are_the_jobs_own(
+    role: Action | None, answer: Response, there: Response, binding: Effect
+) -> None:
+    """A Role of that name that somebody else made may allow anything."""
+    transport = ScriptedTransport().on("POST", ROLES, answer).on("GET", ROLES, there).on("POST", BINDINGS, reply({}, 201))
+    transport.on("POST", PODS, reply({}, 201))
+    result = await run(transport, *([BINDING, role] if role is not None else [BINDING]), POD)
+    assert result.outcomes[0].effect is binding
+    assert [request.path for request in transport.made("POST")].count(BINDINGS) == (binding is Effect.APPLIED)
