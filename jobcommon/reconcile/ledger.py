@@ -67,9 +67,9 @@ class Ledger:
         return self.recorded + self.in_place
 
     def witnesses(self, now: float) -> tuple[tuple[str, str], ...]:
-        """Name and UID of the pods whose failures are entered late."""
+        """Name and UID of the pods whose failures are entered late, or may be: a time ahead of ours says nothing."""
         failed = (entry for entry in self.entries if entry.ending.verdict not in _NO_FAULT)
-        return tuple((e.pod.name, e.pod.uid) for e in failed if now > (e.ending.finished_at or 0.0) + LATE)
+        return tuple((e.pod.name, e.pod.uid) for e in failed if not 0 <= now - (e.ending.finished_at or 0.0) <= LATE)
 
     def having(self, *verdicts: Verdict) -> tuple[Entry, ...]:
         """The new entries with one of those verdicts."""

@@ -26,7 +26,8 @@ class Rig:
     def __init__(self, **scenario: Any) -> None:
         self.now = START
         self.server = ApiServer(Env.seeded(1, lambda: self.now))
-        fields: Obj = {"name": "rig", "frameworks": (), "jobs": (), **scenario}
+        exact: Obj = {"last_delete_seconds": (0.0, 0.0), "node_skew": 0.0}
+        fields: Obj = {"name": "rig", "frameworks": (), "jobs": (), **exact, **scenario}
         self.actors = actors(self.server, Scenario(**fields), Random(1))
         self.controllers = Controllers(self.server, more=self.actors)
         self.kubelet = next(actor for actor in self.actors if isinstance(actor, Kubelet))

@@ -44,7 +44,7 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
         found += [f"end-state: {x}" for x in difference(reference.end, run.end) if not any(fnmatchcase(x, p) for p in loose)]
         surplus = any(KINDS[fault.kind].surplus for fault in run.faults)
         looser = frozenset("*") if surplus else scenario.loose_runs
-        found += _runs(reference.runs, run.runs, looser, tuple(_in_a_hurry(scenario)))
+        found += _runs(reference.runs, run.runs, looser, (*_in_a_hurry(scenario), *scenario.fewer_runs))
         if not surplus:
             # Between the live look at a job and the create that follows, the job may be deleted (no create has a
             # precondition): where requests take long, one object of a deleted job may be made, which is then collected. For

@@ -4,6 +4,9 @@ What a kubelet decides is `localcluster.kubelet.lifecycle.decide`, what it repor
 the same pure functions as in the embedded cluster. Here is only what stands for the machine: containers that start after a
 drawn time and end by the scenario's script, volumes that wait for their Secret, nodes that are lost and come back.
 
+The containers of a deleted pod end, then comes the final status, and a while later a DELETE without a grace period, as a
+real kubelet sends it when it has cleaned up. Each node has a clock of its own, by which all times in a pod's status are.
+
 A node is told what happens to it by its annotation `STATE`: ``down`` (its containers die unheard), ``partitioned`` (they run
 on, unheard), or nothing (up).
 """
@@ -22,7 +25,7 @@ from localcluster.controllers.access import Access
 from localcluster.kubelet.lifecycle import TERMINAL, Decision, Run, Seen, Settings, decide
 from localcluster.kubelet.status import pod_status
 from localcluster.timestamps import format_time
-from testutil.sim.scenario import DONE, FOREVER, Exit, Scenario
+from testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
 
 Obj = dict[str, Any]
 STATE = "sim.jobcommon/state"
@@ -63,6 +66,9 @@ class _Worker:
 
     node: str
     containers: dict[str, _Container]
+    skew: float = 0.0
+    """By how much the node's clock is ahead of the API server's. The times here are the node's."""
+    finish_at: float | None = None
     version: int = -1
     due: float | None = None
     evicted: str = ""
@@ -106,7 +112,7 @@ class Kubelet:
             else:
                 self._work(item, worker, silent=state == PARTITIONED)
                 if worker.due is not None:
-                    due.append(worker.due)
+                    due.append(worker.due - worker.skew)
         for uid in [uid for uid in self._workers if uid not in present]:
             del self._workers[uid]
         return min(due, default=None)
@@ -119,7 +125,9 @@ class Kubelet:
     def _admit(self, item: Item, node: str) -> _Worker:
         spec = item.obj["spec"]
         every = [*(spec.get("initContainers") or ()), *spec["containers"]]
-        worker = self._workers[item.uid] = _Worker(node, {one["name"]: _Container(one) for one in every})
+        skewed = self._draw(f"skewed/{node}", 0.0, 1.0) < 0.5
+        skew = self._draw(f"clock/{node}", -self._scenario.node_skew, self._scenario.node_skew) if skewed else 0.0
+        worker = self._workers[item.uid] = _Worker(node, {one["name"]: _Container(one) for one in every}, skew)
         return worker
 
     def _power_off(self, worker: _Worker) -> None:
@@ -128,11 +136,12 @@ class Kubelet:
             # What was about to start is started anew when the node is back.
             container.starts_at, container.seen = None, replace(container.seen, starting=False)
             if container.seen.running:
-                self._end(container, self._access.now, 137, "ContainerStatusUnknown", "The container could not be located")
+                now = self._access.now + worker.skew
+                self._end(container, now, 137, "ContainerStatusUnknown", "The container could not be located")
         worker.version, worker.due = -1, None
 
     def _work(self, item: Item, worker: _Worker, *, silent: bool) -> None:
-        now = self._access.now
+        now = self._access.now + worker.skew
         idle = worker.version == item.rv and (worker.due is None or worker.due > now)
         if idle and not any(container.waits_for_cue for container in worker.containers.values()):
             return
@@ -143,12 +152,17 @@ class Kubelet:
             if not self._act(item, worker, decision, now):
                 break
         timers = [t for c in worker.containers.values() for t in (c.starts_at, c.ends_at) if t is not None]
+        if decision.finish and worker.finish_at is None:
+            worker.finish_at = now + self._draw(f"last-delete/{item.uid}", *self._scenario.last_delete_seconds)
+        finishes = decision.finish and worker.finish_at is not None and worker.finish_at <= now
+        if decision.finish and not finishes and worker.finish_at is not None:
+            timers.append(worker.finish_at)
         worker.due = min([*timers, *([decision.wake_at] if decision.wake_at is not None else [])], default=None)
         if silent:
             worker.version = -1
             return
         worker.version = self._report(item, worker, seen, decision, now)
-        if decision.finish:
+        if finishes:
             self._finish(item)
 
     def _decide(self, item: Item, worker: _Worker, seen: Mapping[str, Seen], now: float) -> Decision:
@@ -176,11 +190,17 @@ class Kubelet:
                 if ending.cause == "Evicted" and not container.stopping:
                     worker.evicted = ending.message or "The node was low on resource: memory."
                 if container.killed or container.stopping or worker.evicted:
-                    code = ending.term if container.stopping and not container.killed else 137
+                    code = self._answer(item, name, ending) if container.stopping and not container.killed else 137
                     self._end(container, container.ends_at, code, "Completed" if code == 0 else "Error", "")
                 else:
                     usual = "Completed" if ending.code == 0 else "Error"
                     self._end(container, container.ends_at, ending.code, ending.cause or usual, ending.message)
+
+    def _answer(self, item: Item, name: str, ending: Exit) -> int:
+        """The code with which the container answers SIGTERM."""
+        if ending.term is not None:
+            return ending.term
+        return ON_SIGTERM[int(self._draw(f"term/{item.uid}/{name}", 0, len(ON_SIGTERM)))]
 
     def _act(self, item: Item, worker: _Worker, decision: Decision, now: float) -> bool:
         """Carry out starts and stops; whether anything came of it at once."""

@@ -16,6 +16,7 @@ from testutil.sim.platform import QUEUE_LABEL
 from testutil.sim.pod_groups import COSCHEDULING_GROUPS, VOLCANO_GROUPS
 from testutil.sim.scenario import SETTINGS, Exit, Scenario, UserStep
 from testutil.sim.shapes import SHAPES, Shape
+from testutil.sim.stopped_lifecycles import stopped_lifecycles
 
 Obj = dict[str, Any]
 _CRDS = user.DEFINITIONS
@@ -30,6 +31,7 @@ def common_lifecycles(shape: Shape) -> Iterator[Scenario]:
     yield from _disruptions(shape)
     yield from _deletions(shape)
     yield from _waiting(shape)
+    yield from stopped_lifecycles(shape)
 
 
 def _ends(shape: Shape) -> Iterator[Scenario]:
@@ -68,12 +70,13 @@ def _ends(shape: Shape) -> Iterator[Scenario]:
 
 
 def _clean_up(shape: Shape) -> Iterator[Scenario]:
-    """One worker has succeeded, another runs on when the leader is through."""
+    """One worker has succeeded, or ended with exit 0 and was replaced, another runs on when the leader is through."""
     first, _ = shape.workers()
     ended = user.phase(first, "Succeeded")
+    completes = shape.framework.runs_to_completion(shape.worker)
     behaviour = {
-        first: [Exit(5, cue=user.peers(*shape.pods))],
-        shape.leader_pod: [Exit(10, cue=lambda server, _: ended(server))],
+        first: [Exit(5, cue=user.peers(*shape.pods)), Exit()],
+        shape.leader_pod: [Exit(10, cue=(lambda server, _: ended(server)) if completes else _ran(first, 2))],
     }
     for letter, policy in zip("abc", ("All", "Running", "None"), strict=True):
         yield shape.scenario(f"L7{letter}-clean-{policy.lower()}", shape.job(run={"cleanPodPolicy": policy}), behaviour)

@@ -4,7 +4,7 @@ The watchdog sees what is stored, in order, and who wrote it. It knows nothing o
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,12 @@ class _Job:
     exists: bool = True
     forged: bool = False
     suspended_at: float = float("-inf")
+    failed_runs: int = 0
+    """Containers that ended in failure by themselves, as far as the store tells: nobody was about to stop them."""
+    ended_early: int = 0
+    """Pods that have ended with exit 0 by themselves; of a type that does not run to completion that is a disruption."""
+    disrupted: set[str] = field(default_factory=set)
+    """UIDs of the pods that others than an operator have stopped, or that vanished."""
     wanted: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     """By type in lower case, the wanted numbers with the times until which they held; the current one is the last."""
 
@@ -141,6 +147,8 @@ class Watchdog:
             self._say(at, rule, f"{name}: {what}")
         if job.forged:
             return
+        for rule, what in _faultless(job, after):
+            self._say(at, rule, f"{name}: {what}")
         fewest = {kind: min(count for _, count in history) for kind, history in job.wanted.items()}
         for rule, what in _step_faults(job.status, after, fewest):
             self._say(at, rule, f"{name}: {what}")
@@ -151,6 +159,8 @@ class Watchdog:
         item = change.item
         before = self._pods.get(item.uid)
         job = self._jobs.get(_owner(item))
+        if job is not None:
+            _note_ends(job, before, change, ours=ours)
         if ours:
             if change.type == ADDED:
                 self._judge_creation(at, item, job)
@@ -182,7 +192,7 @@ class Watchdog:
         pod = change.item
         removed = change.type == DELETED or "deletionTimestamp" in pod.obj["metadata"]
         deleted = removed and "deletionTimestamp" not in before.obj["metadata"]
-        if deleted and _phase(before) not in OVER and not self._may_go(at, pod, job):
+        if deleted and _phase(before) not in OVER and not _main_failed(before) and not self._may_go(at, pod, job):
             self._say(at, "healthy-deleted", f"pods/{pod.name} ({_phase(before)}) of a job that wants it")
         held = FINALIZER in (before.obj["metadata"].get("finalizers") or ())
         let_go = held and (change.type == DELETED or FINALIZER not in (pod.obj["metadata"].get("finalizers") or ()))
@@ -211,6 +221,58 @@ class Watchdog:
             self._say(
                 at, f"stranger-{verb if change.type == ADDED else 'touched'}", f"{change.table}/{change.item.name} {verb}"
             )
+
+
+# -- what a job's pods ended by ----------------------------------------------------------------------------------------------
+
+
+def _note_ends(job: _Job, before: Item | None, change: Change, *, ours: bool) -> None:
+    """Take note of what a pod ended by: a failure of its own, or somebody else."""
+    pod = change.item
+    status = pod.obj.get("status") or {}
+    marked = "deletionTimestamp" in pod.obj["metadata"]
+    was_marked = before is not None and "deletionTimestamp" in before.obj["metadata"]
+    disrupted = any(c["type"] == "DisruptionTarget" for c in status.get("conditions") or ())
+    vanished = change.type == DELETED and not was_marked
+    if disrupted or status.get("reason") or (not ours and (vanished or (marked and not was_marked))):
+        job.disrupted.add(pod.uid)
+    if marked or disrupted or status.get("reason"):
+        return
+    job.ended_early += _phase(pod) == "Succeeded" and (before is None or _phase(before) != "Succeeded")
+    job.failed_runs += max(_failed_runs(pod) - (_failed_runs(before) if before is not None else 0), 0)
+
+
+def _failed_runs(pod: Item) -> int:
+    """The runs of the main container, and of init containers but sidecars, that did not succeed."""
+    status, spec = pod.obj.get("status") or {}, pod.obj["spec"]
+    sidecars = {one["name"] for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"}
+    main = spec["containers"][0]["name"]
+    counted = [one for one in status.get("containerStatuses") or () if one["name"] == main]
+    counted += [one for one in status.get("initContainerStatuses") or () if one["name"] not in sidecars]
+    codes = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") for one in counted]
+    return sum(int(one.get("restartCount", 0)) for one in counted) + sum(bool(code) for code in codes)
+
+
+def _faultless(job: _Job, after: Obj) -> Iterator[tuple[str, str]]:
+    """What is stopped on purpose is neither a failure nor a disruption, whatever it answers and whoever sees it."""
+    restarts, disruptions = after.get("restarts") or 0, after.get("disruptions") or 0
+    end = _ended(after)
+    failed = end is not None and end[0] == "Failed" and end[1] not in ("DeadlineExceeded", "InvalidSpec")
+    if not job.failed_runs and restarts:
+        yield "stopped-on-purpose", f"{restarts} restarts, and no run has failed by itself"
+    if not job.failed_runs and not job.disrupted and failed:
+        yield "stopped-on-purpose", f"Failed, and no run has failed by itself: {end[2] if end else ''}"
+    # What ends with exit 0 before its time, and what loses its exit code, is a disruption, too: few pods do.
+    if disruptions > len(job.disrupted) + job.failed_runs + job.ended_early:
+        yield "stopped-on-purpose", f"{disruptions} disruptions, and {len(job.disrupted)} pods were stopped by others"
+
+
+def _main_failed(pod: Item) -> bool:
+    """Whether the main container has failed and the kubelet will not start it again."""
+    statuses = (pod.obj.get("status") or {}).get("containerStatuses") or ()
+    main = pod.obj["spec"]["containers"][0]["name"]
+    codes = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") for one in statuses if one["name"] == main]
+    return pod.obj["spec"].get("restartPolicy") == "Never" and any(codes)
 
 
 # -- rules on one status, and on a step from one to the next ------------------------------------------------------------------

@@ -21,7 +21,7 @@ class Exit:
     It ends by itself `after` so many seconds (None: never) with `code`; they count from its start or, with a `cue`, from when
     that holds, given the server and the runs so far by pod. `cause` is the kubelet's word for it: ``OOMKilled``,
     ``Evicted`` (the whole pod goes), or "" for the usual one. When it is told to stop it ends after `stop` seconds with
-    code `term`, or is killed at the end of its grace period.
+    code `term` (None: one of `ON_SIGTERM`, by chance), or is killed at the end of its grace period.
     """
 
     after: float | None = None
@@ -29,10 +29,12 @@ class Exit:
     cause: str = ""
     message: str = ""
     stop: float = 0.5
-    term: int = 143
+    term: int | None = None
     cue: Callable[[ApiServer, Mapping[str, int]], bool] | None = None
 
 
+ON_SIGTERM = (143, 0, 1)
+"""How programs answer SIGTERM: not at all, by ending well (as sshd does), or by ending with an error (as mpirun does)."""
 FOREVER = (Exit(),)
 """Runs until it is stopped."""
 DONE = (Exit(after=5.0),)
@@ -77,11 +79,17 @@ class Scenario:
     nodes: int = 3
     start_seconds: tuple[float, float] = (0.2, 2.0)
     """Between which bounds the first start of a pod's containers takes, images and all."""
+    last_delete_seconds: tuple[float, float] = (0.0, 5.0)
+    """Between which bounds the kubelet's DELETE without a grace period follows the final status of a deleted pod."""
+    node_skew: float = 60.0
+    """By how many seconds the clock of a node may be ahead of the API server's, or behind it; half of the nodes are right."""
     keep_finished: int | None = None
     """How many finished pods the pod garbage collector leaves in the cluster; None: all."""
     admits: int = 1
     """How many jobs at a time the queueing controller lets run of those that carry its label."""
     loose_runs: frozenset[str] = frozenset()
     """Pods (patterns) whose number of runs may exceed the reference: the kubelet restarts them while nobody watches."""
+    fewer_runs: frozenset[str] = frozenset()
+    """Pods (patterns) whose number of runs may fall short of the reference: what would have stopped them was taken back."""
     loose_paths: frozenset[str] = frozenset()
     """Patterns of differences from the reference's end that follow from loose runs (`testutil.sim.canonical.difference`)."""

@@ -42,6 +42,11 @@ class Shape:
         return tuple(self.pod(self.worker, index) for index in range(count))
 
     @property
+    def counts(self) -> Mapping[str, int]:
+        """The replicas of the usual job by type."""
+        return {self.leader: 1, self.worker: 2}
+
+    @property
     def pods(self) -> tuple[str, ...]:
         """The pods of the usual job: the leader's and two workers'."""
         return (self.leader_pod, *self.workers())
