@@ -62,7 +62,19 @@ async def test_a_command_that_cannot_start(local: Cluster, command: tuple[str, .
     await local.create(pod("p", *command))
     found = await local.ended("p")
     assert ended_with(found) == ("Failed", 128, "StartError")
-    assert message in state(found)["state"]["terminated"]["message"]
+    told = f'exec: "{command[0]}": {message}'
+    assert state(found)["state"]["terminated"]["message"] == told
+    warning = await local.told("p", "Failed")
+    assert (warning["type"], warning["message"]) == ("Warning", f'Error: failed to start container "main": {told}')
+    assert warning["involvedObject"]["fieldPath"] == "spec.containers{main}"
+
+
+async def test_a_command_that_cannot_start_is_tried_again_and_told(local: Cluster) -> None:
+    await local.create(pod("p", "no-such-program", spec={"restartPolicy": "OnFailure"}))
+    found = await local.until("p", lambda s: (s.get("containerStatuses") or [{}])[0].get("restartCount", 0) >= 2)
+    uid = found["metadata"]["uid"]
+    assert (await local.told("p", "BackOff"))["message"] == f"Back-off restarting failed container main in pod p_default({uid})"
+    assert (await local.told("p", "Failed"))["count"] >= 1
 
 
 async def test_a_pod_without_a_command_says_why_it_waits(local: Cluster) -> None:
