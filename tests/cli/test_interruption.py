@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.errors import UserError
+from cli.serving import amounts
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, Kubectl, cluster_up, jobcommon, processes_with, started
 
 pytestmark = pytest.mark.cluster
@@ -125,10 +127,9 @@ def test_a_data_directory_that_cannot_be_one_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["cpu", "=4", "cpu=", "cpu=many", "cpu=4,memory", "cpu=-1"])
-def test_a_capacity_that_is_none_is_said(given: str, tmp_path: Path) -> None:
-    done = jobcommon("up", "--capacity", given, "--kubeconfig", str(tmp_path / "kubeconfig"))
-    assert done.returncode == 2
-    assert "write a resource and an amount, as in cpu=4" in done.stderr
+def test_a_capacity_that_is_none_is_said(given: str) -> None:
+    with pytest.raises(UserError, match="write a resource and an amount, as in cpu=4"):
+        amounts([given])
 
 
 ASKING = """
