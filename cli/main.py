@@ -120,6 +120,12 @@ def up_command(
     ] = 0,
     framework: Frameworks = None,
     operators: Annotated[bool, typer.Option(help="Whether to run the operators too, or only install their kinds.")] = True,
+    capacity: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RESOURCE=AMOUNT,...", help="What the node has; pods that ask for more than is free wait. Repeatable."
+        ),
+    ] = None,
 ) -> None:
     """Keep an embedded cluster up, with all operators, until Ctrl-C.
 
@@ -130,8 +136,9 @@ def up_command(
     Examples:
       jobcommon up
       jobcommon up --data-dir .jobcommon/data --port 6443
+      jobcommon up --capacity cpu=8,memory=32Gi,nvidia.com/gpu=4
     """
-    from cli.serving import up
+    from cli.serving import amounts, up
 
     serving = up(
         chosen(framework or ()),
@@ -141,6 +148,7 @@ def up_command(
         data_dir=data_dir,
         port=port,
         operators=operators,
+        capacity=amounts(capacity or ()),
     )
     try:
         process.run(serving)

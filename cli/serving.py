@@ -1,8 +1,8 @@
-"""``jobcommon up``: an embedded cluster in the foreground, for kubectl and everybody else."""
+"""``jobcommon up``: an embedded cluster in the foreground, for kubectl and all other clients."""
 
 import asyncio
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,10 +10,11 @@ from rich.console import Console
 
 from cli.errors import UserError
 from cli.garbage import collect_garbage_rarely
+from cli.kubeconfig_file import check_free, written
 from jobcommon.framework import Framework
 from localcluster.apiserver import JournalError
+from localcluster.apiserver.quantity import parse_quantity
 from localcluster.cluster import LocalCluster
-from localcluster.credentials import write_secret
 from localcluster.training import training_cluster
 
 
@@ -26,41 +27,54 @@ async def up(
     data_dir: Path | None,
     port: int,
     operators: bool,
+    capacity: Mapping[str, str] | None = None,
 ) -> None:
     """Keep an embedded cluster up until cancelled; without `operators` only their kinds are installed."""
     collect_garbage_rarely()
-    with refusals(port):
-        async with training_cluster(frameworks, data_dir=data_dir, port=port, operators=operators) as running:
-            with _written(kubeconfig, running.kubeconfig(namespace), keep=data_dir is not None):
+    check_free(kubeconfig)
+    with refusals(port, data_dir):
+        async with training_cluster(
+            frameworks, data_dir=data_dir, port=port, operators=operators, capacity=capacity
+        ) as running:
+            with written(kubeconfig, running.kubeconfig(namespace), keep=data_dir is not None):
                 _introduce(console, running, frameworks, kubeconfig, data_dir)
                 await asyncio.Event().wait()
 
 
 @contextmanager
-def refusals(port: int) -> Iterator[None]:
+def refusals(port: int, data_dir: Path | None = None) -> Iterator[None]:
     """Says what to do when the port or the data directory cannot be had."""
     try:
         yield
     except JournalError as error:
         raise UserError(f"--data-dir: {error}") from None
     except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        raise UserError(f"--port {port}: it is in use; choose another, or leave it out for a free one") from None
+        if error.errno == errno.EADDRINUSE:
+            raise UserError(f"--port {port}: it is in use; choose another, or leave it out for a free one") from None
+        if data_dir is not None and error.filename and _concerns(data_dir, Path(error.filename)):
+            raise UserError(f"--data-dir {data_dir}: {error.filename}: {str(error.strerror).lower()}") from None
+        if error.errno == errno.ENOSPC:
+            raise UserError("no space left on device: a cluster needs some for its state, its logs and its volumes") from None
+        raise
 
 
-@contextmanager
-def _written(path: Path, text: str, *, keep: bool) -> Iterator[None]:
-    """The kubeconfig in its place; taken away again when it leads nowhere any more, unless somebody has replaced it."""
-    try:
-        write_secret(path, text.encode())
-    except OSError as error:
-        raise UserError(f"--kubeconfig {path}: cannot be written: {error.strerror}") from None
-    try:
-        yield
-    finally:
-        if not keep and path.exists() and path.read_text() == text:
-            path.unlink()
+def _concerns(data_dir: Path, path: Path) -> bool:
+    return path.is_relative_to(data_dir) or data_dir.is_relative_to(path)
+
+
+def amounts(given: Sequence[str]) -> dict[str, str] | None:
+    """The capacity that ``--capacity cpu=4,nvidia.com/gpu=2`` stands for; None without one. Raises UserError."""
+    found: dict[str, str] = {}
+    for pair in (pair for text in given for pair in text.split(",")):
+        name, _, amount = pair.strip().partition("=")
+        try:
+            enough = name and parse_quantity(amount) >= 0
+        except ValueError:
+            enough = False
+        if not enough:
+            raise UserError(f"--capacity {pair}: write a resource and an amount, as in cpu=4, memory=16Gi or nvidia.com/gpu=2")
+        found[name] = amount
+    return found or None
 
 
 def _introduce(

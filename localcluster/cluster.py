@@ -1,10 +1,9 @@
 """The embedded cluster as a whole: API server, its controllers and the kubelet in one process and one event loop."""
 
 import asyncio
-import tempfile
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from localcluster.controllers import Controllers
 from localcluster.credentials import Credentials
 from localcluster.kubelet.kubelet import Kubelet
 from localcluster.kubelet.options import KubeletOptions
+from localcluster.scratch import scratch_directory
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,21 @@ class LocalCluster:
 
 
 @asynccontextmanager
-async def local_cluster(*, data_dir: Path | None = None, port: int = 0, stop_grace: float = 5.0) -> AsyncIterator[LocalCluster]:
+async def local_cluster(
+    *, data_dir: Path | None = None, port: int = 0, stop_grace: float = 5.0, capacity: Mapping[str, str] | None = None
+) -> AsyncIterator[LocalCluster]:
     """A cluster for as long as the context lasts; afterwards no process of a pod is left.
 
     State lives in memory, or in `data_dir`, from which it comes back also after a crash; so do the token, the certificate
-    and, unless `port` says otherwise, the port. `stop_grace` bounds in seconds how long pods may take to end.
+    and, unless `port` says otherwise, the port. `stop_grace` bounds in seconds how long pods may take to end. With `capacity`
+    the node has these amounts, of cpu and memory the machine's where none is given, and pods that ask for more than is free
+    wait.
 
     Raises JournalError when the data directory is in use or damaged and OSError when the port is taken. When one of the
     parts fails the body is cancelled and the failure raised.
     """
     async with AsyncExitStack() as stack:
-        directory = data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jobcommon-")))
+        directory = data_dir or stack.enter_context(scratch_directory())
         directory.mkdir(parents=True, exist_ok=True)
         credentials = Credentials.kept_in(directory) if data_dir else Credentials.fresh()
         journal = FileJournal(directory / "state") if data_dir else MemoryJournal()
@@ -60,6 +64,8 @@ async def local_cluster(*, data_dir: Path | None = None, port: int = 0, stop_gra
         volumes = directory / "kubelet"
         volumes.mkdir(exist_ok=True)
         options = KubeletOptions(volumes, running.url, stop_grace=stop_grace)
+        if capacity is not None:
+            options = replace(options, capacity={**options.capacity, **capacity}, enforce_resources=True)
         kubelet = await stack.enter_async_context(Kubelet(InProcessTransport(server, user_agent="kubelet"), options))
         running.pods = kubelet.backend
         yield LocalCluster(running.url, credentials, server, transport, kubelet.backend)

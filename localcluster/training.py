@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,13 @@ async def training_cluster(
     port: int = 0,
     stop_grace: float = 2.0,
     operators: bool = True,
+    capacity: Mapping[str, str] | None = None,
 ) -> AsyncIterator[LocalCluster]:
     """A cluster on which jobs of `frameworks` train; without `operators` their kinds are installed and nothing more.
 
     Raises as `localcluster.cluster.local_cluster` does.
     """
-    async with local_cluster(data_dir=data_dir, port=port, stop_grace=stop_grace) as cluster:
+    async with local_cluster(data_dir=data_dir, port=port, stop_grace=stop_grace, capacity=capacity) as cluster:
         await install(cluster.transport, frameworks)
         if not operators:
             yield cluster

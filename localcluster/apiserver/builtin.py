@@ -11,6 +11,11 @@ from localcluster.apiserver.resource import REVIEW_VERBS, Resource, Scale, Strat
 _SCALE = Scale("spec.replicas", "status.replicas")
 _ALL = ("all",)
 
+
+def _makes_no_pods(kind: str) -> str:
+    return f"no controller for objects of kind {kind} runs in the embedded cluster: they make no pods"
+
+
 _CORE = (
     Resource("", "v1", "bindings", "Binding", verbs=REVIEW_VERBS),
     Resource(
@@ -127,6 +132,7 @@ _CORE = (
         "v1",
         "replicationcontrollers",
         "ReplicationController",
+        creation_warning=_makes_no_pods("ReplicationController"),
         short_names=("rc",),
         categories=_ALL,
         status=True,
@@ -201,6 +207,7 @@ def _workload(plural: str, kind: str, *short: str, scale: bool = True) -> Resour
         generation=True,
         scale=_SCALE if scale else None,
         strategy=_APPS_STRATEGY,
+        creation_warning=_makes_no_pods(kind),
     )
 
 
@@ -228,9 +235,10 @@ _GROUPS = (
     Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", False, verbs=REVIEW_VERBS),
     Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", short_names=("hpa",),
              categories=_ALL, status=True),
-    Resource("batch", "v1", "cronjobs", "CronJob", short_names=("cj",), categories=_ALL, status=True, generation=True),
+    Resource("batch", "v1", "cronjobs", "CronJob", short_names=("cj",), categories=_ALL, status=True, generation=True,
+             creation_warning=_makes_no_pods("CronJob")),
     Resource("batch", "v1", "jobs", "Job", categories=_ALL, status=True, generation=True,
-             fields=field_table("status.successful")),
+             fields=field_table("status.successful"), creation_warning=_makes_no_pods("Job")),
     Resource("coordination.k8s.io", "v1", "leases", "Lease", create_on_update=True,
              strategy=Strategy(validate=config.validate_lease)),
     Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", generation=True),

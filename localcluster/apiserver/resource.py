@@ -105,6 +105,8 @@ class Resource:
     crd_version: Mapping[str, Any] | None = None
     #: A warning sent with every response of a deprecated version.
     deprecation: str = ""
+    #: A warning sent when an object is made.
+    creation_warning: str = ""
 
     @property
     def custom(self) -> bool:

@@ -12,6 +12,7 @@ from localcluster.controllers.event_ttl import EventTtl
 from localcluster.controllers.garbage_collector import GarbageCollector
 from localcluster.controllers.namespaces import NamespaceContents, NamespaceController
 from localcluster.controllers.quota import QuotaController
+from localcluster.controllers.taint_eviction import TaintEviction
 
 _RETRY_SECONDS = 1.0
 
@@ -50,6 +51,7 @@ class Controllers:
             EndpointsController(server),
             QuotaController(server),
             EventTtl(server),
+            TaintEviction(server),
             *more,
         )
         server.storage.listeners.add(self._changed)

@@ -48,7 +48,7 @@ def termination_message(file: Path | None, log: Path, *, fall_back: bool) -> str
 class ContainerProcess:
     """Drives `seen` for one container. `changed` is called after every change, from the event loop.
 
-    `warn` is called with what is not the container's own doing and changes nothing else.
+    `warn` is called with the reason and the message of a Warning event.
     """
 
     name: str
@@ -56,7 +56,7 @@ class ContainerProcess:
     now: Callable[[], float]
     changed: Callable[[], None]
     reset_after: float
-    warn: Callable[[str], None]
+    warn: Callable[[str, str], None]
     seen: Seen = field(default_factory=Seen)
     process: ShimProcess | None = None
     launched: Launch | None = None
@@ -104,7 +104,7 @@ class ContainerProcess:
         elif "error" in message:
             self._error = message["error"]
         elif "lost" in message:
-            self.warn(f"Output of the container is lost: its log cannot be written: {message['lost']}")
+            self.warn("LogLost", f"Output of the container is lost: its log cannot be written: {message['lost']}")
         elif "exited" in message and self._exit is None:
             self._exit = (message["exited"], message["signal"])
 
@@ -116,6 +116,7 @@ class ContainerProcess:
             run = Run(attempt, moment, container_id(self.uid, self.name, attempt))
             code, number, reason = START_ERROR, 0, "StartError"
             message = self._error or "the process that starts the container was killed"
+            self.warn("Failed", f'Error: failed to start container "{self.name}": {message}')
         else:
             code, number = self._exit or (_KILLED, 9)
             reason = "Completed" if code == 0 else "Error"

@@ -49,11 +49,12 @@ class Kubelet:
         self._names = Names(loop.call_soon, lambda again: loop.call_later(_RETRY, again))
         self._recorder = EventRecorder(self._api, "kubelet", options.node_name, self._now)
         self._shared = Shared(options, isolation, self._api, self._names, self._recorder, self._now)
-        registered = await node.register(
+        self._node = await node.register(
             self._api, node.node_object(options.node_name, options.host_address, options.capacity, self._now())
         )
         self._pods = Mirror(self._api, "pods", self._pod_changed)
         mirrors = [
+            Mirror(self._api, "nodes", self._node_changed),
             Mirror(self._api, "services", self._service_changed),
             Mirror(self._api, "configmaps", lambda old, new: self._object_changed("ConfigMap", old, new)),
             Mirror(self._api, "secrets", lambda old, new: self._object_changed("Secret", old, new)),
@@ -61,7 +62,7 @@ class Kubelet:
         ]
         self._tasks = [asyncio.create_task(mirror.run()) for mirror in mirrors]
         self._tasks.append(asyncio.create_task(self._recorder.run()))
-        uid = registered["metadata"]["uid"]
+        uid = self._node["metadata"]["uid"]
         self._tasks.append(asyncio.create_task(node.heartbeat(self._api, options.node_name, uid, self._now)))
         for mirror in mirrors:
             await mirror.synced.wait()
@@ -150,9 +151,19 @@ class Kubelet:
     def _reschedule(self) -> None:
         """Room may have become free for pods that wait."""
         if self.options.enforce_resources:
-            for pod in list(self._pods.objects.values()):
-                if scheduler.is_ours(pod):
-                    self._schedule(pod)
+            self._schedule_all()
+
+    def _schedule_all(self) -> None:
+        for pod in list(self._pods.objects.values()):
+            if scheduler.is_ours(pod):
+                self._schedule(pod)
+
+    def _node_changed(self, _: Object | None, new: Object | None) -> None:
+        if new is None or new["metadata"]["name"] != self.options.node_name:
+            return
+        before, self._node = self._node, new
+        if before["spec"] != new["spec"] or before["metadata"].get("labels") != new["metadata"].get("labels"):
+            self._schedule_all()
 
     def _schedule(self, pod: Object) -> None:
         running = [
@@ -163,8 +174,7 @@ class Kubelet:
             and (other.get("status") or {}).get("phase") not in TERMINAL
         ]
         capacity = self.options.capacity if self.options.enforce_resources else None
-        labels = node.node_labels(self.options.node_name)
-        why = scheduler.unschedulable(pod, running, labels, capacity)
+        why = scheduler.unschedulable(pod, running, self._node, capacity)
         uid = pod["metadata"]["uid"]
         if not why and uid in self._assumed:
             return

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobcommon.client.errors import ClientError, StatusError
+from localcluster.apiserver.documents import GIT_VERSION
 from localcluster.kubelet.api import Api
 from localcluster.timestamps import format_micro_time, format_time
 
@@ -63,7 +64,7 @@ def node_object(name: str, address: str, capacity: Mapping[str, str], now: float
                 "operatingSystem": sys.platform,
                 "osImage": platform.platform(),
                 "kernelVersion": platform.release(),
-                "kubeletVersion": "v1.33.0",
+                "kubeletVersion": GIT_VERSION,
                 "kubeProxyVersion": "",
                 "containerRuntimeVersion": "process://1",
                 "machineID": "",

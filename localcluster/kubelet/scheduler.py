@@ -6,8 +6,11 @@ from typing import Any
 
 from localcluster.apiserver.quantity import parse_quantity
 from localcluster.kubelet.lifecycle import TERMINAL, Pod
+from localcluster.taints import untolerated
 
 DEFAULT_SCHEDULER = "default-scheduler"
+#: What a cordoned node stands for; a pod that tolerates it is scheduled all the same.
+_CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 def is_ours(pod: Pod) -> bool:
@@ -40,8 +43,16 @@ def _requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
     return {name: parse_quantity(text) for name, text in amounts.items()}
 
 
-def unschedulable(pod: Pod, running: Iterable[Pod], labels: Mapping[str, str], capacity: Mapping[str, str] | None) -> str:
+def unschedulable(
+    pod: Pod, running: Iterable[Pod], node: Mapping[str, Any], capacity: Mapping[str, str] | None
+) -> str:  # fmt: skip
     """Why the pod cannot run on the node, "" when it can. `capacity` None: resources are not enforced."""
+    spec = node.get("spec") or {}
+    if spec.get("unschedulable") and untolerated(pod, [_CORDONED], "NoSchedule"):
+        return "0/1 nodes are available: 1 node(s) were unschedulable."
+    if untolerated(pod, spec.get("taints") or (), "NoSchedule", "NoExecute"):
+        return "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
+    labels = node["metadata"].get("labels") or {}
     selector = pod["spec"].get("nodeSelector") or {}
     if any(labels.get(key) != value for key, value in selector.items()):
         return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."

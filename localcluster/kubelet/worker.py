@@ -155,7 +155,9 @@ class PodWorker:
             attempt = self.containers[name].next_attempt
             if self._reported.get(name) != attempt:
                 self._reported[name] = attempt
-                self.event("Warning", "BackOff", f"Back-off restarting failed container {name}", name)
+                metadata = self.pod["metadata"]
+                where = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
+                self.event("Warning", "BackOff", f"Back-off restarting failed container {name} in pod {where}", name)
         if not decision.start:
             return self._probe()
         self._admit()
@@ -279,8 +281,8 @@ class PodWorker:
                 raise
         self._finished = True
 
-    def _warn(self, name: str, message: str) -> None:
-        self.event("Warning", "LogLost", message, name)
+    def _warn(self, name: str, reason: str, message: str) -> None:
+        self.event("Warning", reason, message, name)
 
     def event(self, kind: str, reason: str, message: str, container: str = "") -> None:
         """Record an event about the pod."""

@@ -1,5 +1,6 @@
 """Whatever ends the command, no process of a pod outlives it."""
 
+import json
 import os
 import pty
 import re
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.errors import UserError
+from cli.serving import amounts
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, Kubectl, cluster_up, jobcommon, processes_with, started
 
 pytestmark = pytest.mark.cluster
@@ -108,6 +111,72 @@ def test_up_takes_its_kubeconfig_away_and_ends_with_0(tmp_path: Path) -> None:
         assert process.returncode == 0
         assert out.endswith("The cluster is stopped; nothing of it is left running.\n")
     assert not kubeconfig.exists()
+
+
+def test_a_second_up_leaves_the_kubeconfig_of_the_first_alone(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    with cluster_up(tmp_path) as kubectl:
+        text = kubeconfig.read_text()
+        server = kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
+        second = jobcommon("up", "--kubeconfig", str(kubeconfig))
+        assert second.returncode == 2
+        assert second.stderr.startswith(
+            f"error: --kubeconfig {kubeconfig}: it belongs to the cluster at {server}, which is running"
+        )
+        assert kubeconfig.read_text() == text
+        assert "default" in kubectl("get", "namespaces", "-o", "name")
+    assert not kubeconfig.exists()
+
+
+def test_the_kubeconfig_of_a_killed_cluster_is_replaced(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    with started("up", "--kubeconfig", str(kubeconfig), until="The cluster is up") as process:
+        text = kubeconfig.read_text()
+        process.kill()
+        process.wait(PATIENCE)
+    with cluster_up(tmp_path) as kubectl:
+        assert kubeconfig.read_text() != text
+        assert "default" in kubectl("get", "namespaces", "-o", "name")
+
+
+def test_a_data_directory_that_cannot_be_one_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file/below", Path("/proc/nowhere/below")):
+        done = jobcommon("up", "--data-dir", str(place), "--kubeconfig", str(tmp_path / "kubeconfig"))
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: --data-dir {place}: ")
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("given", ["cpu", "=4", "cpu=", "cpu=many", "cpu=4,memory", "cpu=-1"])
+def test_a_capacity_that_is_none_is_said(given: str) -> None:
+    with pytest.raises(UserError, match="write a resource and an amount, as in cpu=4"):
+        amounts([given])
+
+
+ASKING = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  restartPolicy: Never
+  containers:
+    - {{name: main, image: any, command: [sleep, "{marker}"], resources: {{limits: {{nvidia.com/gpu: "2"}}}}}}
+"""
+
+
+def test_a_capacity_bounds_what_runs(tmp_path: Path, marker: str) -> None:
+    with cluster_up(tmp_path, "--capacity", "cpu=64,memory=900Gi", "--capacity", "nvidia.com/gpu=3") as kubectl:
+        shown = kubectl("get", "node", "local", "-o", "jsonpath={.status.allocatable}")
+        assert json.loads(shown).items() >= {"cpu": "64", "memory": "900Gi", "nvidia.com/gpu": "3"}.items()
+        kubectl("apply", "-f", "-", stdin=ASKING.format(name="first", marker=marker))
+        kubectl("wait", "--for=condition=Ready", "pod/first", "--timeout=60s")
+        kubectl("apply", "-f", "-", stdin=ASKING.format(name="second", marker=marker))
+        message = "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}"
+        kubectl.until("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.", "get", "pod", "second", "-o", message)
+        kubectl("delete", "pod", "first", "--wait=false")
+        kubectl("wait", "--for=condition=Ready", "pod/second", "--timeout=60s")
+    assert processes_with(marker) == []
 
 
 def test_a_port_in_use_is_said(tmp_path: Path) -> None:

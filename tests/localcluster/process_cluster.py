@@ -145,6 +145,17 @@ class Cluster:
         items = (await self.api.call("GET", "/api/v1/namespaces/default/events"))["items"]
         return [item for item in items if item["involvedObject"]["name"] == name]
 
+    async def told(self, name: str, reason: str, seconds: float = 20) -> Object:
+        """The event about `name` with this reason, once it is written: events come a moment after what they tell of."""
+        deadline = time.monotonic() + seconds
+        while True:
+            events = await self.events(name)
+            found = next((event for event in events if event["reason"] == reason), None)
+            if found is not None:
+                return found
+            assert time.monotonic() < deadline, events
+            await asyncio.sleep(0.01)
+
 
 @contextlib.asynccontextmanager
 async def cluster(data_dir: Path, *, journal: Path | None = None, **changes: Any) -> AsyncIterator[Cluster]:

@@ -255,3 +255,37 @@ def test_what_a_timer_brings_about_is_seen_by_all_in_the_same_step(api: Cluster)
     maker.due = True  # by time alone: nothing in the store has changed since
     controllers.step()
     assert Reader.seen
+
+
+def test_a_taint_evicts_what_does_not_tolerate_it(api: Api) -> None:
+    controllers = Controllers(api.server)
+    api.post("/api/v1/nodes", {"metadata": {"name": "n1"}})
+    for name, tolerations in (
+        ("plain", []),
+        ("for-ever", [{"operator": "Exists"}]),
+        ("for-a-while", [{"key": "broken", "operator": "Exists", "tolerationSeconds": 30}]),
+    ):
+        api.post(PODS, pod(name, spec={"tolerations": tolerations}))
+        api.bind(name)
+    controllers.step()
+    api.patch("/api/v1/nodes/n1", {"spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}})
+
+    def evicted() -> set[str]:
+        items = api.get(PODS).body["items"]
+        going = {item["metadata"]["name"] for item in items if "deletionTimestamp" in item["metadata"]}
+        reasons = {
+            item["metadata"]["name"]
+            for item in items
+            if any(one.get("reason") == "DeletionByTaintManager" for one in item["status"].get("conditions") or ())
+        }
+        assert going == reasons
+        return going
+
+    due = controllers.step()
+    assert (due, evicted()) == (api.now + 30, {"plain"})
+    api.now += 29
+    controllers.step()
+    assert evicted() == {"plain"}
+    api.now += 1
+    controllers.step()
+    assert evicted() == {"plain", "for-a-while"}

@@ -217,3 +217,16 @@ async def test_the_v2_document_in_protobuf_is_whole(kubectl: Kubectl) -> None:
     said = await kubectl.ok("explain", "foo.spec", "--output=plaintext-openapiv2")
     assert {"replicas", "<integer>", "text", "<string>"} <= set(said.split())
     assert "<[]Object>" in await kubectl.ok("explain", "pod.spec.containers", "--output=plaintext-openapiv2")
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        (("deployment", "web", "--image=i"), "Deployment"),
+        (("job", "once", "--image=i"), "Job"),
+        (("cronjob", "daily", "--image=i", "--schedule=0 0 * * *"), "CronJob"),
+    ],
+)
+async def test_a_kind_that_makes_no_pods_here_is_warned_about(kubectl: Kubectl, command: tuple[str, ...], kind: str) -> None:
+    said = await kubectl.ok("create", *command)
+    assert f"Warning: no controller for objects of kind {kind} runs in the embedded cluster: they make no pods" in said

@@ -160,6 +160,25 @@ async def test_training_goes_on_while_the_disk_is_full(tmp_path: Path, monkeypat
             assert (await local.ended(name))["status"]["phase"] == "Succeeded"
 
 
+async def test_the_node_has_the_version_of_the_server(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as local:
+        node = await local.api.call("GET", "/api/v1/nodes/local")
+        version = await local.api.call("GET", "/version")
+    assert node["status"]["nodeInfo"]["kubeletVersion"] == version["gitVersion"]
+
+
+async def test_a_cordoned_node_takes_pods_when_it_is_free_again(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as local:
+        await local.api.patch("/api/v1/nodes/local", {"spec": {"unschedulable": True}})
+        await local.create(shell("p", "exit 0"))
+        await local.told("p", "FailedScheduling")
+        found = await local.get("p")
+        assert found is not None
+        assert "nodeName" not in found["spec"]
+        await local.api.patch("/api/v1/nodes/local", {"spec": {"unschedulable": None}})
+        await local.ended("p")
+
+
 async def test_two_clusters_have_pod_networks_of_their_own(tmp_path: Path) -> None:
     """Else the worker of one job could reach the master of another cluster's."""
     async with AsyncExitStack() as stack:

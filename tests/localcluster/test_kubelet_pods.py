@@ -1,9 +1,11 @@
 """Pods as real processes: what runs in them, how they end, what is reported."""
 
 import asyncio
+import json
 import os
 import re
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +64,19 @@ async def test_a_command_that_cannot_start(local: Cluster, command: tuple[str, .
     await local.create(pod("p", *command))
     found = await local.ended("p")
     assert ended_with(found) == ("Failed", 128, "StartError")
-    assert message in state(found)["state"]["terminated"]["message"]
+    told = f'exec: "{command[0]}": {message}'
+    assert state(found)["state"]["terminated"]["message"] == told
+    warning = await local.told("p", "Failed")
+    assert (warning["type"], warning["message"]) == ("Warning", f'Error: failed to start container "main": {told}')
+    assert warning["involvedObject"]["fieldPath"] == "spec.containers{main}"
+
+
+async def test_a_command_that_cannot_start_is_tried_again_and_told(local: Cluster) -> None:
+    await local.create(pod("p", "no-such-program", spec={"restartPolicy": "OnFailure"}))
+    found = await local.until("p", lambda s: (s.get("containerStatuses") or [{}])[0].get("restartCount", 0) >= 2)
+    uid = found["metadata"]["uid"]
+    assert (await local.told("p", "BackOff"))["message"] == f"Back-off restarting failed container main in pod p_default({uid})"
+    assert (await local.told("p", "Failed"))["count"] >= 1
 
 
 async def test_a_pod_without_a_command_says_why_it_waits(local: Cluster) -> None:
@@ -258,6 +272,31 @@ async def test_a_pod_with_a_finalizer_ends_and_stays(local: Cluster) -> None:
     assert found["metadata"]["deletionTimestamp"]
     await local.api.patch(f"{PODS}/p", {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/keep"]}})
     await local.vanished("p")
+
+
+async def test_a_deleted_pod_has_its_last_status_before_its_last_delete(local: Cluster) -> None:
+    """The order of the real kubelet: containers end, the phase is terminal, and only then the DELETE with period 0."""
+    item = shell("p", "trap 'exit 3' TERM; echo up; while :; do sleep 0.05; done", spec={"terminationGracePeriodSeconds": 9})
+    item["metadata"]["finalizers"] = ["example.com/keep"]
+    await local.create(item)
+    await local.running("p")
+    await local.log_with("p", "up")
+    before = await local.get("p")
+    assert before is not None
+    await local.delete("p")
+    seen = []
+    query = (("watch", "true"), ("resourceVersion", before["metadata"]["resourceVersion"]))
+    async with asyncio.timeout(20), aclosing(local.api.stream(PODS, query)) as lines:  # type: ignore[type-var]
+        async for line in lines:
+            found = json.loads(line)["object"]
+            ended = "terminated" in state(found)["state"]
+            seen.append((found["status"]["phase"], ended, found["metadata"]["deletionGracePeriodSeconds"]))
+            if seen[-1][-1] == 0:
+                break
+    assert seen[0] == ("Running", False, 9)
+    assert seen[-2:] == [("Failed", True, 9), ("Failed", True, 0)]
+    finished = state(found)["state"]["terminated"]["finishedAt"]
+    assert found["metadata"]["deletionTimestamp"] >= finished, "as from Kubernetes 1.33 on"
 
 
 async def test_active_deadline(local: Cluster) -> None:

@@ -23,6 +23,7 @@ from localcluster.kubelet.recovery import recover
 from localcluster.kubelet.sandbox import identity, resolver_config
 from localcluster.kubelet.shim.logfile import LogFile
 from localcluster.kubelet.volumes import mount_source, plain_directory, projected_files, write_files
+from localcluster.taints import patience
 
 POD: dict[str, Any] = {
     "metadata": {"name": "p", "namespace": "d", "uid": "u", "labels": {"a": "1", "b": 'x"y'}, "annotations": {"k/n": "v"}},
@@ -332,9 +333,50 @@ def asking(**amounts: str) -> dict[str, Any]:
     ],
 )
 def test_placement(item: dict[str, Any], running: list[dict[str, Any]], capacity: dict[str, str] | None, why: str) -> None:
-    found = scheduler.unschedulable(item, running, {"os": "linux"}, capacity)
+    node = {"metadata": {"labels": {"os": "linux"}}, "spec": {}}
+    found = scheduler.unschedulable(item, running, node, capacity)
     assert found.startswith(why)
     assert bool(found) == bool(why)
+
+
+TAINT = {"key": "maintenance", "value": "yes", "effect": "NoSchedule"}
+CORDON = "0/1 nodes are available: 1 node(s) were unschedulable."
+TAINTED = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
+
+
+@pytest.mark.parametrize(
+    ("spec", "tolerations", "why"),
+    [
+        ({"unschedulable": True}, [], CORDON),
+        ({"unschedulable": True}, [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}], ""),
+        ({"taints": [TAINT]}, [], TAINTED),
+        ({"taints": [{**TAINT, "effect": "NoExecute"}]}, [], TAINTED),
+        ({"taints": [{**TAINT, "effect": "PreferNoSchedule"}]}, [], ""),
+        ({"taints": [TAINT]}, [{"operator": "Exists"}], ""),
+        ({"taints": [TAINT]}, [{"key": "maintenance", "operator": "Exists"}], ""),
+        ({"taints": [TAINT]}, [{"key": "maintenance", "value": "yes", "effect": "NoSchedule"}], ""),
+        ({"taints": [TAINT]}, [{"key": "maintenance", "value": "no"}], TAINTED),
+        ({"taints": [TAINT]}, [{"key": "maintenance", "value": "yes", "effect": "NoExecute"}], TAINTED),
+        ({"taints": [TAINT, {**TAINT, "key": "other"}]}, [{"key": "maintenance", "value": "yes"}], TAINTED),
+    ],
+)
+def test_cordon_and_taints(spec: dict[str, Any], tolerations: list[dict[str, Any]], why: str) -> None:
+    node = {"metadata": {}, "spec": spec}
+    assert scheduler.unschedulable(named("p", tolerations=tolerations), [], node, None) == why
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "seconds"),
+    [
+        ([], 0.0),
+        ([{"key": "maintenance", "operator": "Exists"}], None),
+        ([{"key": "maintenance", "operator": "Exists", "tolerationSeconds": 30}], 30.0),
+        ([{"operator": "Exists", "tolerationSeconds": 30}, {"operator": "Exists", "tolerationSeconds": 5}], 5.0),
+        ([{"operator": "Exists", "tolerationSeconds": -1}], 0.0),
+    ],
+)
+def test_how_long_a_pod_stays_on_a_tainted_node(tolerations: list[dict[str, Any]], seconds: float | None) -> None:
+    assert patience(named("p", tolerations=tolerations), [{**TAINT, "effect": "NoExecute"}]) == seconds
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,8 @@ def create_object(call: Call, obj: Obj) -> Obj:
     if given_version and not call.dry_run:
         raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
     _refuse_existing(call, meta.get("name", ""))
+    if resource.creation_warning:
+        call.warnings.append(resource.creation_warning)
     return resource.typed(_store(call, new))
 
 

@@ -87,9 +87,9 @@ def _become(spec: dict[str, Any]) -> None:
         os.execvpe(name, spec["argv"], spec["env"])  # noqa: S606 - this is what it is for
     except FileNotFoundError:
         where = "no such file or directory" if "/" in name else "executable file not found in $PATH"
-        raise OSError(f"exec: {name!r}: {where}") from None
+        raise OSError(f'exec: "{name}": {where}') from None
     except PermissionError:
-        raise OSError(f"exec: {name!r}: permission denied") from None
+        raise OSError(f'exec: "{name}": permission denied') from None
 
 
 class Supervisor:

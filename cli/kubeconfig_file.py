@@ -1,0 +1,75 @@
+"""The kubeconfig of a running cluster: while it runs, no other cluster takes its place."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from cli.errors import UserError
+
+
+@contextmanager
+def written(path: Path, text: str, *, keep: bool) -> Iterator[None]:
+    """The kubeconfig in its place, readable by this user only.
+
+    It is taken away at the end, unless `keep` says that the cluster comes back, or the file has been changed. Raises UserError
+    when it cannot be written, and when the cluster that wrote the one there still runs.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = _claim(path, os.O_CREAT)
+        try:
+            os.fchmod(file, 0o600)
+            os.ftruncate(file, 0)
+            os.write(file, text.encode())
+        except OSError:
+            os.close(file)
+            raise
+    except OSError as error:
+        raise UserError(f"--kubeconfig {path}: cannot be written: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        if not keep and path.exists() and path.read_text() == text:
+            path.unlink()
+        os.close(file)
+
+
+def check_free(path: Path) -> None:
+    """Raise a UserError when the cluster that wrote the kubeconfig still runs: before another one is started for nothing."""
+    if path.is_file():
+        try:
+            os.close(_claim(path))
+        except OSError as error:
+            raise UserError(f"--kubeconfig {path}: {error.strerror}") from None
+
+
+def _claim(path: Path, flags: int = 0) -> int:
+    """The file, opened and locked. Raises OSError, and a UserError when its cluster runs.
+
+    Whoever runs holds the lock. The kernel releases it with the process, so one that was killed is in no way.
+    """
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Else it was taken away between the two calls.
+            if path.exists() and os.fstat(file).st_ino == path.stat().st_ino:
+                return file
+        except BlockingIOError:
+            os.close(file)
+            raise UserError(
+                f"--kubeconfig {path}: it belongs to the cluster at {_server(path)}, which is running: use that one, stop it, "
+                "or choose another --kubeconfig"
+            ) from None
+        os.close(file)
+
+
+def _server(path: Path) -> str:
+    try:
+        return str(yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"])
+    except (OSError, yaml.YAMLError, LookupError, TypeError):
+        return "an unknown address"
