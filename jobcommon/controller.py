@@ -28,8 +28,10 @@ from jobcommon.client.errors import StatusError
 from jobcommon.expectations import Expectations, Expected
 from jobcommon.framework import Framework, Observed
 from jobcommon.job_memory import URGENT, USUAL, JobMemory
+from jobcommon.moment import Moment as Moment  # re-exported: the drivers' clocks give it
 from jobcommon.open_pods import OpenPods
 from jobcommon.orphans import job_keys, left_behind, work_on_orphans
+from jobcommon.pruned import Pruned
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, Release
 from jobcommon.refusals import Refusals
@@ -41,14 +43,6 @@ from jobcommon.workqueue import WorkQueue
 
 JobKey = tuple[str, str]
 BY_JOB = "job"
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Now, on both clocks: `monotonic` seconds for delays, `wall` seconds since the epoch for what is written down."""
-
-    monotonic: float
-    wall: float
 
 
 @dataclass
@@ -72,6 +66,9 @@ class JobController:
         last open pod is over: whoever holds something back may stop, or even whoever rests from it."""
         self.on_lapsed: Callable[[JobKey, Sequence[Expected]], None] = lambda _, __: None
         """Called with writes of ours that no watch has shown in all the time that they were waited for."""
+        self.pruned = Pruned(f"{self.framework.plural}.{self.framework.group}")
+        self.on_pruned: Callable[[], None] = lambda: None
+        """Called when there is news of status fields that are not stored."""
         self.resources = watched(self.framework)
         self._jobs: Store[ObjectView] = Store()
         self._pods: Store[PodView] = Store({BY_JOB: job_keys})
@@ -123,6 +120,16 @@ class JobController:
         """Queue every job in the cache."""
         for job in self._jobs.all():
             self.queue.add((job.namespace, job.name))
+
+    def served(self, undeclared: frozenset[str]) -> None:
+        """Take note of the status fields that the served schema of the jobs lacks."""
+        if self.pruned.served(undeclared):
+            self._pruned_changed()
+
+    def _pruned_changed(self) -> None:
+        """Jobs say so, or go on: what was not recorded may have held them up."""
+        self.look_at_all()
+        self.on_pruned()
 
     def _job_changed(self, change: Change[ObjectView]) -> None:
         if change.new is not None and not ((memory := self._memory.get(change.new.uid)) and memory.wrote(change.new)):
@@ -186,7 +193,7 @@ class JobController:
         return None
 
     def _notice_missing(self) -> None:
-        """When the definition of jobs or PodGroups comes or goes, every job is looked at: it may wait for what will not come."""
+        """When the definition of jobs or PodGroups comes or goes, every job is looked at: it may wait in vain."""
         missing = (self._is_missing(self.jobs), self.gang_off)
         if missing != self._missing:
             self._missing = missing
@@ -249,7 +256,8 @@ class JobController:
                 memory.rest()
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
             event = Event(WARNING, reasons.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1024], lasting=True)
-            return Work(cached.namespace, cached.name, cached.uid, Plan(events=(event,), reason=reasons.INTERNAL_ERROR))
+            plan = Plan(events=(event,), reason=reasons.INTERNAL_ERROR)
+            return Work(cached.namespace, cached.name, cached.uid, plan, error=error)
         for action in plan.actions:
             if isinstance(action, Create) and action.plural in self.informers:
                 self.expectations.expect_creation(cached.uid, action.plural, action.name, moment.monotonic)
@@ -281,7 +289,7 @@ class JobController:
             companions=companions,
             sights={kind.plural: memory.sights.of(kind.plural) for kind in self._unwatched},
             rejections=dict(memory.rejections),
-            refusal=memory.refusals.text,
+            refusal=self.pruned.text or memory.refusals.text,
             begun=memory.begun,
             predecessors=frozenset(pod.name for pod in left),
             priorities=self._priorities() if gang else {},
@@ -326,6 +334,8 @@ class JobController:
             if wrote and outcome.resource_version and not isinstance(action, Delete):
                 plural = PODS if isinstance(action, Release) else action.plural
                 self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
+        if self.pruned.take(work, result):
+            self._pruned_changed()
         if result.status_version is not None:
             if work.plan.status is not None and work.plan.status.finished and work.uid in self._memory:
                 self._memory[work.uid].finished = True

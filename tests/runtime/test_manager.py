@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib.metadata import version
 from io import StringIO
 from random import Random
 from typing import Any
@@ -242,6 +243,25 @@ async def test_counts_and_health_are_served(world: World) -> None:
     assert 'workqueue_depth{name="test"} 0.0' in text
     assert "workqueue_queue_duration_seconds_count" in text
     assert "training_operator_reconcile_duration_seconds_count" in text
+    assert 'training_operator_unstored_status_fields{framework="test"} 0.0' in text
+    assert "_created{" not in text, "a counter is one series"
+    (first,) = [line for line in map(json.loads, out.getvalue().splitlines()) if line["event"] == "operator started"]
+    assert first["frameworks"] == ["test"]
+    assert first["server"].startswith("v1.")
+    assert first["version"] == version("jobcommon")
+
+
+async def test_whoever_stands_by_says_that_it_does_not_lead(world: World) -> None:
+    first = Process(world, "a")
+    await world.clock.until(lambda: first.manager.elector is not None and first.manager.elector.held())
+    second = Process(world, "b")
+    async with processes(world, first, second):
+        await world.clock.until(lambda: second.manager.ready)
+        leads = [p.manager.metrics.registry.get_sample_value("leader_election_master_status", LEASE) for p in (first, second)]
+        assert leads == [1, 0]
+
+
+LEASE = {"name": ELECTING.lease_name}
 
 
 async def test_it_is_not_ready_before_the_caches_are() -> None:
