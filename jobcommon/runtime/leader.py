@@ -84,7 +84,7 @@ class LeaderElector:
         self._log.info("leading", lease=self._settings.name, identity=self._settings.identity)
 
     async def hold(self) -> None:
-        """Renew the lease; return when it is lost, not later than at the renew deadline: then writes under way are cancelled."""
+        """Renew the lease; return when it is lost, at the renew deadline at the latest: writes under way are cancelled then."""
         while self._renewed_at is not None and self.held():
             deadline = self._renewed_at + self._settings.renew_deadline
             await self._clock.sleep_until(min(self._clock.monotonic() + self._settings.retry_period, deadline))
