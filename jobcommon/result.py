@@ -92,10 +92,11 @@ class Result:
     """What became of a plan. `stale`: a live read showed another state, and nothing was written.
 
     `status_version` is the job's resourceVersion after the status write, None when it was not written;
-    `status_error` says why it failed if it was tried.
+    `status_error` says why it failed if it was tried. With `shortened` only a shorter one could be stored.
     """
 
     outcomes: tuple[Outcome, ...] = ()
     status_version: str | None = None
     status_error: ClientError | None = None
     stale: bool = False
+    shortened: bool = False

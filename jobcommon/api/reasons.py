@@ -30,6 +30,7 @@ WAITING = "Waiting"
 GANG_OFF = "GangSchedulingOff"
 OTHER_SCHEDULER = "SetPodTemplateSchedulerName"
 INTERNAL_ERROR = "InternalError"
+STATUS_TOO_LARGE = "StatusTooLarge"
 
 
 def of_kind(kind: str, suffix: str) -> str:

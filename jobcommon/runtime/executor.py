@@ -28,6 +28,7 @@ from jobcommon.runtime.fence import Fence, FencedError, NoFence
 from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.slow_start import slow_start
 from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
+from jobcommon.status_size import is_too_large, shortened
 
 T = TypeVar("T")
 
@@ -72,8 +73,12 @@ class Executor:
         outcomes = tuple(done[i] for i in range(len(plan.actions)))
         if let_pass is not None and (work.is_first_status or work.only_counts) and not await let_pass(work):
             return Result(outcomes)
-        version, error = await self._write_status(work) if plan.status is not None else (None, None)
-        return Result(outcomes, version, error)
+        if plan.status is None:
+            return Result(outcomes)
+        version, error = await self._write_status(work)
+        if shorten := is_too_large(error):
+            version, error = await self._write_status(replace(work, plan=replace(plan, status=shortened(plan.status))))
+        return Result(outcomes, version, error, shortened=shorten)
 
     # -- the steps ---------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from jobcommon.client.request import JSON_PATCH, Request, Response
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, read_job
 from jobcommon.reconcile.conditions import set_condition
+from jobcommon.report import report
 from jobcommon.result import BULK, Effect, Result, Work
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import Executor
@@ -229,6 +230,31 @@ async def test_a_status_that_is_not_stored_whole_is_not_written(lost: tuple[str,
     result = await run(ScriptedTransport().on("PUT", JOB, prunes), work(status=FULL))
     assert result.status_version == (None if fields else "8")
     assert ((isinstance(result.status_error, PrunedError) and set(result.status_error.fields)) or set()) == fields
+
+
+TOO_LARGE = {
+    "body": refusal(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728"),
+    "etcd": refusal(500, "", "etcdserver: request is too large"),
+    "client of etcd": refusal(500, "", "rpc error: code = ResourceExhausted desc = trying to send message larger than max"),
+    "validation": refusal(422, "Invalid", "metadata: Too long: the object is too large"),
+}
+
+
+@pytest.mark.parametrize("case", TOO_LARGE)
+@pytest.mark.parametrize("fits", [True, False], ids=["a shorter one fits", "nothing fits"])
+async def test_of_a_status_that_is_too_large_the_story_is_left_out(case: str, fits: bool) -> None:
+    def limited(request: Request) -> Response:
+        return echo(request) if fits and "failures" not in body(request)["status"] else TOO_LARGE[case]
+
+    transport, doing = ScriptedTransport().on("PUT", JOB, limited), work(status=FULL)
+    result = await run(transport, doing)
+    assert (result.status_version, result.shortened) == ("8" if fits else None, True)
+    short = body(transport.sent[-1])["status"]
+    assert short == {key: value for key, value in FULL.to_json().items() if key != "failures"}, "no record is lost"
+    (event,) = report(TESTJOB, doing, result, said := set()).events
+    assert (event.type, event.reason) == ("Warning", "StatusTooLarge")
+    assert ("lacks failures" if fits else "cannot be stored") in event.message
+    assert report(TESTJOB, doing, result, said).events == (), "said once"
 
 
 async def test_a_status_that_is_refused() -> None:
