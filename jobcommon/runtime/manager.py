@@ -30,6 +30,7 @@ from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate, GatedTransport
+from jobcommon.runtime.farewell import release_if_terminating
 from jobcommon.runtime.fence import Fence, FencedTransport, NoFence
 from jobcommon.runtime.greeting import greet
 from jobcommon.runtime.health import serve_health
@@ -41,7 +42,7 @@ from jobcommon.runtime.recorder import Recorder, Reference
 from jobcommon.runtime.settings import Settings
 from jobcommon.runtime.stalls import stalls_are_told
 
-# For the last events and the release of the lease, after the writes have ended.
+# For the pods of a namespace that is being deleted, the last events, and the release of the lease, after the writes have ended.
 FAREWELL_SECONDS = 3.0
 # One in so many of the requests under way is kept for the ends of jobs: when many jobs end at once, it is what they wait for.
 SHARE_OF_ENDS = 2
@@ -199,6 +200,9 @@ class Manager:
                 for driver in self.drivers:
                     driver.stop()
                 await self._drain(running, holding)
+                if (namespace := self.settings.namespace) is not None:
+                    leaving = release_if_terminating(namespace, self.drivers, self._transport, self.log)
+                    await self.env.clock.bounded(leaving, self.env.clock.monotonic() + FAREWELL_SECONDS)
             for task in running:
                 if task.done():
                     task.result()

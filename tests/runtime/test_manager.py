@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 
 from jobcommon.client.request import Request, Response
-from jobcommon.framework import Framework
+from jobcommon.framework import FINALIZER, Framework
 from jobcommon.runtime import logging
 from jobcommon.runtime.manager import Env, Manager, run_operators
 from jobcommon.runtime.settings import Settings
@@ -206,6 +206,20 @@ async def test_other_namespaces_are_left_alone(world: World) -> None:
         world.ok("POST", JOBS.replace("default", "team"), elsewhere)
         await world.clock.until(lambda: world.ok("GET", "/api/v1/namespaces/team/pods")["items"])
         assert world.pods() == []
+
+
+@pytest.mark.parametrize("deleted", [True, False], ids=["namespace deleted", "operator stopped"])
+async def test_an_operator_that_goes_with_its_namespace_leaves_no_finalizer(world: World, deleted: bool) -> None:
+    world.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+    job, pods = a_job(), "/api/v1/namespaces/team/pods"
+    job["metadata"]["namespace"] = "team"
+    async with operating(world, settings=replace(ELECTING, namespace="team")):
+        world.ok("POST", JOBS.replace("default", "team"), job)
+        await world.clock.until(lambda: len(world.ok("GET", pods)["items"]) == 2)
+        if deleted:
+            world.ok("DELETE", "/api/v1/namespaces/team")
+    left = [pod["metadata"].get("finalizers") for pod in world.ok("GET", pods)["items"]]
+    assert left == ([None] * 2 if deleted else [[FINALIZER]] * 2)
 
 
 async def test_a_rate_limit_is_kept(world: World) -> None:
