@@ -14,6 +14,7 @@ from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, LookUp, in_short
 from jobcommon.result import Effect, Outcome, Result, Work
+from jobcommon.status_size import is_too_large
 
 _Done = defaultdict[tuple[type[Create] | type[Delete], str], list[str]]
 
@@ -47,7 +48,7 @@ def report(framework: Framework, work: Work, result: Result, said: set[tuple[str
     planned = () if result.stale or (work.plan.status is not None and result.status_version is None) else work.plan.events
     fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in said)]
     done = _done(result.outcomes)
-    written = dict.fromkeys(_write_events(framework, result.outcomes, done))
+    written = dict.fromkeys([*_write_events(framework, result.outcomes, done), *_status_events(result)])
     writes = [event for event in written if (event.reason, event.message) not in said]
     said.update((event.reason, event.message) for event in (*fresh, *writes) if event.lasting)
     return Report((*writes, *fresh), _counts(framework, work, result, done))
@@ -74,6 +75,16 @@ def _write_events(framework: Framework, outcomes: Iterable[Outcome], done: _Done
             text = f"Error {'creating' if verb == 'Create' else 'deleting'}: {outcome.error}"
             events.append(Event(WARNING, f"Failed{verb}{word}", text[:1024], lasting=True))
     return events
+
+
+def _status_events(result: Result) -> Iterable[Event]:
+    """That a status is not stored, or not whole, for its size."""
+    if is_too_large(result.status_error):
+        text = f"The status cannot be stored, because the job is too large: {result.status_error}; make its spec smaller"
+        yield Event(WARNING, reasons.STATUS_TOO_LARGE, text[:1024], lasting=True)
+    elif result.shortened and result.status_version is not None:
+        text = "The job is nearly as large as may be stored; its status lacks failures and long messages. Make its spec smaller"
+        yield Event(WARNING, reasons.STATUS_TOO_LARGE, text, lasting=True)
 
 
 def _done(outcomes: Iterable[Outcome]) -> _Done:

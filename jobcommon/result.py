@@ -50,7 +50,8 @@ class Work:
 
     `raw` is the whole job as cached, for the status write. `orphans_of` is the UID of a job that seems to be gone: the
     shell carries the plan out only if a live read shows that no job of that UID exists. `releases` belong to the plan as
-    well, but nobody waits for them: they are carried out beside everything else. `later`: nobody waits for any of it.
+    well, but nobody waits for them: they are carried out beside everything else. `later`: nobody waits for any of it. `error`
+    is why there is no decision.
     """
 
     namespace: str
@@ -62,6 +63,7 @@ class Work:
     orphans_of: str | None = None
     releases: tuple[Release, ...] = ()
     later: bool = False
+    error: Exception | None = None
 
     @property
     def is_bulk(self) -> bool:
@@ -90,10 +92,11 @@ class Result:
     """What became of a plan. `stale`: a live read showed another state, and nothing was written.
 
     `status_version` is the job's resourceVersion after the status write, None when it was not written;
-    `status_error` says why it failed if it was tried.
+    `status_error` says why it failed if it was tried. With `shortened` only a shorter one could be stored.
     """
 
     outcomes: tuple[Outcome, ...] = ()
     status_version: str | None = None
     status_error: ClientError | None = None
     stale: bool = False
+    shortened: bool = False

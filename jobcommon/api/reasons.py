@@ -31,6 +31,7 @@ MAIN_CONTAINER_FAILED = "MainContainerFailed"
 GANG_OFF = "GangSchedulingOff"
 OTHER_SCHEDULER = "SetPodTemplateSchedulerName"
 INTERNAL_ERROR = "InternalError"
+STATUS_TOO_LARGE = "StatusTooLarge"
 
 
 def of_kind(kind: str, suffix: str) -> str:

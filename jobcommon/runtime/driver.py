@@ -6,23 +6,25 @@ costs its own key a back-off and nobody else anything (rule R14).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
 from jobcommon.cache.informer import Batch, Informer
 from jobcommon.cache.reflector import Fetch, Stream, Wait
-from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError, TransportError
+from jobcommon.client.errors import ClientError, ForeignAnswerError, ManifestError, StatusError, TransportError
 from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Transport
 from jobcommon.controller import JobController, JobKey
-from jobcommon.report import Report
+from jobcommon.expectations import Expected
 from jobcommon.result import Result, Work
 from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.holdback import HoldBack
 from jobcommon.runtime.logging import Log, bound
+from jobcommon.runtime.seams import Executes, Observer
+from jobcommon.runtime.served_schema import ServedSchema
 from jobcommon.runtime.tidying import Tidying
 
 # So many lines of a watch may be at hand at once that the other tasks would starve meanwhile.
@@ -38,30 +40,6 @@ MIN_COST = 0.0005
 MISHAP_DELAY = 1.0
 # How often a slow state such as a missing CRD is said again.
 REPEAT_AFTER = 600.0
-
-
-class Executes(Protocol):
-    """Carries plans out."""
-
-    async def execute(self, work: Work, let_pass: Callable[[Work], Awaitable[bool]] | None = None) -> Result:
-        """See `jobcommon.runtime.executor.Executor.execute`."""
-        ...
-
-
-class Observer(Protocol):
-    """Is told what happens, for metrics and events. Must neither block nor raise."""
-
-    def waited(self, seconds: float) -> None:
-        """A key was ready for so long before it was taken up."""
-        ...
-
-    def finished(self, work: Work, report: Report, seconds: float) -> None:
-        """A reconcile is over; its writes are done."""
-        ...
-
-    def failed(self) -> None:
-        """A reconcile broke off with an exception."""
-        ...
 
 
 class Driver:
@@ -99,6 +77,8 @@ class Driver:
         self._hurry: dict[JobKey, asyncio.Event] = {}
         self._held_back = HoldBack(clock, self._backlog, controller.jobs, controller.queue.is_wanted)
         self._tidying = Tidying(executor.execute, self._backlog, self._released)
+        self._schema = ServedSchema(controller, transport, clock, self._log)
+        controller.on_lapsed = self._lapsed
         controller.queue.on_ready = self._ready
         controller.on_news = self._heard
 
@@ -110,8 +90,11 @@ class Driver:
 
     @property
     def ready(self) -> bool:
-        """Whether all caches have synced, or the kind is not installed, which is no fault of this process."""
-        return self.controller.synced or self.crd_missing
+        """Whether all caches have synced, or the kind is not installed, which is no fault of this process.
+
+        Not while statuses are not stored whole: nothing can be recorded then.
+        """
+        return (self.controller.synced or self.crd_missing) and not self.controller.pruned.fields
 
     def waiting(self) -> int:
         """How many jobs wait to be looked at, and could be."""
@@ -127,6 +110,7 @@ class Driver:
         async with asyncio.TaskGroup() as tasks:
             followers = [tasks.create_task(self._follow(name), name=f"informer {name}") for name in self._pokes]
             followers.append(tasks.create_task(self._tidying.run(), name="releases"))
+            followers.append(tasks.create_task(self._schema.run(), name="served schema"))
             try:
                 await self._dispatch()
                 while self._running:
@@ -136,6 +120,10 @@ class Driver:
                 for task in left:
                     task.cancel()
                 await asyncio.gather(*left, return_exceptions=True)
+
+    async def carry_out(self, work: Work) -> Result:
+        """Carry out what no job asks for, beside all reconciles."""
+        return await self._executor.execute(work)
 
     def stop(self) -> None:
         """Begin nothing new."""
@@ -256,6 +244,12 @@ class Driver:
         if settled and (hurry := self._hurry.get(key)) is not None:
             hurry.set()
 
+    def _lapsed(self, key: JobKey, lapsed: Sequence[Expected]) -> None:
+        """Writes of ours that no watch has shown: a lost observation, or an object that came and went unseen."""
+        names = [str(expected) for expected in lapsed[:12]]
+        self._log.warning("expectations lapsed", job="/".join(key), count=len(lapsed), expected=names)
+        self._observer.lapsed(len(lapsed))
+
     def _released(self, work: Work, result: Result, error: Exception | None) -> None:
         if error is not None:
             self._log.error("could not release pods", job=f"{work.namespace}/{work.name}", exc_info=error)
@@ -266,9 +260,12 @@ class Driver:
 
     def _tell(self, work: Work, result: Result) -> None:
         if work.plan.reason == reasons.INTERNAL_ERROR:
-            self._log.error("no decision", error=work.plan.events[0].message if work.plan.events else "")
+            error = work.plan.events[0].message if work.plan.events else ""
+            self._log.error("no decision", error=error, exc_info=work.error)
             self._observer.failed()
         for outcome in result.outcomes:
+            if isinstance(outcome.error, ManifestError):
+                self._log.error("no manifest", action=str(outcome.action), exc_info=outcome.error.__cause__)
             if isinstance(outcome.error, ForeignAnswerError):
                 self._log.warning("the outcome of a write is unknown", action=str(outcome.action), error=str(outcome.error))
             elif outcome.error is not None:

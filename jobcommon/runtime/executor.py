@@ -17,6 +17,7 @@ from jobcommon.api import labels
 from jobcommon.api.decoding import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
+from jobcommon.client.pruning import check_stored
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update
@@ -27,6 +28,7 @@ from jobcommon.runtime.fence import Fence, FencedError, NoFence
 from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.slow_start import slow_start
 from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
+from jobcommon.status_size import is_too_large, shortened
 
 T = TypeVar("T")
 
@@ -71,8 +73,12 @@ class Executor:
         outcomes = tuple(done[i] for i in range(len(plan.actions)))
         if let_pass is not None and (work.is_first_status or work.only_counts) and not await let_pass(work):
             return Result(outcomes)
-        version, error = await self._write_status(work) if plan.status is not None else (None, None)
-        return Result(outcomes, version, error)
+        if plan.status is None:
+            return Result(outcomes)
+        version, error = await self._write_status(work)
+        if shorten := is_too_large(error):
+            version, error = await self._write_status(replace(work, plan=replace(plan, status=shortened(plan.status))))
+        return Result(outcomes, version, error, shortened=shorten)
 
     # -- the steps ---------------------------------------------------------------------------------------------------
 
@@ -143,9 +149,11 @@ class Executor:
             return None, None
         status = work.plan.status.to_json()
         try:
-            request = objects.metadata_only(status_write(work.raw, self.framework.plural, status))
+            # Answered whole: what the server does not know it drops, and answers 200.
+            request = status_write(work.raw, self.framework.plural, status)
             gate = self.ends if work.plan.status.finished else None
             response = await self._write(work, request, later=work.is_first_status, gate=gate)
+            check_stored(status, response.body)
         except TransportError as error:
             return await self._find_status(work, status, error)
         except ClientError as error:
@@ -192,7 +200,9 @@ class Executor:
         try:
             request = self._request(_generated(action), work)
         except Exception as error:  # a framework's function failed for this replica (rule R14)
-            return Outcome(action, Effect.REFUSED, error=ManifestError(f"{type(error).__name__}: {error}"))
+            refusal = ManifestError(f"{type(error).__name__}: {error}")
+            refusal.__cause__ = error
+            return Outcome(action, Effect.REFUSED, error=refusal)
         if not work.is_bulk:
             self.gate.make_way()
         try:

@@ -30,7 +30,9 @@ from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate, GatedTransport
+from jobcommon.runtime.farewell import release_if_terminating
 from jobcommon.runtime.fence import Fence, FencedTransport, NoFence
+from jobcommon.runtime.greeting import greet
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
 from jobcommon.runtime.logging import Log
@@ -40,7 +42,7 @@ from jobcommon.runtime.recorder import Recorder, Reference
 from jobcommon.runtime.settings import Settings
 from jobcommon.runtime.stalls import stalls_are_told
 
-# For the last events and the release of the lease, after the writes have ended.
+# For the pods of a namespace that is being deleted, the last events, and the release of the lease, after the writes have ended.
 FAREWELL_SECONDS = 3.0
 # One in so many of the requests under way is kept for the ends of jobs: when many jobs end at once, it is what they wait for.
 SHARE_OF_ENDS = 2
@@ -77,6 +79,9 @@ class _Reporter:
     def failed(self) -> None:
         self.metrics.reconcile_failed(self.framework.name)
 
+    def lapsed(self, count: int) -> None:
+        self.metrics.lapsed(self.framework.name, count)
+
 
 class Manager:
     """Runs `frameworks` against `transport` until stopped.
@@ -112,6 +117,8 @@ class Manager:
         self.drivers: list[Driver] = []
         self._stop = asyncio.Event()
         self._drained = True
+        if self.elector is not None:
+            self.metrics.leading(settings.lease_name, leads=False)
 
     @property
     def ready(self) -> bool:
@@ -140,6 +147,8 @@ class Manager:
                 )
                 port = await stack.enter_async_context(server)
                 self.log.info("serving /metrics, /healthz and /readyz", host=settings.metrics_host, port=port)
+            names = [framework.name for framework in self._frameworks]
+            greeting = asyncio.create_task(greet(self._transport, names, self.log), name="greeting")
             recording = asyncio.create_task(self.recorder.run(), name="events")
             try:
                 while not self._stop.is_set():
@@ -150,6 +159,7 @@ class Manager:
                 if self.elector is not None and self._drained:
                     await clock.bounded(self.elector.release(), clock.monotonic() + FAREWELL_SECONDS)
             finally:
+                await _cancelled(greeting)
                 await _cancelled(recording)
         self.log.info("stopped")
 
@@ -190,6 +200,9 @@ class Manager:
                 for driver in self.drivers:
                     driver.stop()
                 await self._drain(running, holding)
+                if (namespace := self.settings.namespace) is not None:
+                    leaving = release_if_terminating(namespace, self.drivers, self._transport, self.log)
+                    await self.env.clock.bounded(leaving, self.env.clock.monotonic() + FAREWELL_SECONDS)
             for task in running:
                 if task.done():
                     task.result()
@@ -231,7 +244,7 @@ class Manager:
             framework, self._transport, self._gate, self._fence, settings.slow_start_cap, self.env.clock, self._ends
         )
         reporter = _Reporter(framework, self.metrics, self.recorder)
-        self.metrics.watch_queue(framework.name, lambda: len(controller.queue))
+        self.metrics.watch(framework.name, lambda: len(controller.queue), lambda: len(controller.pruned.fields))
         return Driver(
             controller,
             self._transport,

@@ -5,7 +5,15 @@ A label child is looked up once and kept: prometheus-client's `labels()` takes a
 
 from collections.abc import Callable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -35,6 +43,8 @@ class Metrics:
     """All metrics of one process."""
 
     def __init__(self, *, process: bool = True) -> None:
+        # Else each counter and histogram has a second series, the time at which it was made.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self._counters = {
             name: Counter(metric.removesuffix("_total"), text, JOB_LABELS, registry=self.registry)
@@ -43,6 +53,12 @@ class Metrics:
         self._children: dict[tuple[str, str, str], Counter] = {}
         self._errors = Counter(
             "training_operator_reconcile_errors", "Reconciles that broke off.", ("framework",), registry=self.registry
+        )
+        self._lapsed = Counter(
+            "training_operator_lapsed_expectations",
+            "Writes of the operator that no watch has shown within five minutes.",
+            ("framework",),
+            registry=self.registry,
         )
         self._reconciles = Histogram(
             "training_operator_reconcile_duration_seconds",
@@ -69,8 +85,14 @@ class Metrics:
             registry=self.registry,
         )
         self._leader = Gauge("leader_election_master_status", "1 while this process leads.", ("name",), registry=self.registry)
-        self._queues = _QueueDepths()
+        self._queues = _Gauges("workqueue_depth", "Keys that are ready to be taken up.", "name")
+        self._pruned = _Gauges(
+            "training_operator_unstored_status_fields",
+            "Status fields that the API server drops, because the CustomResourceDefinition is outdated.",
+            "framework",
+        )
         self.registry.register(self._queues)
+        self.registry.register(self._pruned)
         if process:
             ProcessCollector(registry=self.registry)
         self._cached: dict[tuple[object, ...], Counter | Histogram] = {}
@@ -106,9 +128,17 @@ class Metrics:
         """Whether this process leads."""
         self._leader.labels(lease).set(int(leads))
 
-    def watch_queue(self, framework: str, depth: Callable[[], int]) -> None:
-        """Report `depth` as the depth of the framework's queue, read when the metrics are."""
-        self._queues.depths[framework] = depth
+    def lapsed(self, framework: str, count: int) -> None:
+        """So many expectations have lapsed."""
+        self._counter(self._lapsed, framework).inc(count)
+
+    def watch(self, framework: str, depth: Callable[[], int], pruned: Callable[[], int]) -> None:
+        """Report `depth` as the depth of the framework's queue, and how many status fields are `pruned`.
+
+        They are read when the metrics are.
+        """
+        self._queues.values[framework] = depth
+        self._pruned.values[framework] = pruned
 
     def render(self) -> bytes:
         """The metrics in Prometheus' text format."""
@@ -127,12 +157,17 @@ class Metrics:
         return child
 
 
-class _QueueDepths(Collector):
-    def __init__(self) -> None:
-        self.depths: dict[str, Callable[[], int]] = {}
+class _Gauges(Collector):
+    """A gauge with one label, whose values are read when the metrics are."""
+
+    def __init__(self, name: str, text: str, label: str) -> None:
+        self._name = name
+        self._text = text
+        self._label = label
+        self.values: dict[str, Callable[[], int]] = {}
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        family = GaugeMetricFamily("workqueue_depth", "Keys that are ready to be taken up.", labels=["name"])
-        for name, depth in sorted(self.depths.items()):
-            family.add_metric([name], depth())
+        family = GaugeMetricFamily(self._name, self._text, labels=[self._label])
+        for label, value in sorted(dict(self.values).items()):
+            family.add_metric([label], value())
         yield family

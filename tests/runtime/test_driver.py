@@ -1,8 +1,11 @@
 """The driver: isolation, bounds, sleep without polling, silent streams, and the end."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from io import StringIO
 from random import Random
 
 import pytest
@@ -10,21 +13,25 @@ import pytest
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller import JobController, Moment
+from jobcommon.expectations import TIMEOUT
+from jobcommon.framework import EnvVar
 from jobcommon.report import Report
 from jobcommon.result import Result, Work
+from jobcommon.runtime import logging
 from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
 from jobcommon.runtime.holdback import COUNTS_SECONDS
+from jobcommon.runtime.manager import Env, run_operators
 from tests.runtime.fakes import TESTJOB, FakeClock, a_job, quiet_log, reply, turns
-from tests.runtime.world import JOBS, World, world_with_testjobs
+from tests.runtime.world import JOBS, SETTINGS, World, world_with_testjobs
 
 
 class Observer:
     def __init__(self) -> None:
         self.finishes: list[tuple[Work, Report]] = []
-        self.failures = 0
+        self.failures = self.lapses = 0
         self.waits: list[float] = []
 
     def waited(self, seconds: float) -> None:
@@ -35,6 +42,9 @@ class Observer:
 
     def failed(self) -> None:
         self.failures += 1
+
+    def lapsed(self, count: int) -> None:
+        self.lapses += count
 
 
 class Obstacle:
@@ -131,6 +141,34 @@ async def test_a_plan_that_raises_costs_its_own_key_a_back_off(world: World, mon
         assert bench.observer.failures >= 1
         monkeypatch.undo()
         await bench.clock.until(bench.has("bad"), step=1)
+
+
+def raises(*_: object) -> list[EnvVar]:
+    raise KeyError("Wroker")
+
+
+async def test_a_frameworks_exception_is_logged_with_its_traceback(world: World) -> None:
+    out = StringIO()
+    framework = replace(TESTJOB, env=raises)
+    env = Env(world.clock, Random(3).random, "host_1")
+    log = logging.setup("json", "info", out)
+    stop = asyncio.Event()
+    operator = asyncio.create_task(run_operators(world.transport, [framework], SETTINGS, stop=stop, env=env, log=log))
+    world.ok("POST", JOBS, a_job())
+    await world.clock.until(lambda: "no manifest" in out.getvalue() or "no decision" in out.getvalue(), step=0.1)
+    stop.set()
+    await world.clock.until(operator.done)
+    (line, *_) = [line for line in map(json.loads, out.getvalue().splitlines()) if "Wroker" in line.get("exception", "")]
+    assert "raise KeyError(" in line["exception"]
+    assert line["job"] == "default/train"
+
+
+async def test_a_write_that_is_never_seen_is_logged_and_counted(world: World) -> None:
+    async with driving(world) as bench:
+        bench.controller.expectations.expect_creation("u", "pods", "lost", bench.clock.monotonic())
+        await bench.clock.advance(TIMEOUT)
+        bench.controller._must_wait(("default", "train"), "u", bench.clock.moment())
+        assert bench.observer.lapses == 1
 
 
 async def test_a_finish_that_raises_gives_the_key_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,6 +403,8 @@ class Silent:
         self.said = asyncio.Event()
 
     async def send(self, request: Request) -> Response:
+        if request.path.startswith("/openapi"):
+            raise TransportError("not here")
         self.lists += 1
         return reply({"metadata": {"resourceVersion": "5"}, "items": []})
 

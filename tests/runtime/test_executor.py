@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobcommon.api.status import ConditionType, JobCondition, JobStatus
+from jobcommon.api.status import ConditionType, Failure, JobCondition, JobStatus, ReplicaStatus
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
+from jobcommon.client.pruning import PrunedError
 from jobcommon.client.request import JSON_PATCH, Request, Response
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, read_job
 from jobcommon.reconcile.conditions import set_condition
+from jobcommon.report import report
 from jobcommon.result import BULK, Effect, Result, Work
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import Executor
@@ -28,6 +30,12 @@ POD = "/api/v1/namespaces/default/pods"
 JOB = "/apis/kubeflow.org/v1/namespaces/default/testjobs/train"
 LOST = TransportError("reset")
 STATUS = JobStatus(conditions=[JobCondition(type="Running")])
+
+
+def echo(request: Request) -> Response:
+    """What was sent, as it is stored."""
+    sent = msgspec.json.decode(request.body or b"")
+    return reply({**sent, "metadata": {**sent["metadata"], "resourceVersion": "8"}})
 
 
 def found(name: str = "p", *, owner: str = UID, deleting: bool = False, version: str = "50", uid: str = "pod-uid") -> Response:
@@ -168,7 +176,7 @@ async def test_the_requests_of_each_action() -> None:
 
 
 async def test_the_status_comes_last_once_with_the_object_it_was_decided_on() -> None:
-    transport = ScriptedTransport().on("PUT", JOB, job_found("8")).on("DELETE", "/", reply()).on("POST", "/", reply())
+    transport = ScriptedTransport().on("PUT", JOB, echo).on("DELETE", "/", reply()).on("POST", "/", reply())
     result = await run(transport, work(CREATE, SERVICE, DELETE, status=STATUS))
     assert [r.method for r in transport.sent] == ["DELETE", "POST", "POST", "PUT"]
     put = transport.sent[-1]
@@ -181,9 +189,72 @@ async def test_the_status_comes_last_once_with_the_object_it_was_decided_on() ->
 
 
 async def test_the_status_is_written_also_when_a_create_fails() -> None:
-    transport = ScriptedTransport().on("PUT", JOB, job_found("8")).on("POST", "/", refusal(403, "Forbidden"))
+    transport = ScriptedTransport().on("PUT", JOB, echo).on("POST", "/", refusal(403, "Forbidden"))
     result = await run(transport, work(CREATE, status=STATUS))
     assert result.status_version == "8"
+
+
+FULL = JobStatus(
+    conditions=[JobCondition(type="Restarting")],
+    replica_statuses={"Worker": ReplicaStatus(active=1, restarts=2)},
+    restarts=2,
+    failures=[Failure(replica="Worker-0", reason="Error", exit_code=3)],
+    counted_pods=["u1"],
+)
+
+
+@pytest.mark.parametrize(
+    ("lost", "fields"),
+    [
+        ((), set()),
+        (("restarts",), {"restarts"}),
+        (("failures", "countedPods"), {"failures", "countedPods"}),
+        (("replicaStatuses.Worker.restarts",), {"replicaStatuses.restarts"}),
+        (("failures.0.exitCode",), {"failures.exitCode"}),
+        (("unheardOf",), set()),
+    ],
+)
+async def test_a_status_that_is_not_stored_whole_is_not_written(lost: tuple[str, ...], fields: set[str]) -> None:
+    """An older CustomResourceDefinition makes the API server drop fields it does not know, and answer 200."""
+
+    def prunes(request: Request) -> Response:
+        sent = msgspec.json.decode(request.body or b"")
+        for path in lost:
+            *above, name = path.split(".")
+            place = sent["status"]
+            for step in above:
+                place = place[int(step) if step.isdigit() else step]
+            place.pop(name, None)
+        return reply({**sent, "metadata": {"resourceVersion": "8"}, "more": 1})
+
+    result = await run(ScriptedTransport().on("PUT", JOB, prunes), work(status=FULL))
+    assert result.status_version == (None if fields else "8")
+    assert ((isinstance(result.status_error, PrunedError) and set(result.status_error.fields)) or set()) == fields
+
+
+TOO_LARGE = {
+    "body": refusal(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728"),
+    "etcd": refusal(500, "", "etcdserver: request is too large"),
+    "client of etcd": refusal(500, "", "rpc error: code = ResourceExhausted desc = trying to send message larger than max"),
+    "validation": refusal(422, "Invalid", "metadata: Too long: the object is too large"),
+}
+
+
+@pytest.mark.parametrize("case", TOO_LARGE)
+@pytest.mark.parametrize("fits", [True, False], ids=["a shorter one fits", "nothing fits"])
+async def test_of_a_status_that_is_too_large_the_story_is_left_out(case: str, fits: bool) -> None:
+    def limited(request: Request) -> Response:
+        return echo(request) if fits and "failures" not in body(request)["status"] else TOO_LARGE[case]
+
+    transport, doing = ScriptedTransport().on("PUT", JOB, limited), work(status=FULL)
+    result = await run(transport, doing)
+    assert (result.status_version, result.shortened) == ("8" if fits else None, True)
+    short = body(transport.sent[-1])["status"]
+    assert short == {key: value for key, value in FULL.to_json().items() if key != "failures"}, "no record is lost"
+    (event,) = report(TESTJOB, doing, result, said := set()).events
+    assert (event.type, event.reason) == ("Warning", "StatusTooLarge")
+    assert ("lacks failures" if fits else "cannot be stored") in event.message
+    assert report(TESTJOB, doing, result, said).events == (), "said once"
 
 
 async def test_a_status_that_is_refused() -> None:
@@ -263,7 +334,7 @@ WITNESS: dict[str, tuple[Answer, bool]] = {
 @pytest.mark.parametrize("case", WITNESS)
 async def test_a_failure_is_entered_only_if_its_pod_is_there(case: str) -> None:
     live, stale = WITNESS[case]
-    transport = ScriptedTransport().on("GET", f"{POD}/p", live).on("PUT", JOB, job_found("8"))
+    transport = ScriptedTransport().on("GET", f"{POD}/p", live).on("PUT", JOB, echo)
     late = work(status=STATUS)
     result = await run(transport, replace(late, plan=replace(late.plan, witnesses=(("p", "pod-uid"),))))
     assert result.stale == stale
@@ -297,7 +368,7 @@ DOOMED: dict[str, tuple[int, int]] = {"the first": (0, 1), "the second": (1, 3),
 @pytest.mark.parametrize("case", DOOMED)
 async def test_the_first_error_ends_the_creation_of_a_type(case: str) -> None:
     good, tried = DOOMED[case]
-    transport = ScriptedTransport().on("PUT", JOB, job_found("8"))
+    transport = ScriptedTransport().on("PUT", JOB, echo)
     fine = {f"worker-{i}" for i in range(good)}
     transport.on("POST", POD, lambda r: reply({}, 201) if body(r)["metadata"]["name"] in fine else refusal(403))
     result = await run(transport, work(*pods(9), status=STATUS), slow_start_cap=4)
@@ -410,7 +481,7 @@ async def test_the_bound_on_requests_holds_for_deletions_too() -> None:
 
 @pytest.mark.parametrize("condition", [ConditionType.RUNNING, ConditionType.SUCCEEDED])
 async def test_the_end_of_a_job_does_not_wait_behind_everything_else(condition: ConditionType) -> None:
-    transport, gate = ScriptedTransport().on("PUT", "/", reply()), FairGate(1)
+    transport, gate = ScriptedTransport().on("PUT", "/", echo), FairGate(1)
     status = JobStatus(conditions=list(set_condition((), condition, True, "Because", "It is so.", 0.0)))
     async with gate.turn("others"):
         job = Executor(TESTJOB, transport, gate, ends=FairGate(1)).execute(work(status=status))
@@ -474,7 +545,7 @@ def test_a_pod_that_cannot_be_made_is_refused_and_nothing_is_sent_for_it() -> No
     assert str(result.outcomes[1].error) == "KeyError: 'no such port'"
 
 
-def test_only_what_no_cache_shows_comes_back_whole() -> None:
+def test_only_what_no_cache_shows_and_the_status_come_back_whole() -> None:
     config = Create("v1", "configmaps", "c", {"metadata": {"name": "c"}, "data": {"hostfile": ""}})
     transport = ScriptedTransport()
     for method in ("POST", "PUT", "DELETE", "PATCH", "GET"):
@@ -488,5 +559,5 @@ def test_only_what_no_cache_shows_comes_back_whole() -> None:
         ("POST", "pods"): True,
         ("DELETE", "p"): True,
         ("PATCH", "p"): True,
-        ("PUT", "status"): True,
+        ("PUT", "status"): False,
     }

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib.metadata import version
 from io import StringIO
 from random import Random
 from typing import Any
@@ -16,7 +17,7 @@ import aiohttp
 import pytest
 
 from jobcommon.client.request import Request, Response
-from jobcommon.framework import Framework
+from jobcommon.framework import FINALIZER, Framework
 from jobcommon.runtime import logging
 from jobcommon.runtime.manager import Env, Manager, run_operators
 from jobcommon.runtime.settings import Settings
@@ -207,6 +208,20 @@ async def test_other_namespaces_are_left_alone(world: World) -> None:
         assert world.pods() == []
 
 
+@pytest.mark.parametrize("deleted", [True, False], ids=["namespace deleted", "operator stopped"])
+async def test_an_operator_that_goes_with_its_namespace_leaves_no_finalizer(world: World, deleted: bool) -> None:
+    world.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+    job, pods = a_job(), "/api/v1/namespaces/team/pods"
+    job["metadata"]["namespace"] = "team"
+    async with operating(world, settings=replace(ELECTING, namespace="team")):
+        world.ok("POST", JOBS.replace("default", "team"), job)
+        await world.clock.until(lambda: len(world.ok("GET", pods)["items"]) == 2)
+        if deleted:
+            world.ok("DELETE", "/api/v1/namespaces/team")
+    left = [pod["metadata"].get("finalizers") for pod in world.ok("GET", pods)["items"]]
+    assert left == ([None] * 2 if deleted else [[FINALIZER]] * 2)
+
+
 async def test_a_rate_limit_is_kept(world: World) -> None:
     started = world.clock.monotonic()
     async with operating(world, settings=replace(SETTINGS, qps=5.0, burst=5)):
@@ -242,6 +257,25 @@ async def test_counts_and_health_are_served(world: World) -> None:
     assert 'workqueue_depth{name="test"} 0.0' in text
     assert "workqueue_queue_duration_seconds_count" in text
     assert "training_operator_reconcile_duration_seconds_count" in text
+    assert 'training_operator_unstored_status_fields{framework="test"} 0.0' in text
+    assert "_created{" not in text, "a counter is one series"
+    (first,) = [line for line in map(json.loads, out.getvalue().splitlines()) if line["event"] == "operator started"]
+    assert first["frameworks"] == ["test"]
+    assert first["server"].startswith("v1.")
+    assert first["version"] == version("jobcommon")
+
+
+async def test_whoever_stands_by_says_that_it_does_not_lead(world: World) -> None:
+    first = Process(world, "a")
+    await world.clock.until(lambda: first.manager.elector is not None and first.manager.elector.held())
+    second = Process(world, "b")
+    async with processes(world, first, second):
+        await world.clock.until(lambda: second.manager.ready)
+        leads = [p.manager.metrics.registry.get_sample_value("leader_election_master_status", LEASE) for p in (first, second)]
+        assert leads == [1, 0]
+
+
+LEASE = {"name": ELECTING.lease_name}
 
 
 async def test_it_is_not_ready_before_the_caches_are() -> None:

@@ -6,9 +6,12 @@ import os
 import re
 import ssl
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import aiohttp
 import pytest
@@ -33,6 +36,36 @@ async def served(token: str | None = TOKEN) -> AsyncIterator[tuple[aiohttp.Clien
     server = serve_health(Metrics(), lambda: True, host="127.0.0.1", port=0, token=token)
     async with server as port, aiohttp.ClientSession() as client:
         yield client, f"http://127.0.0.1:{port}"
+
+
+async def test_health_fails_while_the_event_loop_stands_still() -> None:
+    """Asked from another thread, as the kubelet asks from another process."""
+    server = serve_health(Metrics(), lambda: True, host="127.0.0.1", port=0, stalled_after=1.5)
+
+    def status(url: str) -> int:
+        try:
+            with urlopen(url, timeout=10) as answer:
+                return int(answer.status)
+        except HTTPError as error:
+            return error.code
+
+    def until(url: str, wanted: int) -> int:
+        return next(code for code in iter(lambda: status(url), 0) if code == wanted)
+
+    async with server as port:
+        url = f"http://127.0.0.1:{port}/healthz"
+        assert await asyncio.to_thread(status, url) == 200
+        with ThreadPoolExecutor(1) as pool:
+            # The loop does not turn until the answer is there, as with a plan that never ends.
+            assert pool.submit(until, url, 503).result(timeout=60) == 503
+        assert await asyncio.to_thread(until, url, 200) == 200, "it goes on"
+
+
+async def test_a_port_that_is_taken_is_an_error() -> None:
+    async with serve_health(Metrics(), lambda: True, host="127.0.0.1", port=0) as port:
+        with pytest.raises(OSError, match=str(port)):
+            async with serve_health(Metrics(), lambda: True, host="127.0.0.1", port=port):
+                pass
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from jobcommon.framework import Framework
+from jobcommon.framework import FINALIZER, Framework
 from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
 from testutil.sim.canonical import difference, objects_in
 from testutil.sim.crowds import scenario_named
@@ -21,6 +21,8 @@ LIVENESS_SECONDS = 150.0
 """From the last fault healed to the reference's end, beside what the lifecycle itself takes: goal of 4.4, O4."""
 SPARE_UPDATES = 4
 """Updates of one object that each fault may cost beyond the reference's."""
+#: What a job that ended under an older definition has in its status no more.
+_NOT_STORED = ("*.status.failures*", "*.restarts*", "*.status.disruptions*", "*.succeededIndexes*", "*.message*")
 _HASTY = ("F1", "F2", "F23")
 _RESTING = (*OVER, "Suspended")
 
@@ -30,6 +32,7 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
     scenario = scenario or scenario_named(run.scenario)
     neutral = all(KINDS[fault.kind].neutral for fault in run.faults)
     found = [*_violations(run), *(f"error: {error}" for error in run.errors), *(f"leaked: {what}" for what in run.leaked)]
+    found += _left_behind(run.end)
     if run.writes_at_rest:
         found.append(f"at-rest: {run.writes_at_rest} writes")
     found += _liveness(reference, run, scenario)
@@ -40,6 +43,7 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
             *_never_made(scenario),
             *_not_put_back(reference.end, run.end, taken, scenario.frameworks),
             *(_by_a_wrong_clock(scenario) if any(KINDS[fault.kind].number == "F23" for fault in run.faults) else ()),
+            *(_NOT_STORED if any(fault.kind == "schema-prunes" for fault in run.faults) else ()),
         )
         found += [f"end-state: {x}" for x in difference(reference.end, run.end) if not any(fnmatchcase(x, p) for p in loose)]
         surplus = any(KINDS[fault.kind].surplus for fault in run.faults)
@@ -153,6 +157,14 @@ def _updates(
             yield f"summary: {verb} {table}/{name} {found} times, {wanted} in the reference"
         elif verb == MODIFIED and found > wanted + SPARE_UPDATES * (faults + 1):
             yield f"summary: {table}/{name} updated {found} times, {wanted} in the reference"
+
+
+def _left_behind(end: bytes) -> Iterator[str]:
+    """Pods that are to go and cannot, because of our finalizer."""
+    for pod in objects_in(end, frozenset({"pods"})):
+        metadata = pod["metadata"]
+        if "deletionTimestamp" in metadata and FINALIZER in (metadata.get("finalizers") or ()):
+            yield f"left-behind: pods/{metadata['name']} carries our finalizer"
 
 
 def _unfinished(end: bytes, frameworks: tuple[Framework, ...]) -> Iterator[str]:

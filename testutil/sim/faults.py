@@ -102,10 +102,17 @@ KINDS: Mapping[str, Kind] = {
     "events-refused": Kind("F38", "events cannot be written for `seconds`"),
     "slow-start": Kind("F39", "pods start in any order over ten minutes", neutral=False, world=True),
     "flood": Kind("F40", "`value` changes of one pod's annotation at once"),
+    "slow-writes": Kind("F41", "pods take `value` seconds of admission, for `seconds`; stored also if the client has given up"),
+    "foreign-answer": Kind(
+        "F42", "a redirect or a page instead of the server's answer; `value`: which, and whether it was stored"
+    ),
+    "schema-prunes": Kind("F43", "an older definition drops status fields for `seconds`, then the present one is back"),
+    "crd-removed": Kind("F44", "the definitions are deleted, and with them the jobs; back after `seconds`", neutral=False),
+    "rights-revoked": Kind("F45", "403 to a verb on a resource (`value`) for `seconds`"),
 }
 
 NUMBERS = tuple(sorted({kind.number for kind in KINDS.values()}, key=lambda number: int(number[1:])))
-"""F1 to F40."""
+"""F1 to F45."""
 
 
 def to_json(faults: Sequence[Fault]) -> str:

@@ -165,7 +165,8 @@ class Watchdog:
             if change.type == ADDED:
                 self._judge_creation(at, item, job)
             elif job is None:
-                self._say(at, "stranger-touched", f"pods/{item.name} belongs to no job")
+                if not _is_released_orphan(change):
+                    self._say(at, "stranger-touched", f"pods/{item.name} belongs to no job")
             else:
                 self._judge_removal(at, change, before or change.item, job)
         if change.type == DELETED:
@@ -353,6 +354,15 @@ def _counts(framework: Framework, job: Obj) -> dict[str, int]:
 def _suspended(job: Obj) -> bool:
     spec = job.get("spec") or {}
     return bool((spec.get("runPolicy") or {}).get("suspend") or spec.get("suspend"))
+
+
+def _is_released_orphan(change: Change) -> bool:
+    """Whether our finalizer, and nothing else, was taken off a pod that no job owns, as an orphaning deletion leaves it."""
+    if change.old is None:
+        return False
+    before, after = change.old.obj["metadata"], change.item.obj["metadata"]
+    left = [name for name in before.get("finalizers") or () if name != FINALIZER]
+    return not before.get("ownerReferences") and left == (after.get("finalizers") or []) != before.get("finalizers")
 
 
 def _owner(item: Item) -> str:

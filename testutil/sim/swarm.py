@@ -27,8 +27,11 @@ _AT_WRITE = (
     "server-error",
     "timeout-after",
     "invalid",
+    "foreign-answer",
 )
-_AT_READ = ("crash-before", "reply-lost", "server-error", "throttled")
+_AT_READ = ("crash-before", "reply-lost", "server-error", "throttled", "foreign-answer")
+#: These strike before anything else has happened: most pods are created then, and nothing that is on record gets lost.
+_AT_ONCE = frozenset({"slow-writes", "schema-prunes"})
 #: How long a fault that lasts does so, in seconds.
 _SECONDS: Mapping[str, tuple[float, float]] = {
     "forbidden": (1, 60), "unauthorized": (1, 60), "watch-lag": (5, 60), "coalesced": (5, 60), "missed-deletes": (1, 40),
@@ -36,6 +39,7 @@ _SECONDS: Mapping[str, tuple[float, float]] = {
     "page-expired": (5, 60), "clock-jump": (1, 60), "clock-rate": (10, 120), "pause": (1, 60), "partition": (1, 60),
     "two-operators": (5, 60), "apiserver-restart": (0.5, 30), "quota": (1, 60), "webhook-down": (1, 60), "pod-gc": (5, 120),
     "node-drained": (5, 60), "node-lost": (5, 120), "events-refused": (1, 60), "slow-start": (600, 600),
+    "slow-writes": (5, 60), "schema-prunes": (5, 120), "crd-removed": (1, 60), "rights-revoked": (1, 60),
 }  # fmt: skip
 _VALUES: Mapping[str, tuple[str, ...]] = {
     "reply-lost": ("", "", "silence"),
@@ -50,6 +54,17 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
     "partition": ("", "replies"),
     "etcd-restore": ("2", "10", "30"),
     "flood": ("200", "1000"),
+    "slow-writes": ("2", "6", "30", "70"),
+    "foreign-answer": tuple(f"{what}{done}" for what in ("redirect", "page", "nothing") for done in ("", " stored")),
+    "rights-revoked": (
+        "create pods",
+        "delete pods",
+        "patch pods",
+        "list pods",
+        "watch pods",
+        "create services",
+        "update status",
+    ),
 }
 _RARE = frozenset(kind for kind, facts in KINDS.items() if not facts.neutral)
 
@@ -79,6 +94,8 @@ def draw(kind: str, random: Random) -> Fault:
         value = str(random.randrange(20))
     low, high = _SECONDS.get(kind, (0.0, 0.0))
     seconds = round(random.uniform(low, high), 1)
+    if kind in _AT_ONCE:
+        return Fault(kind, at=0.0, seconds=seconds, value=value)
     if kind in _AT_WRITE:
         if kind in _AT_READ and random.random() < 0.3:
             return Fault(kind, read=random.randrange(_LATEST_READ), value=value)

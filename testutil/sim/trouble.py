@@ -9,6 +9,7 @@ import msgspec
 from jobcommon.client.request import MERGE_PATCH, Request
 from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Storage
 from localcluster.apiserver.users import ADMIN
+from testutil.sim import definitions
 from testutil.sim.faults import Fault
 from testutil.sim.kubelet import node_states
 from testutil.sim.network import SimStream
@@ -26,6 +27,7 @@ TAKE_OVER_SECONDS = 25.0
 _WEATHER = frozenset({
     "forbidden", "unauthorized", "watch-lag", "coalesced", "missed-deletes", "gone-storm", "old-list", "streamed-list-broken",
     "version-too-large", "page-expired", "partition", "apiserver-restart", "webhook-down", "events-refused",
+    "slow-writes", "rights-revoked",
 })  # fmt: skip
 _REOPENED = frozenset({"apiserver-restart", "missed-deletes", "gone-storm", "version-too-large"})
 _RELISTED = frozenset({"old-list", "page-expired", "streamed-list-broken"})
@@ -58,6 +60,8 @@ class Trouble:
             "upgrade": self._upgrade,
             "etcd-restore": self._restore,
             "flood": self._flood,
+            "schema-prunes": self._prune,
+            "crd-removed": self._remove_definitions,
         }
         for fault in faults:
             if fault.at is not None:
@@ -92,6 +96,8 @@ class Trouble:
             sim.weather.active[fault.kind] = fault
             sim.weather.until[fault.kind] = now + fault.seconds
             sim.weather.fresh.add(fault.kind)
+            if fault.kind == "slow-writes":
+                self.healed(now + fault.seconds + float(fault.value or 6.0))
             if fault.kind in ("watch-lag", "coalesced") and not fault.value.startswith(FROZEN):
                 self.healed(now + fault.seconds + float(fault.value or 10.0))
         elif begin is not None:
@@ -137,6 +143,9 @@ class Trouble:
             victim.clock.jump(-float(fault.value or 3600.0))
         elif fault.kind == "clock-rate" and victim is not None:
             victim.clock.set_rate(1.0)
+        elif fault.kind in ("schema-prunes", "crd-removed"):
+            for framework in sim.scenario.frameworks:
+                definitions.restore(sim.server, framework)
         elif fault.kind == "two-operators":
             for process in sim.alive:
                 if process.deployment is not sim.deployment:
@@ -250,6 +259,18 @@ class Trouble:
         victim.stop()
         self.healed(self._sim.loop.time() + TAKE_OVER_SECONDS)
         self.restart_after(0.0)
+        return True
+
+    def _prune(self, fault: Fault, victim: Process | None) -> bool:
+        del fault, victim
+        for framework in self._sim.scenario.frameworks:
+            definitions.downgrade(self._sim.server, framework)
+        return True
+
+    def _remove_definitions(self, fault: Fault, victim: Process | None) -> bool:
+        del fault, victim
+        for framework in self._sim.scenario.frameworks:
+            definitions.remove(self._sim.server, framework)
         return True
 
     def _flood(self, fault: Fault, victim: Process | None) -> bool:

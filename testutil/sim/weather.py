@@ -20,6 +20,7 @@ _END_MARK = b"k8s.io/initial-events-end"
 #: How far back a re-opened watch replays (fault F12).
 REPLAYED = 8
 _DISCARDED_AS_EVENT = ("events", "leases")
+_ABOUT_THE_SERVER = ("/openapi/", "/version")
 #: These are about plain lists.
 _WITHOUT_STREAMED_LISTS = frozenset({"old-list", "page-expired"})
 BROKEN = (
@@ -89,11 +90,13 @@ class FaultyWeather:
         fate = Fate(self._rewritten(request))
         wanted = access(request)
         resource = wanted.resource if wanted is not None else ""
-        if resource not in _DISCARDED_AS_EVENT:
+        if resource not in _DISCARDED_AS_EVENT and not request.path.startswith(_ABOUT_THE_SERVER):
             if request.method == "GET":
                 self._count_read(sender, fate)
             else:
                 self._count_write(sender, fate, resource)
+        if wanted is not None and (wanted.resource, wanted.verb) == ("pods", "create") and self._on("slow-writes"):
+            fate.admission = float(self.active["slow-writes"].value or 6.0)
         self._cut(sender, fate)
         return fate
 
@@ -117,7 +120,7 @@ class FaultyWeather:
         if fault.kind in _ANSWERS:
             self.fired[fault.kind] += 1
             fate.answer = _ANSWERS[fault.kind](fault)
-            fate.after = fault.kind == "timeout-after"
+            fate.after = fault.kind == "timeout-after" or fault.value.endswith(STORED)
         elif fault.kind == "reply-lost":
             self.fired[fault.kind] += 1
             fate.lost = fault.value or "reset"
@@ -161,6 +164,10 @@ class FaultyWeather:
         wanted = access(request)
         if wanted is None:
             return None
+        revoked = self.active.get("rights-revoked")
+        if revoked is not None and f"{wanted.verb} {wanted.resource.rpartition('/')[2]}" == revoked.value:
+            self._hit("rights-revoked")
+            return ApiError(403, "Forbidden", f"simulated: cannot {revoked.value}")
         if wanted.resource == "events" and request.method != "GET" and self._on("events-refused"):
             return ApiError(403, "Forbidden", "simulated: no events")
         if wanted.resource == "pods" and wanted.verb in ("create", "patch") and self._on("webhook-down"):
@@ -310,11 +317,20 @@ def _server_error(fault: Fault) -> Response:
     return ApiError(code, "InternalError" if code == 500 else "", "simulated: the server has a problem").response()
 
 
+#: How the value of a foreign answer ends when the request was carried out all the same.
+STORED = " stored"
+_FOREIGN = {
+    "redirect": Response(302, b"", {"location": "https://login.test/"}),
+    "page": Response(200, b"<html>Please log in</html>", {"content-type": "text/html"}),
+    "nothing": Response(200, b"{}", {"content-type": "application/json"}),
+}
+
 _ANSWERS: Mapping[str, Callable[[Fault], Response]] = {
     "conflict": lambda _: ApiError(409, "Conflict", "simulated: the object has been modified").response(),
     "throttled": _throttled,
     "server-error": _server_error,
     "timeout-after": lambda _: ApiError(504, "Timeout", "simulated: request did not complete within the time").response(),
+    "foreign-answer": lambda fault: _FOREIGN[fault.value.removesuffix(STORED) or "redirect"],
     "invalid": lambda _: ApiError(422, "Invalid", "simulated: a new validator says no").response(),
 }
 

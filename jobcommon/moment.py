@@ -1,0 +1,11 @@
+"""A moment on two clocks."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Now, on both clocks: `monotonic` seconds for delays, `wall` seconds since the epoch for what is written down."""
+
+    monotonic: float
+    wall: float

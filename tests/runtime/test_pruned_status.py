@@ -1,0 +1,187 @@
+"""A CustomResourceDefinition that is older than the operator: the API server drops what it does not know of a status."""
+
+import asyncio
+from copy import deepcopy
+from io import StringIO
+from random import Random
+from typing import Any
+
+import pytest
+
+from jobcommon.api.status import JobStatus
+from jobcommon.client.pruning import undeclared
+from jobcommon.client.request import Request, Response
+from jobcommon.crd.structural import model_schema
+from jobcommon.runtime import logging
+from jobcommon.runtime.manager import Env, Manager
+from localcluster.apiserver.inprocess import InProcessTransport
+from tests.runtime.fakes import TESTJOB, a_job, crd, refusal
+from tests.runtime.world import JOBS, SETTINGS, World
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+NAME = "testjobs.kubeflow.org"
+_TEXT = {"type": "string"}
+_CONDITION = ("lastTransitionTime", "lastUpdateTime", "message", "reason", "status", "type")
+_COUNT = {"type": "integer", "format": "int32"}
+#: The status of training-operator 1.9.
+OLD: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "completionTime": _TEXT,
+        "conditions": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": dict.fromkeys(
+                    ("lastTransitionTime", "lastUpdateTime", "message", "reason", "status", "type"), _TEXT
+                ),
+            },
+        },
+        "lastReconcileTime": _TEXT,
+        "replicaStatuses": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "properties": {"active": _COUNT, "failed": _COUNT, "selector": _TEXT, "succeeded": _COUNT},
+            },
+        },
+        "startTime": _TEXT,
+    },
+}
+
+
+def definition(status: dict[str, Any]) -> dict[str, Any]:
+    found = crd()
+    for version in found["spec"]["versions"]:
+        version["schema"]["openAPIV3Schema"]["properties"]["status"] = status
+    return found
+
+
+class Bench(World):
+    """An operator of a kind whose installed definition has this schema for the status."""
+
+    def __init__(self, status: dict[str, Any], *, openapi: bool) -> None:
+        super().__init__()
+        self.ok("POST", DEFINITIONS, definition(status))
+        self.transport = Readable(self.server) if openapi else Unreadable(self.server)
+        self.log = StringIO()
+        env = Env(self.clock, Random(3).random, "host_1")
+        log = logging.setup("json", "debug", self.log)
+        self.manager = Manager(self.transport, [TESTJOB], SETTINGS, env=env, log=log)
+
+    def install(self, status: dict[str, Any]) -> None:
+        found = self.ok("GET", f"{DEFINITIONS}/{NAME}")
+        self.ok("PUT", f"{DEFINITIONS}/{NAME}", {**found, "spec": definition(status)["spec"]})
+
+    async def __aenter__(self) -> "Bench":
+        self.task = asyncio.create_task(self.manager.run())
+        await self.clock.until(lambda: self.manager.drivers and self.manager.drivers[0].controller.synced)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.manager.stop()
+        await self.clock.until(self.task.done, step=0.5)
+        self.task.result()
+
+    @property
+    def unstored(self) -> float | None:
+        name = "training_operator_unstored_status_fields"
+        return self.manager.metrics.registry.get_sample_value(name, {"framework": TESTJOB.name})
+
+    def message(self) -> str:
+        return str(self.job()["status"]["conditions"][0]["message"])
+
+
+class Readable(InProcessTransport):
+    """The schema may be read."""
+
+
+class Unreadable(InProcessTransport):
+    """It may not."""
+
+    async def send(self, request: Request) -> Response:
+        return refusal(403, "Forbidden") if request.path.startswith("/openapi") else await super().send(request)
+
+
+@pytest.mark.parametrize("openapi", [True, False], ids=["schema readable", "by writes alone"])
+async def test_nothing_is_acted_on_that_was_not_recorded_and_it_goes_on_when_the_definition_is_mended(openapi: bool) -> None:
+    async with Bench(OLD, openapi=openapi) as world:
+        await world.clock.advance(1)
+        assert world.manager.ready is not openapi, "the schema is looked at before any job comes"
+        world.ok("POST", JOBS, a_job(workers=1, restart="ExitCode", backoffLimit=2))
+        await world.clock.until(lambda: len(world.pods()) == 1, step=0.1)
+        uid = world.pods()[0]["metadata"]["uid"]
+        world.play_all("Running")
+        world.play_all("Failed", 139)
+        await world.clock.until(lambda: "Restarting" in world.conditions(), step=0.1)
+        await world.clock.advance(200)
+        assert [pod["metadata"]["uid"] for pod in world.pods()] == [uid], "its failure is not on record"
+        assert not world.manager.ready
+        assert world.unstored
+        assert "the CustomResourceDefinition testjobs.kubeflow.org is outdated: status." in world.log.getvalue()
+        await world.clock.until(lambda: "testjobs.kubeflow.org is outdated" in world.message(), step=1)
+        world.install(model_schema(JobStatus))
+        mended = world.clock.monotonic()
+        await world.clock.until(lambda: world.pods()[0]["metadata"]["uid"] != uid, step=0.5)
+        assert world.clock.monotonic() - mended <= (20 if openapi else 90)
+        assert world.job()["status"]["restarts"] == 1
+        await world.clock.until(lambda: world.manager.ready and not world.unstored, step=0.5)
+        await world.clock.until(lambda: "outdated" not in world.message(), step=1)
+        assert "keeps the whole status again" in world.log.getvalue()
+
+
+async def test_a_definition_that_is_replaced_by_an_older_one_is_noticed_by_the_next_write() -> None:
+    async with Bench(model_schema(JobStatus), openapi=True) as world:
+        await world.clock.until(lambda: world.manager.ready)
+        world.ok("POST", JOBS, a_job(workers=1, restart="ExitCode", backoffLimit=2))
+        await world.clock.until(lambda: len(world.pods()) == 1, step=0.1)
+        world.install(OLD)
+        assert world.manager.ready
+        world.play_all("Failed", 139)
+        await world.clock.until(lambda: not world.manager.ready, step=0.1)
+
+
+async def test_a_definition_that_keeps_everything_is_fine() -> None:
+    async with Bench({"type": "object", "x-kubernetes-preserve-unknown-fields": True}, openapi=True) as world:
+        await world.clock.advance(30)
+        assert (world.manager.ready, world.unstored) == (True, 0)
+
+
+WHOLE = model_schema(JobStatus)
+
+
+def without(*path: str) -> dict[str, Any]:
+    found = deepcopy(WHOLE)
+    place = found
+    for step in path[:-1]:
+        place = place[step]
+    del place[path[-1]]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("schema", "fields"),
+    [
+        (WHOLE, set()),
+        ({"type": "object", "x-kubernetes-preserve-unknown-fields": True}, set()),
+        (without("properties", "restarts"), {"restarts"}),
+        (without("properties", "failures", "items", "properties", "exitCode"), {"failures.exitCode"}),
+        (
+            without("properties", "replicaStatuses", "additionalProperties", "properties", "restarts"),
+            {"replicaStatuses.restarts"},
+        ),
+        (
+            OLD,
+            {
+                "restarts",
+                "disruptions",
+                "failures",
+                "countedPods",
+                "replicaStatuses.restarts",
+                "replicaStatuses.succeededIndexes",
+            },
+        ),
+    ],
+)
+def test_what_a_schema_drops(schema: dict[str, Any], fields: set[str]) -> None:
+    assert undeclared(schema) == fields
