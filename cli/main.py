@@ -4,6 +4,7 @@ from cli import interruption  # before all others, which take their time
 
 # isort: split
 import asyncio
+import errno
 import os
 import sys
 from importlib.metadata import version
@@ -26,6 +27,8 @@ interruption.restore(interruption.BEFORE_IMPORTS)
 # A pipe has no width to fit into; tables must not be cut to pieces there.
 PIPE_WIDTH = 240
 HELP_WIDTH = 110
+# What a disk did is no defect of the command.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 STUCK_AFTER = 300.0
 
 app = typer.Typer(
@@ -268,6 +271,11 @@ def console() -> Console:
     return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
+def _forget_output() -> None:
+    """The interpreter must not complain when it flushes what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> None:
     """The entry point. Exit codes: 0 done, 1 a job failed, 2 bad input, 3 a job was stuck, 128 + n ended by signal n."""
     before = interruption.leave_at_once()
@@ -287,8 +295,15 @@ def main() -> None:
         sys.stderr.write(f"error: {needed}\n")
         sys.exit(BAD_INPUT)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter must not complain when it flushes the rest.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has seen enough.
+        _forget_output()
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"error: {where}{error.strerror}\n")
+        _forget_output()
         sys.exit(1)
     finally:
         interruption.restore(before)

@@ -276,7 +276,8 @@ class _Pass:
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
-            reason, text = reasons.of_kind(job.kind, reasons.RUNNING), waiting.restarted(job, self.slots.pods) + note
+            reason = reasons.of_kind(job.kind, reasons.RUNNING)
+            text = (waiting.restarted(job, self.slots.pods) if self.ledger.in_place else "") + note
             steps.append((ConditionType.RUNNING, True, reason, f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]))
         elif (held := job.status.running_or_restarting) is not None:
             message = waiting.with_note(held.message, note)

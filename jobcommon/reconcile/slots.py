@@ -84,5 +84,5 @@ def _former_slot(job: Job, pod: PodView) -> Replica | None:
     if not index.isdecimal() or len(index) > 9:
         return None
     known = next((name for name in job.replica_specs if name.lower() == kind.lower()), kind)
-    replica = Replica(known, int(index) - job.index_offsets.get(kind, 0))
+    replica = Replica(known, int(index) - job.index_offsets.get(kind.lower(), 0))
     return replica if pod.name == job.pod_name(replica) else None

@@ -220,8 +220,8 @@ def cut_short(entries: Iterable[Entry]) -> list[Event]:
 
 def _is_well(pod: PodView) -> bool:
     """Asked of every pod at every reconcile: whether there is certainly nothing to say."""
-    if pod.phase == "Running" and pod.deletion_time is None:
-        return all(isinstance(container.state, Running) for container in pod.containers)
+    if pod.deletion_time is None and pod.phase == "Running":
+        return pod.ready or all(isinstance(container.state, Running) for container in pod.containers)
     return is_over(pod)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import yaml
 from cli.errors import UserError, missing_extra
 from cli.manifests import Manifest, load
 from cli.running import Wanted
-from tests.cli.commands import jobcommon
+from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, jobcommon
 
 JOB = """
 apiVersion: kubeflow.org/v1
@@ -179,6 +180,12 @@ def test_without_the_extra_there_is_no_traceback(command: Sequence[str], tmp_pat
     done = jobcommon(*command, env={"PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: the embedded cluster needs: pip install 'jobcommon[local]'\n"
+
+
+def test_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*JOBCOMMON, "crds"], stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
 
 
 STUCK = VALID.replace("          containers:", "          nodeSelector: {disk: fast}\n          containers:")

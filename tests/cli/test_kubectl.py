@@ -159,3 +159,28 @@ def test_a_watch_sees_a_job_come_and_go(kubectl: Kubectl) -> None:
     watch.communicate(timeout=PATIENCE)
     assert "ADDED" in added[-1]
     assert "comet" in gone[-1]
+
+
+def test_a_restart_in_place_is_counted_and_told(kubectl: Kubectl, tmp_path: Path) -> None:
+    command = f"[ -e {tmp_path}/flag ] && exec sleep 600; touch {tmp_path}/flag; exit 3"
+    manifest = job("again", command).replace("replicas: 2", "replicas: 1\n      restartPolicy: OnFailure")
+    kubectl("apply", "-f", "-", stdin=manifest)
+    kubectl.until("1", "get", "pod", "again-worker-0", "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
+    message = "PyTorchJob default/again is running; Worker-0 restarted once, last: exited with code 3 (Error)."
+    kubectl.until(message, "get", "pytorchjob", "again", "-o", "jsonpath={.status.conditions[-1:].message}")
+    header, row = kubectl("get", "pytorchjob", "again", "-o", "wide").splitlines()
+    assert header.split()[-2:] == ["REASON", "RESTARTS"]
+    assert row.split()[-2:] == ["PyTorchJobRunning", "1"]
+    kubectl("delete", "pytorchjob", "again")
+
+
+def test_what_pods_wait_for_is_in_the_condition(kubectl: Kubectl) -> None:
+    manifest = job("secretive", "exit 0").replace(
+        "image: any", "image: any\n              envFrom: [{secretRef: {name: later}}]"
+    )
+    kubectl("apply", "-f", "-", stdin=manifest)
+    why = 'waiting: Worker-0, Worker-1: CreateContainerConfigError: secret "later" not found'
+    path = "jsonpath={.status.conditions[-1:].message}"
+    kubectl.until(f"PyTorchJob secretive is created; {why}.", "get", "pytorchjob", "secretive", "-o", path)
+    kubectl("create", "secret", "generic", "later", "--from-literal=word=hello")
+    kubectl("wait", "--for=condition=Succeeded", "pytorchjob/secretive", "--timeout=60s")
