@@ -9,36 +9,60 @@ from importlib.metadata import entry_points
 
 from cli.errors import UserError
 from jobcommon.framework import Framework
+from jobcommon.framework_errors import framework_errors
 
 GROUP = "jobcommon.frameworks"
 
 
 @cache
-def installed() -> Mapping[str, Framework]:
-    """The installed frameworks by name, in alphabetical order. Raises `UserError` when one cannot be loaded."""
+def _loaded() -> tuple[Mapping[str, Framework], Mapping[str, str]]:
+    """The frameworks by name in alphabetical order, and of those that are not to be used, why."""
     found: dict[str, Framework] = {}
+    broken: dict[str, str] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
         try:
             value = entry.load()
         except Exception as error:
             cause = f"{type(error).__name__}: {error}"
-            raise UserError(f"framework {entry.name} cannot be loaded from {entry.value}: {cause}") from error
+            broken[entry.name] = f"framework {entry.name} cannot be loaded from {entry.value}: {cause}"
+            continue
         if not isinstance(value, Framework):
-            raise UserError(f"framework {entry.name}: {entry.value} is not a jobcommon.framework.Framework value")
-        found[entry.name] = value
+            broken[entry.name] = f"framework {entry.name}: {entry.value} is not a jobcommon.framework.Framework value"
+        elif errors := framework_errors(value):
+            broken[entry.name] = "\n".join(f"framework {entry.name} ({entry.value}): {error}" for error in errors)
+        else:
+            found[entry.name] = value
+    return found, broken
+
+
+def installed() -> Mapping[str, Framework]:
+    """The installed frameworks by name, in alphabetical order; without those that are broken, which concern nobody else.
+
+    Raises `UserError` when there is none.
+    """
+    found, broken = _loaded()
+    if not found and broken:
+        raise UserError("\n".join(broken.values()))
     if not found:
         raise UserError("no framework is installed: run `make setup`, or `pip install -e .` in the directory of the project")
     return found
 
 
 def chosen(names: Iterable[str]) -> tuple[Framework, ...]:
-    """The frameworks of those names, all of them for no names. Raises `UserError` for a name that is not installed."""
-    found = installed()
-    wanted = list(dict.fromkeys(names)) or list(found)
+    """The frameworks of those names, all of them for no names. Raises `UserError` for one that is not installed or broken."""
+    found, (_, broken) = installed(), _loaded()
+    wanted = list(dict.fromkeys(names)) or [*found, *broken]
     for name in wanted:
+        if name in broken:
+            raise UserError(broken[name])
         if name not in found:
             raise UserError(f"--framework {name}: there is no such framework here; use one of {', '.join(found)}")
     return tuple(found[name] for name in wanted)
+
+
+def not_loaded() -> str:
+    """Of the frameworks that are broken, why; "" when none is. For a job whose kind may be theirs."""
+    return "".join(f"\n{text}" for text in _loaded()[1].values())
 
 
 def of_manifest(manifest: Mapping[str, object]) -> Framework | None:

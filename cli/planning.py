@@ -8,10 +8,11 @@ import msgspec
 import yaml
 
 from cli.errors import UserError
-from cli.frameworks import installed, of_manifest
+from cli.frameworks import installed, not_loaded, of_manifest
 from cli.manifests import Manifest
 from jobcommon.api.pod import pod_view
 from jobcommon.api.view import Owner, object_view
+from jobcommon.crd import field_errors
 from jobcommon.framework import Framework, Job, Observed
 from jobcommon.reconcile import Create, Plan, Update, plan, read_job
 
@@ -31,16 +32,18 @@ def describe(
     jobs = [(manifest, framework) for manifest in manifests if (framework := of_manifest(manifest.body))]
     if not jobs:
         kinds = ", ".join(framework.kind for framework in installed().values())
-        raise UserError(f"{manifests[0].source}: no job in it; a job's kind is one of {kinds}")
+        raise UserError(f"{manifests[0].source}: no job in it; a job's kind is one of {kinds}{not_loaded()}")
     texts = [_describe(manifest, framework, observed, namespace, with_manifests) for manifest, framework in jobs]
     return "\n".join(texts)
 
 
 def checked(manifest: Manifest, framework: Framework, namespace: str = "default") -> Job:
-    """The job in `manifest`. Raises `UserError` that lists what is wrong with it, a line each."""
+    """The job in `manifest`. Raises `UserError` that lists what is wrong with it, a line each: what the operator would refuse,
+    or else what an API server would with strict field validation.
+    """
     job = read_job(framework, manifest.body)
-    if job.errors:
-        raise UserError("\n".join(f"{manifest.place}: {error}" for error in job.errors))
+    if errors := job.errors or field_errors(framework, manifest.body):
+        raise UserError("\n".join(f"{manifest.place}: {error}" for error in errors))
     return replace(job, namespace=job.namespace or namespace)
 
 

@@ -207,18 +207,25 @@ class Outcome:
     succeeded: bool = False
 
 
-def follow_leader(*leaders: str, any_of_last: bool = False) -> Callable[[Job, Tallies], Outcome]:
+@dataclass(frozen=True, slots=True)
+class FollowLeader:
+    """The rule of `follow_leader`. A value, so that its names can be checked when the framework is loaded."""
+
+    leaders: tuple[str, ...]
+    any_of_last: bool = False
+
+    def __call__(self, job: "Job", tallies: Tallies) -> Outcome:
+        leader = next((tallies[name] for name in self.leaders if name in job.replica_specs), Tally())
+        succeeded = leader.complete or (self.any_of_last and leader.succeeded > 0)
+        return Outcome(running=leader.active > 0, succeeded=succeeded)
+
+
+def follow_leader(*leaders: str, any_of_last: bool = False) -> FollowLeader:
     """The usual rule: the first of `leaders` that the job has decides.
 
     The job runs while a replica of that type runs and has succeeded when all of them have.
     """
-
-    def outcome(job: Job, tallies: Tallies) -> Outcome:
-        leader = next((tallies[name] for name in leaders if name in job.replica_specs), Tally())
-        succeeded = leader.complete or (any_of_last and leader.succeeded > 0)
-        return Outcome(running=leader.active > 0, succeeded=succeeded)
-
-    return outcome
+    return FollowLeader(leaders, any_of_last)
 
 
 def _no_env(_job: Job, _replica: Replica) -> Sequence[EnvVar]:

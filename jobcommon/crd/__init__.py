@@ -4,5 +4,6 @@ The generated files stand in ``charts/crds`` (``make crds`` writes them, a test 
 """
 
 from jobcommon.crd.definition import crd_files, custom_resource_definition, to_file, to_json
+from jobcommon.crd.strict import field_errors
 
-__all__ = ["crd_files", "custom_resource_definition", "to_file", "to_json"]
+__all__ = ["crd_files", "custom_resource_definition", "field_errors", "to_file", "to_json"]

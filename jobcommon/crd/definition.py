@@ -69,6 +69,12 @@ def to_file(crd: Json) -> str:
     return to_yaml(crd)
 
 
+def schema(framework: Framework, version: str) -> Json:
+    """The schema of one version of the kind, without descriptions of the pod template."""
+    found = next(one for one in framework.versions if one.name == version)
+    return _schema(framework, found, 0)
+
+
 def crd_files(frameworks: Iterable[Framework]) -> dict[str, str]:
     """The committed CRDs: file name -> text, one file a kind, as `to_file` writes it."""
     return {

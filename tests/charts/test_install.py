@@ -30,7 +30,7 @@ from operators.tf import TF
 from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm, render
 from tests.cli.commands import ROOT, Kubectl
 from testutil.builders import job_manifest
-from testutil.cluster import TestCluster, cluster_for, failed, succeeded
+from testutil.cluster import TestCluster, cluster_for, succeeded
 
 pytestmark = pytest.mark.cluster
 Json = dict[str, Any]
@@ -220,12 +220,14 @@ async def test_by_default_jobs_over_ssh_run_and_others_are_told_what_to_change(t
                 await cluster.send("POST", path, job(MPI, version, version))
                 await cluster.merge(MPI, version, {"spec": {"runPolicy": {"suspend": False}}})
             await cluster.until(MPI, "v2beta1", succeeded, SECONDS)
-            await cluster.until(MPI, "v1", failed, SECONDS)
-            status = (await cluster.send("GET", cluster.path(MPI, "v1")))["status"]
-            assert status["conditions"][-1]["reason"] == "InvalidSpec"
-            assert "spec.transport: Forbidden" in status["conditions"][-1]["message"]
-            assert "mpiExec" in status["conditions"][-1]["message"]
+            await cluster.until(MPI, "v1", _waits_for_mpi_exec, SECONDS)
             assert not [p for p in await cluster.pods() if p["metadata"]["name"].startswith("v1-")]
+
+
+def _waits_for_mpi_exec(manifest: Any) -> bool:
+    """The job has not failed: it starts when the operator is set up for it."""
+    conditions = manifest.get("status", {}).get("conditions") or [{}]
+    return conditions[-1].get("type") == "Created" and "mpiExec" in conditions[-1]["message"]
 
 
 async def rights(cluster: TestCluster, account: str, namespace: str) -> set[tuple[str, str, str]]:

@@ -16,9 +16,9 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
     """The entry points there are, for the test to fill."""
     found: list[EntryPoint] = []
     monkeypatch.setattr(frameworks, "entry_points", lambda group: [entry for entry in found if entry.group == group])
-    frameworks.installed.cache_clear()
+    frameworks._loaded.cache_clear()
     yield found
-    frameworks.installed.cache_clear()
+    frameworks._loaded.cache_clear()
 
 
 def entry(name: str, value: str) -> EntryPoint:
@@ -46,6 +46,14 @@ def test_an_entry_that_is_no_framework_is_named(entries: list[EntryPoint], value
     entries.append(entry("mine", value))
     with pytest.raises(UserError, match=message):
         frameworks.installed()
+    entries.append(entry("pytorch", "operators.pytorch:PYTORCH"))
+    frameworks._loaded.cache_clear()
+    assert frameworks.installed() == {"pytorch": PYTORCH}, "a broken one concerns nobody else"
+    assert frameworks.chosen(["pytorch"]) == (PYTORCH,)
+    for names in ((), ("mine",)):
+        with pytest.raises(UserError, match=message):
+            frameworks.chosen(names)
+    assert message in frameworks.not_loaded()
 
 
 def test_without_any_framework_the_error_says_what_to_do(entries: list[EntryPoint]) -> None:

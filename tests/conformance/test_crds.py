@@ -67,15 +67,20 @@ async def test_a_job_that_is_there_with_a_name_too_long_stays_open_to_writes(
         assert (await send("POST", DEFINITIONS, _without_rules(crd)))[0] == 201
         manifest = job_manifest(MPI, {"Launcher": 1, "Worker": 10}, name=LONG) | {"apiVersion": "kubeflow.org/v1"}
         manifest["metadata"] = {"name": LONG, "namespace": "default", "finalizers": ["example.com/theirs"]}
-        async with asyncio.timeout(30):
-            while (await send("POST", jobs, manifest))[0] != 201:
-                await asyncio.sleep(0.1)
+
+        async def until(code: int, path: str, body: object) -> None:
+            """What a definition says is in force a moment later."""
+            async with asyncio.timeout(30):
+                while True:
+                    if (await send("POST", path, body))[0] == code:
+                        return
+                    await asyncio.sleep(0.1)
+
+        await until(201, jobs, manifest)
         code, answer = await send("PATCH", definition, {"spec": crd["spec"]}, MERGE_PATCH)
         assert code == 200, answer
         other = {**manifest, "metadata": {"name": f"{LONG}m"}}
-        async with asyncio.timeout(30):
-            while (await send("POST", f"{jobs}?dryRun=All", other))[0] != 422:
-                await asyncio.sleep(0.1)
+        await until(422, f"{jobs}?dryRun=All", other)
         path = f"{jobs}/{LONG}"
         status = {"status": {"conditions": [{"type": "Created", "status": "True"}]}}
         assert (await send("PATCH", f"{path}/status", status, MERGE_PATCH))[0] == 200

@@ -43,6 +43,8 @@ SEEDS = {
     "R14-back-off-without-a-cap": 0,
     "R15-first-error-ends-all": 0,
     "R16-a-full-quota-fails-the-job": 0,
+    "R16-admission-fails-the-job": 0,
+    "R16-a-refused-replacement-fails-the-job": 0,
     "R17-cache-changed-in-place": 0,
     "R18-retry-after-ignored": 0,
     "R19-written-when-nothing-changed": 0,

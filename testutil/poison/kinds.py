@@ -217,8 +217,8 @@ INVALID_KINDS: Sequence[Poison] = (
     _invalid(104, "a run policy that is a list", MPI, _policy(), [], "must be an object"),
     _invalid(108, "minResources junk", PYTORCH, _policy("schedulingPolicy"), {"minResources": {"cpu": "1x"}}, "minResources"),
     _invalid(109, "managed by a number", TF, _policy("managedBy"), 3, "must be text"),
-    _invalid(91, "an override of no replica", MPI, _spec(MPI, "Worker", "overrides"),
-             [{"indices": [9], "template": {}}], "9 is no replica"),
+    _invalid(91, "an override of the replica 10,000", MPI, _spec(MPI, "Worker", "overrides"),
+             [{"indices": [10_000], "template": {}}], "must be at most 9999"),
 )  # fmt: skip
 
 REFUSED_KINDS: Sequence[Poison] = (
@@ -239,6 +239,7 @@ REFUSED_KINDS: Sequence[Poison] = (
 )  # fmt: skip
 
 RUNNING_KINDS: Sequence[Poison] = (
+    _runs(91, "an override of no replica", MPI, (_spec(MPI, "Worker", "overrides"), [{"indices": [9], "template": {}}])),
     _runs(91, "replicas null", PYTORCH, (_spec(PYTORCH, "Worker", "replicas"), None)),
     _runs(93, "a type in lower case", TF, (_spec(TF, "worker"), replica_spec(TF)), (_spec(TF, "Worker"), GONE)),
     _runs(94, "only an evaluator", TF, replicas={"Evaluator": 1}),

@@ -88,6 +88,7 @@ KINDS: Mapping[str, Kind] = {
     "etcd-restore": Kind("F30", "the store goes back to what it was `value` seconds ago", neutral=False, surplus=True),
     "quota": Kind("F31", "no pods are allowed for `seconds`", world=True),
     "webhook-down": Kind("F32", "creates and metadata patches of pods fail with 500 for `seconds`"),
+    "admission-refused": Kind("F32", "admission refuses every pod for `seconds`; `value` is its code"),
     "namespace-deleted": Kind("F33", "the namespace is deleted", neutral=False, world=True),
     "job-deleted": Kind("F34", "a job is deleted", neutral=False, world=True),
     "job-recreated": Kind("F34", "a job is deleted and created anew", neutral=False, world=True),

@@ -1,6 +1,6 @@
 """Each of the rules R1-R19 taken out (reliability reference, section 3). R20 is held by the linter and by every replay."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +14,16 @@ from jobcommon.barrier import Barrier
 from jobcommon.cache.delta import Key
 from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client import objects
-from jobcommon.client.errors import TransportError
+from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import JSON_PATCH, Request
 from jobcommon.client.transport import HttpTransport
 from jobcommon.controller import JobController
 from jobcommon.expectations import Expectations
 from jobcommon.framework import Job
+from jobcommon.job_memory import JobMemory
 from jobcommon.orphans import left_behind
 from jobcommon.reconcile import cleanup, decision, finished, ledger
+from jobcommon.reconcile.plan import Create
 from jobcommon.result import Effect, Outcome, Work
 from jobcommon.runtime import executor
 from jobcommon.runtime.executor import Executor
@@ -164,6 +166,14 @@ def _at_once(_self: HttpTransport, _request: Request, response: Any) -> float | 
 if_changed = finished.if_changed
 
 
+def _by_code(*codes: int) -> Callable[[StatusError], bool]:
+    return lambda error: error.code in codes
+
+
+def _whenever_it_was(_memory: JobMemory, _action: Create, error: StatusError) -> bool:
+    return job_memory._is_own_fault(error)
+
+
 def _time_moves(job: Job, status: JobStatus) -> JobStatus | None:
     count = int((job.resource_version or "0")[-6:])
     return status.model_copy(update={"last_reconcile_time": format_time(1_700_000_000 + count)})
@@ -279,8 +289,24 @@ RULES = (
     Mutant(
         "R16-a-full-quota-fails-the-job",
         "403 is taken for the spec's fault, so a job fails because the platform has no room at the moment.",
-        ((job_memory, "_FINAL_CODES", (400, 403, 413, 422)),),
+        ((job_memory, "_is_own_fault", _by_code(400, 403, 413, 422)),),
         where=("*/L15-*",),
+    ),
+    Mutant(
+        "R16-admission-fails-the-job",
+        "422 is taken for the spec's fault whoever says it, so a policy that refuses a pod for a moment fails the job.",
+        ((job_memory, "_is_own_fault", _by_code(400, 413, 422)),),
+        where=("*/L1-*",),
+        faults=(),
+        always=(Fault("admission-refused", write=0, seconds=20.0, value="422"),),
+    ),
+    Mutant(
+        "R16-a-refused-replacement-fails-the-job",
+        "A job whose pods were accepted before is failed because the one that replaces a pod is refused for a moment.",
+        ((job_memory, "_is_own_fault", _by_code(400, 413, 422)), (JobMemory, "_is_final", _whenever_it_was)),
+        where=("*/L2-retryable-exit",),
+        faults=(),
+        always=(Fault("admission-refused", at=5.0, seconds=30.0, value="400"),),
     ),
     Mutant(
         "R17-cache-changed-in-place",

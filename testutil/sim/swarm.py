@@ -37,7 +37,8 @@ _SECONDS: Mapping[str, tuple[float, float]] = {
     "forbidden": (1, 60), "unauthorized": (1, 60), "watch-lag": (5, 60), "coalesced": (5, 60), "missed-deletes": (1, 40),
     "gone-storm": (1, 40), "old-list": (5, 60), "streamed-list-broken": (5, 60), "version-too-large": (1, 40),
     "page-expired": (5, 60), "clock-jump": (1, 60), "clock-rate": (10, 120), "pause": (1, 60), "partition": (1, 60),
-    "two-operators": (5, 60), "apiserver-restart": (0.5, 30), "quota": (1, 60), "webhook-down": (1, 60), "pod-gc": (5, 120),
+    "two-operators": (5, 60), "apiserver-restart": (0.5, 30), "quota": (1, 60), "webhook-down": (1, 60),
+    "admission-refused": (1, 60), "pod-gc": (5, 120),
     "node-drained": (5, 60), "node-lost": (5, 120), "events-refused": (1, 60), "slow-start": (600, 600),
     "slow-writes": (5, 60), "schema-prunes": (5, 120), "crd-removed": (1, 60), "rights-revoked": (1, 60),
 }  # fmt: skip
@@ -52,6 +53,7 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
     "clock-jump": ("3600", "-3600", "86400", "-86400", "-5"),
     "clock-rate": ("0.7", "1.4"),
     "partition": ("", "replies"),
+    "admission-refused": ("400", "403", "422", "500"),
     "etcd-restore": ("2", "10", "30"),
     "flood": ("200", "1000"),
     "slow-writes": ("2", "6", "30", "70"),

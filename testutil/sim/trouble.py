@@ -26,8 +26,8 @@ TAKE_OVER_SECONDS = 25.0
 #: Faults of `FaultyWeather` that last: it looks at what is active.
 _WEATHER = frozenset({
     "forbidden", "unauthorized", "watch-lag", "coalesced", "missed-deletes", "gone-storm", "old-list", "streamed-list-broken",
-    "version-too-large", "page-expired", "partition", "apiserver-restart", "webhook-down", "events-refused",
-    "slow-writes", "rights-revoked",
+    "version-too-large", "page-expired", "partition", "apiserver-restart", "webhook-down",
+    "admission-refused", "events-refused", "slow-writes", "rights-revoked",
 })  # fmt: skip
 _REOPENED = frozenset({"apiserver-restart", "missed-deletes", "gone-storm", "version-too-large"})
 _RELISTED = frozenset({"old-list", "page-expired", "streamed-list-broken"})

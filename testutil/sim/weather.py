@@ -173,6 +173,8 @@ class FaultyWeather:
         if wanted.resource == "pods" and wanted.verb in ("create", "patch") and self._on("webhook-down"):
             message = 'Internal error occurred: failed calling webhook "simulated": connection refused'
             return ApiError(500, "InternalError", message)
+        if wanted.resource == "pods" and wanted.verb == "create" and self._on("admission-refused"):
+            return _denied(self.active["admission-refused"].value or "400")
         if _query(request, "sendInitialEvents") and self.active.keys() & _WITHOUT_STREAMED_LISTS:
             return ApiError(422, "Invalid", "sendInitialEvents: Forbidden: not known by this server")
         version = _query(request, "resourceVersion")
@@ -304,6 +306,17 @@ def _concerns(fault: Fault, stream: SimStream) -> bool:
 
 def _query(request: Request, name: str) -> str:
     return dict(request.query).get(name, "")
+
+
+def _denied(code: str) -> ApiError:
+    """What an API server makes of a webhook that denies without a code, a quota, a policy, and a webhook that is too slow."""
+    texts = {
+        "400": ("BadRequest", 'admission webhook "pods.example.com" denied the request: simulated'),
+        "403": ("Forbidden", 'pods "x" is forbidden: exceeded quota: simulated'),
+        "422": ("Invalid", "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: simulated"),
+        "500": ("InternalError", 'Internal error occurred: failed calling webhook "pods.example.com": deadline exceeded'),
+    }
+    return ApiError(int(code), *texts[code])
 
 
 def _throttled(fault: Fault) -> Response:

@@ -1,0 +1,103 @@
+"""What `jobcommon plan` refuses beyond what the operator would: as an API server with strict field validation does."""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.errors import UserError
+from cli.frameworks import installed, of_manifest
+from cli.manifests import load
+from cli.planning import checked
+from jobcommon.crd import custom_resource_definition, field_errors
+from localcluster.apiserver.schema import compile_schema
+from operators.mpi import MPI
+from operators.pytorch import PYTORCH
+from testutil.builders import Manifest, job_manifest
+
+ROOT = Path(__file__).parents[2]
+WORKER = "spec.pytorchReplicaSpecs[Worker]"
+C = "template.spec.containers.0"
+CASES: list[tuple[str, Any, str]] = [
+    ("replica", 2, f'{WORKER}.replica: unknown field; did you mean "replicas"?'),
+    (f"{C}.imagePullPolcy", "Always", '[0].imagePullPolcy: unknown field; did you mean "imagePullPolicy"?'),
+    (f"{C}.env", [{"name": "A", "value": 1}], f"{WORKER}.template.spec.containers[0].env[0].value: must be text, in quotes"),
+    (f"{C}.resources", {"limits": {"memory": "4GB"}}, 'limits[memory]: "4GB" is not of the form'),
+    (f"{C}.resources", {"limits": {"cpu": True}}, "limits[cpu]: must be a whole number, or text in quotes"),
+    (f"{C}.ports", [{"containerPort": 70000}], "ports[0].containerPort: must be at most 65535"),
+    (f"{C}.ports", [{"name": "x"}], "ports[0].containerPort: Required value"),
+    (f"{C}.tty", "yes", "tty: must be true or false"),
+    ("template.metadata", {"label": {}}, 'template.metadata.label: unknown field; did you mean "labels"?'),
+    ("template.spec.nodeSelector", {"a": 1}, "nodeSelector[a]: must be text, in quotes"),
+    ("template.spec.containers", [{"name": "pytorch", "image": "x"}] * 101, "containers: must have at most 100 entries"),
+]  # fmt: skip
+
+
+def changed(path: str, value: Any) -> Manifest:
+    manifest = job_manifest(PYTORCH, {"Master": 1, "Worker": 1})
+    *parents, last = path.split(".")
+    at: Any = manifest["spec"]["pytorchReplicaSpecs"]["Worker"]
+    for part in parents:
+        at = at[int(part)] if isinstance(at, list) else at.setdefault(part, {})
+    at[last] = value
+    return manifest
+
+
+@pytest.mark.parametrize(("path", "value", "says"), CASES, ids=[f"{n}-{case[0]}" for n, case in enumerate(CASES)])
+def test_what_an_api_server_would_refuse(path: str, value: Any, says: str) -> None:
+    manifest = changed(path, value)
+    found = [str(error) for error in field_errors(PYTORCH, manifest)]
+    assert any(says in error for error in found), found
+    compiled = compile_schema(custom_resource_definition(PYTORCH)["spec"]["versions"][0])
+    pruned = deepcopy(manifest)
+    assert compiled.prune(pruned) or compiled.validate(pruned), "the embedded server takes it"
+
+
+def test_the_rest_of_an_object() -> None:
+    manifest = job_manifest(MPI, {"Launcher": 1, "Worker": 1})
+    assert field_errors(MPI, manifest) == []
+    for version in ("v1", "v1alpha2"):
+        assert field_errors(MPI, {**manifest, "apiVersion": f"kubeflow.org/{version}"}) == []
+    (error,) = field_errors(MPI, {**manifest, "apiVersion": "kubeflow.org/v2"})
+    assert str(error) == (
+        'apiVersion: "kubeflow.org/v2" has no MPIJob; use kubeflow.org/v2beta1 or kubeflow.org/v1 or kubeflow.org/v1alpha2'
+    )
+    odd = {**manifest, "specs": {}, "metadata": {**manifest["metadata"], "label": {}, "labels": {"a": 1}}, "status": {"x": 1}}
+    assert sorted(str(error) for error in field_errors(MPI, odd)) == [
+        'metadata.label: unknown field; did you mean "labels"?',
+        "metadata.labels[a]: must be text, in quotes",
+        'specs: unknown field; did you mean "spec"?',
+    ]
+
+
+def test_every_example_is_taken() -> None:
+    found = 0
+    for path in sorted((ROOT / "examples").rglob("*.yaml")):
+        for body in yaml.safe_load_all(path.read_text()):
+            framework = of_manifest(body) if isinstance(body, dict) else None
+            if framework is not None:
+                found += 1
+                assert field_errors(framework, body) == [], path
+    assert found >= len(installed())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("replica: 2", f'{WORKER}.replica: unknown field; did you mean "replicas"?'),
+        ("replicas: -1", f"{WORKER}.replicas: must be at least 0"),
+    ],
+)
+def test_plan_says_so_with_the_place(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "job.yaml"
+    template = "template: {spec: {containers: [{name: pytorch, image: x}]}}"
+    file.write_text(
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: a}\n"
+        f"spec: {{pytorchReplicaSpecs: {{Worker: {{{text}, {template}}}}}}}\n"
+    )
+    (manifest,) = load([str(file)])
+    with pytest.raises(UserError) as raised:
+        checked(manifest, PYTORCH)
+    assert str(raised.value) == f"{file}:1: PyTorchJob a: {says}"
