@@ -1,4 +1,4 @@
-"""``jobcommon release-finalizers``: remove the finalizer of an operator that has been uninstalled from the pods that have it."""
+"""``jobcommon release-finalizers``: remove the finalizer of operators that have been uninstalled from their pods."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
