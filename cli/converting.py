@@ -16,7 +16,7 @@ _NAMELESS = ("polyaxonfile", "polyaxon", "<stdin>")
 
 
 class _Dumper(yaml.SafeDumper):
-    """Written out in full: an anchor in a manifest helps nobody."""
+    """Written out in full: anchors make a manifest harder to read."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  (PyYAML gives it by name)
         return True

@@ -1,4 +1,4 @@
-"""``jobcommon release-finalizers``: let go of the pods that an operator which is no more had kept."""
+"""``jobcommon release-finalizers``: remove the finalizer of operators that have been uninstalled from their pods."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -21,7 +21,7 @@ from jobcommon.runtime.writes import request_for
 
 PAGE = 500
 AT_ONCE = 16
-# Between reading a pod and patching it, somebody else may change its finalizers.
+# Between reading a pod and patching it, another client may change its finalizers.
 TRIES = 5
 
 

@@ -62,7 +62,7 @@ def _root(
       jobcommon up                          # a cluster to try kubectl on
     On a cluster (or by Helm, see docs/install.md):
       jobcommon crds | kubectl apply -f -   # the kinds
-      jobcommon operator                    # what looks after their jobs
+      jobcommon operator                    # the controllers of their jobs
     """
 
 
@@ -177,7 +177,7 @@ def release_finalizers_command(
 ) -> None:
     """Take the operators' finalizer off all pods of jobs, after the operators were stopped for good.
 
-    Without an operator nobody else would, and pods that are deleted would stay. The pods themselves are left as they are.
+    Without an operator the finalizer stays, and deleted pods remain Terminating. The pods themselves are left as they are.
 
     \b
     Examples:

@@ -21,9 +21,7 @@ def operator_command(
         str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
     ] = None,
     context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
-    workers: Annotated[
-        int, typer.Option(metavar="N", help="Jobs of one framework looked after at the same time.", min=1)
-    ] = 128,
+    workers: Annotated[int, typer.Option(metavar="N", help="Jobs of one framework reconciled at the same time.", min=1)] = 128,
     metrics_port: Annotated[
         int,
         typer.Option(

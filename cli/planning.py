@@ -67,7 +67,7 @@ def _owner(manifest: Manifest) -> Owner | None:
     try:
         return object_view(msgspec.json.encode(manifest.body)).owner
     except msgspec.DecodeError:
-        # What the operator cannot read is nobody's to it.
+        # The operator takes what it cannot read for an object without an owner.
         return None
 
 

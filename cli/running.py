@@ -68,7 +68,7 @@ class Wanted:
 
 
 def _refuse_repeated(manifests: Sequence[Manifest], namespace: str) -> None:
-    """The second of two objects of one name would change the first under way, which nobody means who starts a run."""
+    """The second of two objects of one name would change the first while it runs: a mistake in the files."""
     first: dict[tuple[str, str, str, str], Manifest] = {}
     for manifest in manifests:
         group = str(manifest.body["apiVersion"]).rpartition("/")[0]
@@ -150,7 +150,7 @@ async def _apply(running: LocalCluster, wanted: Wanted, display: Display, namesp
 
 
 def _enough(follower: Follower) -> bool:
-    """Whether nothing more can happen: each job is over, stuck, or suspended in a cluster that nobody else can reach."""
+    """Whether nothing more can happen: each job is over, stuck, or suspended in a cluster that no other client can reach."""
     return all(
         job.over or follower.stuck(job) or (job.suspended and job.current and job.current.type == "Suspended")
         for job in follower.jobs

