@@ -21,6 +21,7 @@ import msgspec
 from benchmarks import seeds
 from benchmarks.shapes import job_manifest
 from jobcommon.api.labels import JOB_NAME
+from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.replica import Replica
 from jobcommon.api.view import object_view
@@ -29,7 +30,7 @@ from jobcommon.cache.lister import owned_indexes
 from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Store
 from jobcommon.client.request import Response
-from jobcommon.framework import Job, Observed
+from jobcommon.framework import Job
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create
 from jobcommon.runtime.writes import request_for

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import msgspec
 
 from benchmarks.shapes import Manifest, job_manifest
+from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
 from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import object_view
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import MERGE_PATCH, Request, Transport
-from jobcommon.framework import Observed
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
 from localcluster.apiserver import ApiServer

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         RunPolicy,
     )
     from jobcommon.api.model import ApiModel
+    from jobcommon.api.observed import Observed
     from jobcommon.api.pod import PodView
     from jobcommon.api.replica import Replica, replica_count
     from jobcommon.api.status import ConditionType, JobStatus
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         FieldError,
         Framework,
         Job,
-        Observed,
         Options,
         Outcome,
         ReplicaType,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "jobcommon.api.job": ("CleanPodPolicy", "JobSpec", "ReplicaSpec", "RestartPolicy", "RunPolicy"),
     "jobcommon.api.model": ("ApiModel",),
+    "jobcommon.api.observed": ("Observed",),
     "jobcommon.api.pod": ("PodView",),
     "jobcommon.api.replica": ("Replica", "replica_count"),
     "jobcommon.api.status": ("ConditionType", "JobStatus"),
@@ -62,7 +63,6 @@ _HOMES = {
         "FieldError",
         "Framework",
         "Job",
-        "Observed",
         "Options",
         "Outcome",
         "ReplicaType",

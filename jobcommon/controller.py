@@ -17,16 +17,16 @@ from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASSES
-from jobcommon.api.pod import PodView, pod_view
-from jobcommon.api.view import ObjectView, object_view
+from jobcommon.api.observed import Observed
+from jobcommon.api.pod import PodView
+from jobcommon.api.view import ObjectView
 from jobcommon.barrier import Barrier
 from jobcommon.cache.informer import Batch, Informer
 from jobcommon.cache.lister import Lister, owned_indexes
-from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
 from jobcommon.expectations import Expectations, Expected
-from jobcommon.framework import Framework, Observed
+from jobcommon.framework import Framework
 from jobcommon.job_memory import URGENT, USUAL, JobMemory
 from jobcommon.moment import Moment as Moment  # re-exported: the drivers' clocks give it
 from jobcommon.open_pods import OpenPods
@@ -38,7 +38,7 @@ from jobcommon.refusals import Refusals
 from jobcommon.releases import Releases, is_release
 from jobcommon.report import Report, report
 from jobcommon.result import Effect, Outcome, Result, Work
-from jobcommon.watched import PODS, SERVICES, watched
+from jobcommon.watched import PODS, SERVICES, informer_of, watched
 from jobcommon.workqueue import WorkQueue
 
 JobKey = tuple[str, str]
@@ -76,7 +76,10 @@ class JobController:
         self._others = {name: Store[ObjectView](owned_indexes()) for name in self.resources if name not in (self.jobs, PODS)}
         self._memory: dict[str, JobMemory] = {}
         self._missing: tuple[bool, str] = (False, "")
-        self.informers: dict[str, Informer[Any]] = {name: self._informer(name) for name in self.resources}
+        stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
+        self.informers: dict[str, Informer[Any]] = {
+            name: informer_of(resource, self.namespace, stores[name], self.random) for name, resource in self.resources.items()
+        }
 
     @property
     def jobs(self) -> str:
@@ -384,16 +387,6 @@ class JobController:
         self.barrier.forget(uid)
         self.open_pods.forget(uid)
         self._memory.pop(uid, None)
-
-    # -- construction ------------------------------------------------------------------------------------------------------
-
-    def _informer(self, name: str) -> Informer[Any]:
-        resource = self.resources[name]
-        query = (("labelSelector", resource.selector),) if resource.selector else ()
-        decode: Callable[[bytes], Any] = pod_view if name == PODS else object_view
-        stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
-        path = resource.path(self.namespace)
-        return Informer(Reflector(path, decode, self.random, query=query), stores[name])
 
 
 def _namespace(key: JobKey) -> str:

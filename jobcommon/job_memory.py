@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from jobcommon.api.observed import Rejection
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.view import ObjectView
 from jobcommon.client.errors import StatusError
-from jobcommon.framework import Framework, Job, Rejection
+from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import differs_in_status_alone, read_job, reread_job
 from jobcommon.reconcile.plan import Create, Plan
 from jobcommon.refusals import Refusals

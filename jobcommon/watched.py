@@ -1,10 +1,16 @@
 """What the controller of a framework keeps in its caches."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jobcommon.api import labels
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
+from jobcommon.api.pod import pod_view
+from jobcommon.api.view import object_view
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.reflector import Reflector
+from jobcommon.cache.store import Store
 from jobcommon.client.objects import collection_path
 from jobcommon.framework import Framework
 
@@ -49,3 +55,10 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
         # A Role cannot allow what belongs to no namespace; without priorities all pods are equal.
         found[PRIORITY_CLASSES] = Resource(PRIORITY_CLASS_API, PRIORITY_CLASSES, namespaced=False, dispensable=(403, 404))
     return found
+
+
+def informer_of(resource: Resource, namespace: str | None, store: Store[Any], random: Callable[[], float]) -> Informer[Any]:
+    """Keeps `store` up to date with a resource; `random` gives floats in [0, 1)."""
+    query = (("labelSelector", resource.selector),) if resource.selector else ()
+    decode: Callable[[bytes], Any] = pod_view if resource.plural == PODS else object_view
+    return Informer(Reflector(resource.path(namespace), decode, random, query=query), store)

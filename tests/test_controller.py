@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.barrier import STALL
 from jobcommon.cache.reflector import Fetch, Wait
@@ -15,7 +16,7 @@ from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Response
 from jobcommon.controller import JobController, Moment
 from jobcommon.expectations import TIMEOUT
-from jobcommon.framework import Companion, CompanionKind, Framework, Observed
+from jobcommon.framework import Companion, CompanionKind, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.plan import Action, Create, Delete, Plan, Release

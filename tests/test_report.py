@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from jobcommon.api.observed import Observed
 from jobcommon.client.errors import StatusError
-from jobcommon.framework import Observed
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create, Delete
 from jobcommon.report import MAX_NAMES, report

@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.replica import Replica
 from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import ObjectView, object_view
-from jobcommon.framework import FINALIZER, Framework, Job, Observed
+from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
 

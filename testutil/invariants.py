@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
-from jobcommon.framework import Framework, Job, Observed
+from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.ledger import recorded_success

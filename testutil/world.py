@@ -17,8 +17,9 @@ from typing import Any
 
 import msgspec
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView, object_view
-from jobcommon.framework import FINALIZER, Framework, Job, Observed
+from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.reconcile import plan, plan_for_orphans, read_job
 from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, Release, Update
 from testutil.builders import START, Manifest, Pod, job_manifest

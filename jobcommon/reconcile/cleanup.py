@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from jobcommon.api import reasons
 from jobcommon.api.job import CleanPodPolicy
+from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType
-from jobcommon.framework import FINALIZER, Job, Observed
+from jobcommon.framework import FINALIZER, Job
 from jobcommon.reconcile.children import CORE
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import Action, Delete, Release

@@ -6,8 +6,9 @@ from math import inf
 from typing import Any
 
 from jobcommon.api import labels
+from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView
-from jobcommon.framework import SERVICE_PER_REPLICA, Companion, Framework, Job, Observed
+from jobcommon.framework import SERVICE_PER_REPLICA, Companion, Framework, Job
 from jobcommon.reconcile.children import CORE, job_selector, owner_reference, service_manifests
 from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Update
 

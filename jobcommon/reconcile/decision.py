@@ -15,11 +15,12 @@ from operator import attrgetter
 from typing import Any
 
 from jobcommon.api import reasons
+from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time
-from jobcommon.framework import Framework, Job, Observed, Tallies
+from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile import cleanup, limits, waiting
 from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
 from jobcommon.reconcile.companions import LOOK_AGAIN, as_addressed, taken_away, tend_companions, tend_services

@@ -1,8 +1,9 @@
 """A job that has finished: its clean-up and its time to live, and which status is worth a write."""
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time
-from jobcommon.framework import Framework, Job, Observed
+from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import cleanup, limits
 from jobcommon.reconcile.companions import taken_away
 from jobcommon.reconcile.gang import remove_pod_group

@@ -15,11 +15,12 @@ from jobcommon.api import gang as names
 from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, GangScheduler
 from jobcommon.api.job import SchedulingPolicy
+from jobcommon.api.observed import Observed
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import Positions
 from jobcommon.api.view import ObjectView
-from jobcommon.framework import Framework, Job, Observed, Tallies
+from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile.children import job_selector, owner_reference
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
 from jobcommon.reconcile.resources import Resources, pod_resources, total

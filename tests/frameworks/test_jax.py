@@ -7,7 +7,7 @@ import pytest
 
 from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy
-from jobcommon.framework import Observed
+from jobcommon.api.observed import Observed
 from jobcommon.reconcile import Create, plan, read_job
 from tests.architecture.source import ROOT
 from tests.frameworks.jax import JAX

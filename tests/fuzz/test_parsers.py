@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cli.errors import UserError
 from cli.manifests import Manifest
 from cli.planning import describe
+from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import format_indexes, parse_indexes
@@ -28,7 +29,6 @@ from jobcommon.client.lines import LineSplitter
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error, retry_after
 from jobcommon.convert import ConvertError, convert
-from jobcommon.framework import Observed
 from jobcommon.reconcile import plan, plan_for_orphans, read_job
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings
 from jobcommon.runtime.writes import request_for

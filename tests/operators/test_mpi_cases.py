@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_public_key,
 )
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
-from jobcommon.framework import SERVICE_PER_REPLICA, Job, Observed, Options
+from jobcommon.framework import SERVICE_PER_REPLICA, Job, Options
 from jobcommon.reconcile import Create, Plan, plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
 from operators.mpi import MPI

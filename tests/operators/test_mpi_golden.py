@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import yaml
 
-from jobcommon.framework import Observed
+from jobcommon.api.observed import Observed
 from jobcommon.reconcile import Create, plan, read_job
 from operators.mpi import MPI
 from testutil.builders import START, replica_spec

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.replica import Replica
-from jobcommon.framework import Observed, Rejection
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create, Delete, Update

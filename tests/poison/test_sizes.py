@@ -8,7 +8,8 @@ from time import process_time
 import pytest
 
 from jobcommon.api.gang import VOLCANO
-from jobcommon.framework import Framework, Observed
+from jobcommon.api.observed import Observed
+from jobcommon.framework import Framework
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create
 from operators.mpi import MPI

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
-from jobcommon.framework import Observed
+from jobcommon.api.observed import Observed
 from jobcommon.reconcile import Create, plan, read_job
 from tests.readers.lives import Life, Obj, label
 from tests.readers.need import WITHOUT_MXNET, Need, text_of

@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from jobcommon.framework import Observed
+from jobcommon.api.observed import Observed
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from tests.architecture.source import ROOT

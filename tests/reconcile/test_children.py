@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica, format_indexes, parse_indexes, pod_name
-from jobcommon.framework import EnvVar, Job, Observed
+from jobcommon.framework import EnvVar, Job
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests, with_env
 from jobcommon.reconcile.plan import Create

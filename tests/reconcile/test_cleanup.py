@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobcommon.framework import Observed
+from jobcommon.api.observed import Observed
 from jobcommon.reconcile import plan, plan_for_orphans, read_job
 from jobcommon.reconcile.plan import Delete, Plan, Release
 from testutil.builders import START, Pod, condition, finished_status, job_manifest, observe, services_of

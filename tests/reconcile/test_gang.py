@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from jobcommon.api.gang import VOLCANO, GangScheduler, gang_scheduler
+from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
-from jobcommon.framework import Framework, Job, Observed, Options, Tallies
+from jobcommon.framework import Framework, Job, Options, Tallies
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.gang import other_schedulers
 from jobcommon.reconcile.plan import Create, Delete, Plan, Update

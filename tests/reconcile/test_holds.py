@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from jobcommon.framework import Framework, Job, Observed
+from jobcommon.api.observed import Observed
+from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create, Delete, Plan
 from testutil.builders import START, Manifest, Pod, condition, job_manifest, observe, replica_spec

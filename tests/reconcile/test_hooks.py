@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.replica import Replica
-from jobcommon.framework import Companion, CompanionKind, EnvVar, Framework, Job, Observed, Rejection, Tallies
+from jobcommon.framework import Companion, CompanionKind, EnvVar, Framework, Job, Tallies
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create

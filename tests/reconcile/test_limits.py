@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobcommon.framework import Observed
+from jobcommon.api.observed import Observed
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.limits import MAX_DELAY, restart_due
 from jobcommon.reconcile.plan import Plan

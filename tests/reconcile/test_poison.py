@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.status import read_status
-from jobcommon.framework import Observed
 from jobcommon.reconcile import plan, read_job
 from testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
 from testutil.frameworks import TEST_JOB

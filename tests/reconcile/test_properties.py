@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import parse_indexes
 from jobcommon.api.status import read_status
-from jobcommon.framework import Observed
 from jobcommon.reconcile import plan, read_job
 from testutil.builders import START, Manifest, Pod, job_manifest, services_of
 from testutil.frameworks import TEST_JOB

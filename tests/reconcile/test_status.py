@@ -2,8 +2,8 @@
 
 import pytest
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
-from jobcommon.framework import Observed
 from jobcommon.reconcile import plan, read_job
 from testutil.builders import START, Pod, job_manifest, observe, services_of
 from testutil.frameworks import TEST_JOB

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import format_time
-from jobcommon.framework import Observed
 from jobcommon.reconcile import ledger, plan, read_job
 from testutil.builders import START, Pod, condition, job_manifest, observe
 from testutil.frameworks import TEST_JOB

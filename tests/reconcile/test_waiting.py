@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
-from jobcommon.framework import Observed
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.waiting import LATE
 from testutil.builders import START, Manifest, Pod, condition, job_manifest, services_of

@@ -8,9 +8,10 @@ import pytest
 
 from jobcommon import rbac
 from jobcommon.api import labels
+from jobcommon.api.observed import Observed
 from jobcommon.client.request import Request, Response
 from jobcommon.crd import custom_resource_definition
-from jobcommon.framework import FINALIZER, Framework, Observed, Options, Replica
+from jobcommon.framework import FINALIZER, Framework, Options, Replica
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create, Delete, Release

@@ -7,6 +7,7 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.job import MAX_REPLICAS
+from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.cache.reflector import Reflector
@@ -14,7 +15,7 @@ from jobcommon.cache.store import Change, ChangeKind
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.controller import JobController
 from jobcommon.expectations import Expectations, Expected
-from jobcommon.framework import Job, Observed
+from jobcommon.framework import Job
 from jobcommon.reconcile import cleanup, decision, ending, limits, slots
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.plan import Plan

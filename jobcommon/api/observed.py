@@ -1,0 +1,47 @@
+"""What a decision is made on besides the job: what was observed of its children and of the cluster."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from jobcommon.api.pod import PodView
+from jobcommon.api.view import ObjectView
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A create that the API server refused for good: HTTP code, reason and message.
+
+    `required`: the job cannot go on without the object.
+    """
+
+    code: int
+    reason: str
+    message: str
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the controller has seen of a job's children: only objects whose controller is this job's UID.
+
+    `companions` is keyed by (kind, name). `sights` has, by plural, the kinds that are not watched, and says of each when its
+    objects were last looked at (seconds since the epoch), by name, there or not. `rejections` holds, by plural and name,
+    creates of the current spec that the API server refused for good, `required` ones before the job had begun; `refusal` says
+    what it refuses for now, as a quota does ("" when nothing). `predecessors` are the names of pods that an earlier job of this
+    name has left behind.
+    `begun`: the job had its start, or this process has made objects of it before. `priorities` are the values
+    of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be used now ("" when it can); both are
+    looked at only with a gang scheduler.
+    """
+
+    pods: tuple[PodView, ...] = ()
+    services: tuple[ObjectView, ...] = ()
+    companions: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
+    sights: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
+    rejections: Mapping[tuple[str, str], Rejection] = field(default_factory=lambda: MappingProxyType({}))
+    refusal: str = ""
+    predecessors: frozenset[str] = frozenset()
+    begun: bool = False
+    priorities: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    gang_off: str = ""
