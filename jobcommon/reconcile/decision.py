@@ -27,7 +27,7 @@ from jobcommon.reconcile.ending import Verdict, is_over, last_failure_in_place, 
 from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.ledger import Ledger, keep_books, replica_statuses
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release, deletes_pod, in_short
-from jobcommon.reconcile.retirement import given_up, is_stopping, retire_recorded
+from jobcommon.reconcile.retirement import given_up, is_stopping, retire_recorded, scaled_down
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
 NOTHING = Plan(reason="nothing to do")
@@ -243,8 +243,7 @@ class _Pass:
     def _progress(self, running: bool) -> Plan:
         job = self.job
         released, delays = self._retire_recorded()
-        counted = set(job.status.counted_pods)
-        leaving = [pod for pod in self.slots.surplus.values() if pod.uid in counted]
+        leaving = scaled_down(job, self.slots)
         surplus = [*cleanup.stop_pods(leaving, "scaled down"), *cleanup.release(self.slots.strangers)]
         pods = self._missing_pods()
         about_to_need = self._waiting_to_be_started or bool(pods)

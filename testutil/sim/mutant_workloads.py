@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from jobcommon.api import labels
+from localcluster.apiserver.server import ApiServer
 from testutil.sim import user
 from testutil.sim.scenario import Exit, Scenario, UserStep
 from testutil.sim.shapes import JOB, MPI_V2, MX, TENSORFLOW, TORCH, Shape
@@ -26,6 +27,16 @@ def _labelled(shape: Shape, index: int) -> tuple[str, user.Obj]:
         labels.REPLICA_INDEX: str(index),
     }  # fmt: skip
     return _stranger(f"{JOB}-worker-{index}", **marks)
+
+
+def _suspend(value: bool) -> user.Do:
+    return user.run_policy(TORCH.framework, JOB, suspend=value)
+
+
+def _alone(server: ApiServer, _runs: Mapping[str, int]) -> bool:
+    """The leader is being stopped: its workers' collective operations fail."""
+    leader = server.storage.table("pods").get(user.NAMESPACE, TORCH.leader_pod)
+    return leader is not None and "deletionTimestamp" in leader.obj["metadata"]
 
 
 def _workloads() -> Iterator[Scenario]:
@@ -53,6 +64,15 @@ def _workloads() -> Iterator[Scenario]:
     late = TORCH.job(run={"activeDeadlineSeconds": 30, "cleanPodPolicy": "All"})
     yield TORCH.scenario("X-nothing-ran", late, objects=quota, horizon=200.0)
     yield TORCH.scenario("X-runs-on", TORCH.job(), horizon=40.0)
+    failing = {TORCH.leader_pod: [Exit(2, 137, cue=there)] * 4 + [Exit(10, cue=there)]}
+    yield TORCH.scenario("X-clock-ahead", TORCH.job("ExitCode"), failing, node_skew=3600.0)
+    yield TORCH.scenario("X-fails-without-peers", TORCH.job("Never"), {
+        **{name: [Exit(4, 1, cue=_alone), Exit()] for name in TORCH.workers()},
+        TORCH.leader_pod: [Exit(), Exit(10, cue=there)],
+    }, user=(
+        UserStep("suspend", _suspend(True), when=user.running(*TORCH.pods), after=1),
+        UserStep("resume", _suspend(False), when=user.leaving(TORCH.leader_pod)),
+    ), loose_runs=frozenset(TORCH.pods), loose_paths=frozenset({"summary: * pods/*", "summary: * services/*"}))  # fmt: skip
 
 
 WORKLOADS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in _workloads()}
