@@ -21,7 +21,7 @@ from jobcommon.controller import JobController
 from jobcommon.expectations import Expectations
 from jobcommon.framework import Job
 from jobcommon.orphans import left_behind
-from jobcommon.reconcile import cleanup, decision, ledger
+from jobcommon.reconcile import cleanup, decision, ledger, retirement
 from jobcommon.result import Effect, Outcome, Work
 from jobcommon.runtime import executor
 from jobcommon.runtime.executor import Executor
@@ -233,7 +233,7 @@ RULES = (
     Mutant(
         "R10-success-forgotten",
         "That a slot has succeeded is known by its pod alone, so it runs again when the pod is gone.",
-        ((ledger, "_succeeded", _none_succeeded), (decision, "recorded_success", _recorded)),
+        ((ledger, "_succeeded", _none_succeeded), (retirement, "recorded_success", _recorded)),
         where=("*/all-workers", "*/workers-only", "*/worker-1-first"),
         faults=(),
         always=(Fault("pod-gc", at=0.5, seconds=120.0),),
