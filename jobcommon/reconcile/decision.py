@@ -119,6 +119,8 @@ class _Pass:
     ledger: Ledger
     tallies: Tallies
     gang: Gang
+    leaving: tuple[PodView, ...]
+    """The pods that are terminating, over or not."""
 
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> "_Pass":
@@ -126,7 +128,8 @@ class _Pass:
         ledger = keep_books(framework, job, slots)
         tallies = tally(job, slots, ledger.succeeded, frozenset(ledger.counted_pods))
         gang = Gang(framework, job, observed, slots, tallies)
-        return cls(framework, job, observed, now, slots, ledger, tallies, gang)
+        leaving = tuple(pod for pod in slots.ours if pod.deletion_time is not None)
+        return cls(framework, job, observed, now, slots, ledger, tallies, gang, leaving)
 
     def decide(self) -> Plan:
         job, now = self.job, self.now
@@ -206,9 +209,9 @@ class _Pass:
         job = self.job
         reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
         message = f"{job.kind} {job.name} is suspended."
-        created = self._created(waits.note(self.slots.ours, self.now))
+        created = self._created(waits.note(self.leaving, self.now))
         status = self._status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
-        events = [*self._exits(), *waits.stuck_events(self.slots.ours, self.now)]
+        events = [*self._exits(), *waits.stuck_events(self.leaving, self.now)]
         if not job.status.has(ConditionType.SUSPENDED):
             events.append(Event(NORMAL, reason, message))
             return Plan((), _if_changed(job, status), tuple(events), reason="job is suspended")
@@ -221,7 +224,7 @@ class _Pass:
         actions = taken_away(self.framework, job, self.observed, clean_up)
         # It may have been resumed, and its pods be another operator's, before this one has heard of it.
         confirm = any(map(deletes_pod, actions))
-        wake = waits.stuck_at(self.slots.ours, self.now)
+        wake = waits.stuck_at(self.leaving, self.now)
         return Plan(tuple(actions), _if_changed(job, status), tuple(events), wake, "job is suspended", confirm)
 
     def _recorded_or_running(self) -> list[PodView]:
@@ -243,8 +246,8 @@ class _Pass:
     def _progress(self, running: bool) -> Plan:
         job = self.job
         released, delays = self._retire_recorded()
-        leaving = scaled_down(job, self.slots)
-        surplus = [*cleanup.stop_pods(leaving, "scaled down"), *cleanup.release(self.slots.strangers)]
+        surplus_on_record = scaled_down(job, self.slots)
+        surplus = [*cleanup.stop_pods(surplus_on_record, "scaled down"), *cleanup.release(self.slots.strangers)]
         pods = self._missing_pods()
         about_to_need = self._waiting_to_be_started or bool(pods)
         creates = self._others(self.now - LOOK_AGAIN if about_to_need else -inf) + pods
@@ -254,7 +257,7 @@ class _Pass:
             status = status.model_copy(update={"start_time": None if self.gang.waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
         look_again = [self.now + LOOK_AGAIN] if about_to_need and self.observed.sights else []
-        stuck = waits.stuck_at(self.slots.ours, self.now)
+        stuck = waits.stuck_at(self.leaving, self.now)
         wakes = [*delays, *([due.at] if due else []), *look_again, *([stuck] if stuck else [])]
         return Plan(
             actions=(*released, *surplus, *creates),
@@ -268,7 +271,7 @@ class _Pass:
             or any(isinstance(a, Delete) and a.resource_version for a in released)
             or ((self._has_begun or limits.late(job, self.now)) and any(isinstance(a, Create) for a in creates)),
             # What is on record is acted on: an end, and the pods that a scale-down is about to delete.
-            settles=not self.ledger.entries and len(leaving) == len(self.slots.surplus),
+            settles=not self.ledger.entries and len(surplus_on_record) == len(self.slots.surplus),
         )
 
     @property
@@ -308,7 +311,7 @@ class _Pass:
         """The conditions of an active job, and the events of what became of it."""
         job = self.job
         refusal = self.observed.refusal and f"; {self.observed.refusal}"
-        note = self.gang.note(started=self._started) + refusal + waits.note(self.slots.ours, self.now)
+        note = self.gang.note(started=self._started) + refusal + waits.note(self.leaving, self.now)
         steps: list[_Step] = [self._created(note)]
         events: list[Event] = []
         lost = self.ledger.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
@@ -333,7 +336,7 @@ class _Pass:
         """What keeps pods from running, each said once, and pods that claim to be ours but are not."""
         found = [trouble(pod) for pod in self.slots.pods.values() if not is_over(pod)]
         events = [Event(WARNING, reason, message, lasting=True) for reason, message in filter(None, found)][:MAX_EVENTS]
-        events += waits.stuck_events(self.slots.ours, self.now)
+        events += waits.stuck_events(self.leaving, self.now)
         events += waits.container_events(self.framework, self.job, self.slots)
         events += [
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
