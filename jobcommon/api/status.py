@@ -87,7 +87,7 @@ class JobStatus(ApiModel):
     failures: list[Failure] = Field(default_factory=list, description="The first failures, oldest first; at most 10.")
     counted_pods: list[str] = Field(
         default_factory=list,
-        description="UIDs of ended pods that are already counted above and may still exist. For the operator's own use.",
+        description="UIDs of pods whose end is on record, counted or not, and that may still exist. For the operator's use.",
     )
 
     def condition(self, kind: ConditionType) -> JobCondition | None:

@@ -31,7 +31,7 @@ from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.holds import Holds, held_up
 from jobcommon.reconcile.ledger import Ledger, keep_books, replica_statuses
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release, deletes_pod, in_short
-from jobcommon.reconcile.retirement import given_up, is_stopping, retire_recorded
+from jobcommon.reconcile.retirement import given_up, is_stopping, retire_recorded, scaled_down
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
 NOTHING = Plan(reason="nothing to do")
@@ -197,8 +197,7 @@ class _Pass:
     def _progress(self, running: bool) -> Plan:
         job = self.job
         released, delays = self._retire_recorded()
-        counted = set(job.status.counted_pods)
-        leaving = [pod for pod in self.slots.surplus.values() if pod.uid in counted]
+        leaving = scaled_down(job, self.slots)
         doomed = self.holds.free(leaving)
         surplus = [*cleanup.stop_pods(doomed, "scaled down"), *cleanup.release(self.slots.strangers)]
         pods = self._missing_pods()

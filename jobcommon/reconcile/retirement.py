@@ -49,6 +49,12 @@ def retire_recorded(
     return actions, delays
 
 
+def scaled_down(job: Job, slots: Slots) -> list[PodView]:
+    """The surplus pods that may be deleted: those that are on record, so that what they end by counts as nothing."""
+    counted = set(job.status.counted_pods)
+    return [pod for pod in slots.surplus.values() if pod.uid in counted]
+
+
 def given_up(framework: Framework, job: Job, replica: Replica, pod: PodView) -> bool:
     """Whether the replica has failed for good and the job lives on without it."""
     if not framework.tolerates_failure(job, replica):

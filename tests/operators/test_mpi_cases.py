@@ -831,3 +831,23 @@ def test_the_first_container_of_the_template_decides(main: int, sidecar: int, cu
     pod = pod._with(status={"containerStatuses": [ended, *pod.raw["status"]["containerStatuses"]]})
     decision = plan(MPI, job, Observed(pods=(pod.view,)), plans.NOW)
     assert holding(decision)[-1] == current
+
+
+@pytest.mark.parametrize(("policy", "active"), [("Running", None), ("All", None), ("None", 2)])
+def test_after_the_end_active_is_what_runs(policy: str, active: int | None) -> None:
+    world = World.of(MPI, {"Launcher": 1, "Worker": 2}, run_policy={"cleanPodPolicy": policy})
+    world.settle()
+    world.run()
+    world.settle()
+    world.exit("demo-launcher", 0)
+    world.settle()
+    assert world.current == "Succeeded"
+    assert world.status["replicaStatuses"]["Worker"].get("active") == active
+
+
+def test_workers_that_vanished_after_the_end_are_not_active() -> None:
+    """Their deletion was seen by nobody: the operator was down."""
+    status = {**finished_status(), "replicaStatuses": {"Launcher": {"succeeded": 1}, "Worker": {"active": 2}}}
+    decision = decide(mpi_job(2, status=status), {"Launcher-0": "succeeded"})
+    assert decision.status is not None
+    assert decision.status.replica_statuses["Worker"].active is None

@@ -14,7 +14,7 @@ SEEDS = {
     "D2-expectations-by-name": 4,
     "D3-tombstone": 0,
     "D4-expectation-after-nothing": 4,
-    "D5-raises-on-error-paths": 2,
+    "D5-raises-on-error-paths": 11,
     "D6-no-pods-no-clean-up": 0,
     "D7-magic-exit-code": 0,
     "D8-timers-do-nothing": 0,
@@ -29,7 +29,7 @@ SEEDS = {
     "D14-watch-refused-is-fatal": 0,
     "R1-delete-by-name": 7,
     "R2-status-without-precondition": 0,
-    "R3-no-barrier": 3,
+    "R3-no-barrier": 5,
     "R4-no-expectations": 1,
     "R5-listed-first": 1,
     "R6-owned-by-name": 1,
@@ -48,11 +48,23 @@ SEEDS = {
     "R17-cache-changed-in-place": 0,
     "R18-retry-after-ignored": 0,
     "R19-written-when-nothing-changed": 0,
+    "E1-ended-before-the-deletion": 2,
+    "E2-deleted-with-the-record": 1,
+    "E3-resumed-without-the-terminating": 2,
+    "E4-scaled-down-without-a-record": 0,
+    "E5-success-forgotten-when-scaled-away": 0,
+    "E6-exit-0-before-the-platform": 0,
+    "E7-helper-succeeds": 0,
+    "E8-sidecars-are-charged": 0,
+    "E9-waits-for-the-sidecar": 0,
+    "E10-given-up-keeps-restarting": 0,
+    "E11-delay-by-a-clock-ahead": 0,
+    "E12-half-stopped-runs-on": 50,
 }
 
 
 def test_every_rule_and_defect_has_its_mutant() -> None:
-    wanted = {*(f"D{number}" for number in range(1, 15)), *(f"R{number}" for number in range(1, 20))}
+    wanted = {f"{letter}{n}" for letter, last in (("D", 14), ("R", 19), ("E", 12)) for n in range(1, last + 1)}
     assert {name.partition("-")[0] for name in MUTANTS} == wanted
     assert SEEDS.keys() == MUTANTS.keys()
 

@@ -85,9 +85,8 @@ def _by_a_wrong_clock(scenario: Scenario) -> Iterator[str]:
     """What follows from times that a wrong clock wrote down.
 
     A job with a time to live is still there: its end is yet to come. So it may be with a deadline, which is reckoned from the
-    job's start. Whether a pod was stopped by a suspension or lost is told by that time, too.
+    job's start.
     """
-    yield from ("*.status.disruptions*", "*.status.failures*")
     yield from (f"*/{name}.*" for name in _limited(scenario))
     for name in (*_limited(scenario), *_expiring(scenario)):
         yield from (f"*/{name}: not in the reference", f"*/{name}-*: not in the reference")

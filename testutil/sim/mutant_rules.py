@@ -22,7 +22,7 @@ from jobcommon.expectations import Expectations
 from jobcommon.framework import Job
 from jobcommon.job_memory import JobMemory
 from jobcommon.orphans import left_behind
-from jobcommon.reconcile import cleanup, decision, finished, ledger
+from jobcommon.reconcile import cleanup, decision, finished, ledger, retirement
 from jobcommon.reconcile.plan import Create
 from jobcommon.result import Effect, Outcome, Work
 from jobcommon.runtime import executor
@@ -243,7 +243,7 @@ RULES = (
     Mutant(
         "R10-success-forgotten",
         "That a slot has succeeded is known by its pod alone, so it runs again when the pod is gone.",
-        ((ledger, "_succeeded", _none_succeeded), (decision, "recorded_success", _recorded)),
+        ((ledger, "_succeeded", _none_succeeded), (retirement, "recorded_success", _recorded)),
         where=("*/all-workers", "*/workers-only", "*/worker-1-first"),
         faults=(),
         always=(Fault("pod-gc", at=0.5, seconds=120.0),),

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from jobcommon.api import labels
 from jobcommon.framework import FINALIZER
+from localcluster.apiserver.server import ApiServer
 from testutil.sim import user
 from testutil.sim.scenario import Exit, Scenario, UserStep
 from testutil.sim.shapes import JOB, MPI_V2, MX, TENSORFLOW, TORCH, Shape
@@ -39,6 +40,16 @@ def _left_by_an_orphaning_deletion(shape: Shape) -> tuple[str, user.Obj]:
     return path, {**pod, "metadata": metadata}
 
 
+def _suspend(value: bool) -> user.Do:
+    return user.run_policy(TORCH.framework, JOB, suspend=value)
+
+
+def _alone(server: ApiServer, _runs: Mapping[str, int]) -> bool:
+    """The leader is being stopped: its workers' collective operations fail."""
+    leader = server.storage.table("pods").get(user.NAMESPACE, TORCH.leader_pod)
+    return leader is not None and "deletionTimestamp" in leader.obj["metadata"]
+
+
 def _workloads() -> Iterator[Scenario]:
     for shape in (TORCH, TENSORFLOW, MX):
         leads = {shape.leader_pod: [Exit(30)]}
@@ -67,6 +78,15 @@ def _workloads() -> Iterator[Scenario]:
     take = UserStep("delete", user.delete("pods", "left-behind"), when=is_there, after=5)
     yield TORCH.scenario("X-orphan", TORCH.job(), keep, objects=(left,), user=(take,))
     yield TORCH.scenario("X-runs-on", TORCH.job(), horizon=40.0)
+    failing = {TORCH.leader_pod: [Exit(2, 137, cue=there)] * 4 + [Exit(10, cue=there)]}
+    yield TORCH.scenario("X-clock-ahead", TORCH.job("ExitCode"), failing, node_skew=3600.0)
+    yield TORCH.scenario("X-fails-without-peers", TORCH.job("Never"), {
+        **{name: [Exit(4, 1, cue=_alone), Exit()] for name in TORCH.workers()},
+        TORCH.leader_pod: [Exit(), Exit(10, cue=there)],
+    }, user=(
+        UserStep("suspend", _suspend(True), when=user.running(*TORCH.pods), after=1),
+        UserStep("resume", _suspend(False), when=user.leaving(TORCH.leader_pod)),
+    ), loose_runs=frozenset(TORCH.pods), loose_paths=frozenset({"summary: * pods/*", "summary: * services/*"}))  # fmt: skip
 
 
 WORKLOADS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in _workloads()}

@@ -1,8 +1,8 @@
 """The mutants by name, and the table of which oracle catches which: ``python -m testutil.sim.mutants`` (`make mutants`).
 
-`MUTANTS` are the reference operators' defects D1-D14 in our terms, each of the rules R1-R19 taken out (reliability
-reference, sections 3 and 5.9), and what the faults F34 and F41 to F44 have shown to be wrong. For each the first seed is
-looked for that catches it; the unmutated code runs over the same seeds and must be clean.
+`MUTANTS` are the reference operators' defects D1-D14 in our terms, each of the rules R1-R19 taken out (docs/rules.md), what the
+ends of pods were once taken for, E1-E12, and what the faults F34 and F41 to F44 have shown to be wrong. For each the first
+seed is looked for that catches it; the unmutated code runs over the same seeds and must be clean.
 """
 
 import argparse
@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 
 from testutil.sim import campaign
 from testutil.sim.mutant_defects import DEFECTS
+from testutil.sim.mutant_endings import ENDINGS
 from testutil.sim.mutant_platform import PLATFORM
 from testutil.sim.mutant_rules import RULES
 from testutil.sim.mutation import LIMIT, Mutant, hunt, problems
 
-MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*DEFECTS, *RULES, *PLATFORM)}
+MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*DEFECTS, *RULES, *ENDINGS, *PLATFORM)}
 
 
 def trial(task: tuple[str, int]) -> tuple[str, int, str, list[str]]:

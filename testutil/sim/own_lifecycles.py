@@ -65,6 +65,12 @@ def _tensorflow() -> Iterator[Scenario]:
         {"Chief": shape.replicas(1), "Worker": shape.replicas(2, "ExitCode")}, spec={"enableDynamicWorker": True}
     )
     failed = user.phase(first, "Failed")
+    runs_again = user.condition(shape.framework, JOB, "Running")
+    yield shape.scenario("dynamic-worker-given-up", dynamic, {
+        first: [Exit(5, 3, cue=user.peers(*shape.pods))],
+        second: [Exit(5, 137, cue=lambda s, _: failed(s)), Exit()],
+        shape.leader_pod: [Exit(10, cue=lambda s, runs: runs.get(second, 0) > 1 and runs_again(s))],
+    })  # fmt: skip
     yield shape.scenario("dynamic-worker-fails", dynamic, {
         first: [Exit(5, 3, cue=user.peers(*shape.pods))], shape.leader_pod: [Exit(10, cue=lambda s, _: failed(s))],
     })  # fmt: skip

@@ -1,0 +1,181 @@
+"""Defects in what the end of a pod is taken for, put back: what real kubelets, nodes and API servers have shown."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from jobcommon.api.job import RestartPolicy
+from jobcommon.api.pod import PodView, Terminated
+from jobcommon.api.replica import parse_indexes, replica_count
+from jobcommon.api.status import JobStatus
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile import cleanup, decision, ending, ledger, limits
+from jobcommon.reconcile.ending import Ending, Verdict
+from jobcommon.reconcile.plan import Plan
+from jobcommon.reconcile.slots import Slots
+from testutil.sim.mutation import Mutant
+
+_ending_of = ending.ending_of
+_ending = ledger._ending
+_suspend = decision._Pass._suspend
+_counted = ledger._counted
+
+
+def _main_run(pod: PodView, main: str) -> Terminated | None:
+    state = next((one.state for one in pod.containers if one.name == main), None)
+    return state if isinstance(state, Terminated) else None
+
+
+def _by_timestamps(pod: PodView, main: str, policy: RestartPolicy) -> Ending | None:
+    """A container that finished before the time of the deletion, less the grace period, ended by itself."""
+    run = _main_run(pod, main)
+    asked = (pod.deletion_time or 0.0) - (pod.deletion_grace_seconds or 0)
+    itself = run is not None and run.finished_at is not None and run.finished_at < asked
+    return _ending_of(_not_deleted(pod) if itself and ending.is_over(pod) else pod, main, policy)
+
+
+def _not_deleted(pod: PodView) -> PodView:
+    fields = {name: getattr(pod, name) for name in PodView.__struct_fields__}
+    return PodView(**{**fields, "deletion_time": None, "deletion_grace_seconds": None})
+
+
+def _stopped_by_timestamps(framework: Framework, job: Job, replica: Any, pod: PodView, *, resumed: bool) -> Ending | None:
+    """Only an end without an exit code counts as one by the suspension."""
+    found = _ending(framework, job, replica, pod, resumed=resumed)
+    own = ledger.ending_in_slot(framework, job, replica, pod)
+    if found is not None and found.verdict == Verdict.STOPPED and own is not None and own.exit_code is not None:
+        return own
+    return found
+
+
+def _exit_0_first(pod: PodView, main: str, policy: RestartPolicy) -> Ending | None:
+    run = _main_run(pod, main)
+    if ending.is_over(pod) and run is not None and run.exit_code == 0:
+        return Ending(Verdict.SUCCEEDED, "Completed", exit_code=0)
+    return _ending_of(pod, main, policy)
+
+
+def _deleted_with_the_record(self: Any) -> Plan:
+    plan = _suspend(self)
+    if plan.actions or plan.status is None:
+        return plan
+    return replace(plan, actions=tuple(cleanup.stop_pods(self._recorded_or_running(), "job is suspended")))
+
+
+def _never(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def _always(*_: Any) -> bool:
+    return True
+
+
+def _surplus_not_entered(status: JobStatus, slots: Slots, entries: Any) -> tuple[str, ...]:
+    surplus = {pod.uid for pod in slots.surplus.values()}
+    return tuple(uid for uid in _counted(status, slots, entries) if uid not in surplus)
+
+
+def _all_surplus(_job: Job, slots: Slots) -> list[PodView]:
+    return list(slots.surplus.values())
+
+
+def _wanted_only(job: Job) -> Mapping[str, frozenset[int]]:
+    statuses = job.status.replica_statuses
+    return {
+        kind: parse_indexes(statuses[kind].succeeded_indexes if kind in statuses else None, replica_count(spec))
+        for kind, spec in job.replica_specs.items()
+    }
+
+
+def _all_restarts(pod: PodView, _policy: RestartPolicy) -> int:
+    return sum(one.restart_count + ending._backs_off(one) for one in pod.init_containers + pod.containers)
+
+
+def _uncapped(pod: PodView, earlier: int, now: float, _recorded_at: float | None = None) -> limits.Due:
+    if earlier <= 1 or pod.deletion_time is not None:
+        return limits.Due(now, now)
+    delay = min(limits.FIRST_DELAY * 2.0 ** min(earlier - 2, 10), limits.MAX_DELAY)
+    return limits.Due((pod.start_time or now) + delay, now)
+
+
+_STOPPED = ("*/L16-*", "*/L8-*")
+
+ENDINGS = (
+    Mutant(
+        "E1-ended-before-the-deletion",
+        "What finished before deletionTimestamp less the grace period ended by itself; the last DELETE moves that time.",
+        ((ledger, "ending_of", _by_timestamps), (ledger, "_ending", _stopped_by_timestamps)),
+        where=("*/L16-preempted-*", "*/L16-deleted-*"),
+        pair="With the suspension on record the ends of its pods count as nothing; so exit codes count there, too.",
+    ),
+    Mutant(
+        "E2-deleted-with-the-record",
+        "A suspension deletes its pods in the pass that records it; an operator that dies between leaves no trace of why.",
+        ((decision._Pass, "_suspend", _deleted_with_the_record),),
+        where=("*/L16-preempted-never", "*/L16-preempted-exitcode", "*/L16-preempted-onfailure"),
+        faults=("crash-before", "conflict", "server-error", "forbidden"),
+    ),
+    Mutant(
+        "E3-resumed-without-the-terminating",
+        "A resume does not enter the pods that still terminate, so their ends count as disruptions of the resumed job.",
+        ((ledger, "_resumed", _never), (decision, "is_stopping", _never)),
+        where=_STOPPED,
+    ),
+    Mutant(
+        "E4-scaled-down-without-a-record",
+        "Surplus pods are deleted and not entered, so they count as disruptions when the job is scaled up again.",
+        ((ledger, "_counted", _surplus_not_entered), (decision, "scaled_down", _all_surplus)),
+        where=("*/L16-scaled-*",),
+    ),
+    Mutant(
+        "E5-success-forgotten-when-scaled-away",
+        "Successes beyond the wanted number are dropped, and run again when the job is scaled up.",
+        ((ledger, "_succeeded", _wanted_only),),
+        where=("*/L16-success-scaled-away",),
+    ),
+    Mutant(
+        "E6-exit-0-before-the-platform",
+        "Exit 0 is a success whatever the platform says, so a drained or evicted replica is taken for done.",
+        ((ledger, "ending_of", _exit_0_first),),
+        where=("pytorch/L12-drained", "tensorflow/L12-drained", "mxnet/L12-drained"),
+    ),
+    Mutant(
+        "E7-helper-succeeds",
+        "A worker that serves the launcher has succeeded when it ends with exit 0, and is missing ever after.",
+        ((Framework, "runs_to_completion", _always),),
+        where=("mpi/L7*", "mpi-v1/L7*"),
+    ),
+    Mutant(
+        "E8-sidecars-are-charged",
+        "Restarts of sidecars and init containers are charged to backoffLimit.",
+        ((ledger, "restarts_in_place", _all_restarts), (ending, "restarts_in_place", _all_restarts)),
+        where=("*/L17-native-*",),
+    ),
+    Mutant(
+        "E9-waits-for-the-sidecar",
+        "A pod whose main container has failed for good is waited for as long as a sidecar runs: for ever.",
+        ((ending, "main_failed", _never),),
+        where=("*/L17-sidecar-*",),
+    ),
+    Mutant(
+        "E10-given-up-keeps-restarting",
+        "A replica that was given up keeps the job Restarting, for not every slot will ever run again.",
+        ((decision, "given_up", _never),),
+        where=("tensorflow/dynamic-worker-given-up",),
+        faults=(),
+    ),
+    Mutant(
+        "E11-delay-by-a-clock-ahead",
+        "The delay of a restart counts from a time that another clock wrote, so it lasts as long as that one is ahead.",
+        ((limits, "restart_due", _uncapped),),
+        where=("*/X-clock-ahead",),
+        faults=(),
+    ),
+    Mutant(
+        "E12-half-stopped-runs-on",
+        "A job that is resumed when half of its pods were stopped runs on, and fails for want of the others.",
+        ((decision, "is_stopping", _never),),
+        where=("*/X-fails-without-peers",),
+        faults=("crash-after", "crash-before"),
+    ),
+)
