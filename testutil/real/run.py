@@ -163,6 +163,12 @@ class Run:
         except TimeoutError:
             raise RowError(f"waited {seconds:.0f} s for: {what}; {self.told()}") from None
 
+    async def until_goes_on(self, holds: Callable[[], bool], what: str) -> None:
+        """As `until`, for what a job that has ended does not do any more."""
+        await self.until(lambda: holds() or self.status.finished, what)
+        if not holds():
+            raise RowError(f"the job ended before: {what}; {self.told()}")
+
     async def eventually(self, ask: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
         """What `ask` answers, once that is something. Raises RowError when it does not in time."""
         try:

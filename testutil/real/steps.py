@@ -33,7 +33,7 @@ def run(*pods: str) -> Step:
     """Wait until the newest pods of these names run."""
 
     async def do(row: Run) -> None:
-        await row.until(lambda: all(_runs(row.life(pod)) for pod in pods), f"{pods} run")
+        await row.until_goes_on(lambda: all(_runs(row.life(pod)) for pod in pods), f"{pods} run")
 
     return step(f"{', '.join(pods)} run", do)
 
@@ -64,7 +64,7 @@ def restarted(pod: str, times: int = 1) -> Step:
     """Wait until the kubelet has started the pod's container anew so often."""
 
     async def do(row: Run) -> None:
-        await row.until(lambda: _restarts(row.life(pod)) >= times, f"{pod} is restarted {times} times in place")
+        await row.until_goes_on(lambda: _restarts(row.life(pod)) >= times, f"{pod} is restarted {times} times in place")
 
     return step(f"{pod} restarts in place", do)
 
@@ -76,7 +76,7 @@ def replaced(*pods: str, times: int = 1) -> Step:
         def holds(pod: str) -> bool:
             return len(row.lives.get(pod, ())) > times and _runs(row.life(pod))
 
-        await row.until(lambda: all(holds(pod) for pod in pods), f"{pods} are replaced")
+        await row.until_goes_on(lambda: all(holds(pod) for pod in pods), f"{pods} are replaced")
 
     return step(f"{', '.join(pods)} are replaced", do)
 
@@ -159,7 +159,7 @@ def becomes(kind: ConditionType | str) -> Step:
             conditions = row.status.conditions
             return bool(conditions) and conditions[-1].type == kind and conditions[-1].is_true
 
-        await row.until(holds, f"the job is {kind}")
+        await row.until_goes_on(holds, f"the job is {kind}")
 
     return step(f"the job is {kind}", do)
 
