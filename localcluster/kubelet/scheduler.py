@@ -7,6 +7,8 @@ from typing import Any
 from localcluster.apiserver.quantity import parse_quantity
 from localcluster.kubelet.lifecycle import TERMINAL, Pod
 
+#: See testutil/sim/assumptions.py.
+ASSUMES = ("gates",)
 DEFAULT_SCHEDULER = "default-scheduler"
 
 

@@ -8,8 +8,8 @@ import uuid
 from collections import Counter
 from pathlib import Path
 
-from testutil.conformance import envtest, real
-from testutil.real.cluster import embedded_cluster, given, real_cluster
+from testutil.conformance import envtest
+from testutil.real.cluster import WHY_NOT, embedded_cluster, given, real_cluster
 from testutil.real.rows import ROWS, Row
 from testutil.real.runner import AT_ONCE, run_rows
 
@@ -29,7 +29,7 @@ def main() -> int:
         return 0
     try:
         if not options.embedded and not given():
-            print(f"make real: {len(chosen)} rows skipped; {real.WHY_NOT}")
+            print(f"make real: {len(chosen)} rows skipped; {WHY_NOT}")
             return 0
         return asyncio.run(_run(chosen, options.embedded, options.at_once, options.keep))
     except envtest.StartError as error:

@@ -17,6 +17,8 @@ from testutil.conformance.envtest import LOOPBACK
 
 Object = dict[str, Any]
 Answer = Callable[[Object], Object]
+#: Gives an answer for a cluster, whose images the function it is given puts into an object.
+Making = Callable[[Callable[[Object], Object]], Answer]
 _GROUP = "admissionregistration.k8s.io"
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
@@ -41,27 +43,31 @@ class Webhook:
         return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 
 
-def allow(_pod: Object) -> Object:
-    """Admit the pod as it is."""
-    return {"allowed": True}
+def allow() -> Making:
+    """Admit every pod as it is."""
+    return lambda _: lambda _pod: {"allowed": True}
 
 
-def deny(code: int | None) -> Answer:
+def deny(code: int | None) -> Making:
     """Refuse every pod with `code`, or with none."""
     status = {"message": "not now"} if code is None else {"message": "not now", "code": code}
-    return lambda _pod: {"allowed": False, "status": status}
+    return lambda _: lambda _pod: {"allowed": False, "status": status}
 
 
-def mutate(change: Callable[[Object], None]) -> Answer:
-    """Admit the pod as `change` makes it."""
+def mutate(change: Callable[[Object], None]) -> Making:
+    """Admit every pod as `change` makes it."""
 
-    def answer(pod: Object) -> Object:
-        new = json.loads(json.dumps(pod))
-        change(new)
-        patch = [{"op": "replace", "path": f"/{part}", "value": new[part]} for part in ("metadata", "spec")]
-        return {"allowed": True, "patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(patch).encode()).decode()}
+    def making(with_image: Callable[[Object], Object]) -> Answer:
+        def answer(pod: Object) -> Object:
+            new = json.loads(json.dumps(pod))
+            change(new)
+            new = with_image(new)
+            patch = [{"op": "replace", "path": f"/{part}", "value": new[part]} for part in ("metadata", "spec")]
+            return {"allowed": True, "patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(patch).encode()).decode()}
 
-    return answer
+        return answer
+
+    return making
 
 
 @asynccontextmanager

@@ -38,6 +38,12 @@ WEBHOOKS, POLICIES, NODE, SERVER = (
     "an API server that can be killed",
 )
 CONTAINERS, SCHEDULER = "containers with limits", "a scheduler that preempts"
+#: A cluster that is there counts only when it is marked: rows make and delete namespaces, and install our CRDs.
+MARKED, CONTEXT = "KUBECONFIG_REAL", "real"
+WHY_NOT = (
+    f"no real cluster: set {envtest.ASSETS} to a directory with etcd, kube-apiserver and kube-controller-manager, or {MARKED} "
+    f"to the kubeconfig of a cluster that may be written to (KUBECONFIG counts when its current context is named {CONTEXT!r})"
+)
 ADMINISTRATOR, OPERATOR = "administrator", "operator"
 #: A lost node is noticed within seconds instead of minutes.
 _NODE_GRACE, _TOLERATION = 8, 5
@@ -81,7 +87,7 @@ class Cluster:
 
 def given() -> bool:
     """Whether the environment names a real cluster. Raises envtest.StartError when it does so wrongly."""
-    return real.available()
+    return envtest.assets() is not None or real.kubeconfig(MARKED, CONTEXT) is not None
 
 
 @asynccontextmanager
@@ -145,9 +151,9 @@ async def _start_node(stack: AsyncExitStack, cluster: Cluster, assets: Path, adm
 @asynccontextmanager
 async def _lasting(directory: Path) -> AsyncIterator[Cluster]:
     """A cluster that is there already and outlives the run."""
-    path = real.kubeconfig()
+    path = real.kubeconfig(MARKED, CONTEXT)
     if path is None:
-        raise envtest.StartError(real.WHY_NOT)
+        raise envtest.StartError(WHY_NOT)
     endpoint = await find_cluster(str(path))
     transport = HttpTransport(endpoint, timeouts=_PATIENT)
     try:

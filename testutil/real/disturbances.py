@@ -6,7 +6,7 @@ from typing import Any
 
 from jobcommon.client.errors import ClientError
 from testutil.real import admission
-from testutil.real.admission import Answer, Webhook
+from testutil.real.admission import Making, Webhook
 from testutil.real.cluster import NODE, OPERATORS, POLICIES, SERVER, WEBHOOKS
 from testutil.real.run import RowError, Run
 from testutil.real.steps import Step, over, step
@@ -171,11 +171,11 @@ async def _in_force(row: Run) -> None:
     await row.eventually(known, "the admission rule is in force")
 
 
-def admission_by(answer: Answer, *, seconds: float = 0.0, mutating: bool = False, **settings: Any) -> Step:
+def admission_by(answer: Making, *, seconds: float = 0.0, mutating: bool = False, **settings: Any) -> Step:
     """A webhook for the row's pods."""
 
     async def do(row: Run) -> None:
-        hook = row.notes["webhook"] = Webhook(answer, seconds)
+        hook = row.notes["webhook"] = Webhook(answer(row.with_image), seconds)
         await _enters(row, admission.webhook(row.api, row.namespace, hook, mutating=mutating, **settings))
 
     return step("a webhook", do, WEBHOOKS)

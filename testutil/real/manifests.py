@@ -28,25 +28,26 @@ exit "$code"
 """
 
 
+MOUNTS = ({"name": "told", "mountPath": "/told"}, {"name": "keep", "mountPath": "/keep"})
+_TOLD = {"path": "ends", "fieldRef": {"fieldPath": f"metadata.annotations['{ENDS}']"}}
+VOLUMES = ({"name": "told", "downwardAPI": {"items": [_TOLD]}}, {"name": "keep", "emptyDir": {}})
+
+
 def container(name: str, on_term: str = "exit 143", **fields: Any) -> Manifest:
     """A container that ends as told, and at SIGTERM as `on_term` says; "" ignores it."""
-    mounts = [{"name": "told", "mountPath": "/told"}, {"name": "keep", "mountPath": "/keep"}]
     env = [{"name": "ON_TERM", "value": on_term}]
     command = ["sh", "-c", SCRIPT]
-    return {"name": name, "image": IMAGE, "command": command, "env": env, "volumeMounts": mounts, **fields}
+    return {"name": name, "image": IMAGE, "command": command, "env": env, "volumeMounts": list(MOUNTS), **fields}
 
 
 def script(name: str, text: str, **fields: Any) -> Manifest:
     """A container that runs a script of its own."""
-    mounts = [{"name": "keep", "mountPath": "/keep"}]
-    return {"name": name, "image": IMAGE, "command": ["sh", "-c", text], "volumeMounts": mounts, **fields}
+    return {"name": name, "image": IMAGE, "command": ["sh", "-c", text], "volumeMounts": [MOUNTS[1]], **fields}
 
 
 def pod_spec(main: Manifest, *others: Manifest, grace: int = 10, **fields: Any) -> Manifest:
     """The spec of a pod with these containers."""
-    told = {"path": "ends", "fieldRef": {"fieldPath": f"metadata.annotations['{ENDS}']"}}
-    volumes = [{"name": "told", "downwardAPI": {"items": [told]}}, {"name": "keep", "emptyDir": {}}]
-    common = {"terminationGracePeriodSeconds": grace, "volumes": volumes, "automountServiceAccountToken": False}
+    common = {"terminationGracePeriodSeconds": grace, "volumes": list(VOLUMES), "automountServiceAccountToken": False}
     return {**common, "containers": [main, *others], **fields}
 
 

@@ -29,7 +29,19 @@ from testutil.real.disturbances import (
     server_dies,
     unreachable_webhook,
 )
-from testutil.real.manifests import KINDS, MPIJOB, PYTORCHJOB, TFJOB, Kind, Manifest, held_pod, script
+from testutil.real.manifests import (
+    KINDS,
+    MOUNTS,
+    MPIJOB,
+    PYTORCHJOB,
+    TFJOB,
+    VOLUMES,
+    Kind,
+    Manifest,
+    container,
+    held_pod,
+    script,
+)
 from testutil.real.steps import (
     Step,
     becomes,
@@ -41,9 +53,11 @@ from testutil.real.steps import (
     ending,
     evict,
     freed,
+    make,
     make_pod,
     over,
     patch,
+    pending,
     replaced,
     restarted,
     resume,
@@ -223,14 +237,15 @@ def restarts() -> Iterator[Row]:
             patch({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1}}}}), ending("worker-1"), end(0, "worker-0")),
         Expected(pods={"worker-0": ("Succeeded 0",), "worker-1": ("Failed 143",)}),
         _with_override(TFJOB.job("Never")), TFJOB)
-    hog = {"command": ["sh", "-c", "[ $(hostname) = job-worker-1 ] && exec tail /dev/zero; sleep 5"],
+    grows = "[ $(hostname) = job-worker-1 ] && exec tail /dev/zero; trap 'exit 143' TERM; while :; do sleep 0.2; done"
+    hog = {"command": ["sh", "-c", grows],
         "resources": {"limits": {"memory": "16Mi"}}}
     yield Row("out of memory", (), Expected(FAILED, {"worker-0": ("Failed 143",), "worker-1": ("Failed OOMKilled 137",)},
             restarts=1, reason="BackoffLimitExceeded"),
         TFJOB.job("ExitCode", main=hog, run_policy={"backoffLimit": 0}), TFJOB, also_needs=frozenset({CONTAINERS}))
     yield Row("preempted by the scheduler", (run("worker-0"), *preempt("worker-0"), replaced("worker-0"), end(0, "worker-0")),
         Expected(pods={"worker-0": ("Failed 143 PreemptionByScheduler", "Succeeded 0")}, disruptions=1),
-        TFJOB.job("Never", replicas={"Worker": 1}, main={"resources": {"requests": {"cpu": "1200m"}}}), TFJOB,
+        TFJOB.job("OnFailure", replicas={"Worker": 1}, main={"resources": {"requests": {"cpu": "1200m"}}}), TFJOB,
         also_needs=frozenset({SCHEDULER}))
 
 
@@ -261,7 +276,7 @@ def admissions() -> Iterator[Row]:
             Expected(pods=PYTORCHJOB.ends("Failed 143"), disruptions=1, events=("FailedCreatePod",)), PYTORCHJOB.job("Never"),
         )
     yield Row("pod admission slower than a lease allows, with leader election",
-        (admission_by(allow, seconds=5.0), patch({"spec": {"runPolicy": {"suspend": False}}}),
+        (admission_by(allow(), seconds=5.0), patch({"spec": {"runPolicy": {"suspend": False}}}),
             run("master-0", *(f"worker-{n}" for n in range(4))), posted_once(), delete_job("Background")),
         Expected("", dict.fromkeys(("master-0", *(f"worker-{n}" for n in range(4))), ("Failed 143",))),
         PYTORCHJOB.job("Never", replicas={"Master": 1, "Worker": 4}, run_policy={"suspend": True}),
@@ -309,11 +324,11 @@ def losses() -> Iterator[Row]:
     yield Row("the kubelet dies and comes back after the pods' eviction",
         (both, node_dies(), ending("master-0", "worker-0"), node_returns(), replaced("master-0", "worker-0"),
             *PYTORCHJOB.finish),
-        Expected(disruptions=2), PYTORCHJOB.job("Never"))
+        Expected(disruptions=2), PYTORCHJOB.job("OnFailure"))
     yield Row("the node is lost and deleted",
         (both, node_dies(), node_is_deleted(), over("master-0", "worker-0"), node_returns(), replaced("master-0", "worker-0"),
             *PYTORCHJOB.finish),
-        Expected(disruptions=2), PYTORCHJOB.job("Never"))
+        Expected(disruptions=2), PYTORCHJOB.job("OnFailure"))
 
 
 def pods() -> Iterator[Row]:
@@ -351,6 +366,14 @@ def pods() -> Iterator[Row]:
         activeDeadlineSeconds=3)
     yield row("an init container fails", (done("p"),), "Failed", ("Pending", "Failed"),
         initContainers=[script("first", "exit 4")])
+    yield row("waits for its Secret", (pending("p"), make("secrets", {"metadata": {"name": "s"}}), run("p")), "Running",
+        started,
+        containers=[container("main", volumeMounts=[*MOUNTS, {"name": "s", "mountPath": "/s"}])],
+        volumes=[*VOLUMES, {"name": "s", "secret": {"secretName": "s"}}])
+    yield row("evicted by its kubelet", (done("p"),), "Failed Evicted 137 TerminationByKubelet", (*started, "Failed"),
+        CONTAINERS,
+        containers=[script("main", "head -c 3000000 /dev/zero > /keep/x; while :; do sleep 1; done")],
+        volumes=[{"name": "keep", "emptyDir": {"sizeLimit": "1Mi"}}])
     yield row("a container out of memory", (done("p"),), "Failed OOMKilled 137", (*started, "Failed"), CONTAINERS,
         containers=[script("main", "exec tail /dev/zero", resources={"limits": {"memory": "16Mi"}})])
 

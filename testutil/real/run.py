@@ -50,14 +50,14 @@ class Life:
 
     @property
     def end(self) -> str:
-        """How it ended: phase, reason, exit code of the main container, why it was disrupted, restarts in place."""
+        """How it ended: phase, reason of the pod or its container, exit code, why it was disrupted, runs in place."""
         status = self.last.get("status") or {}
         main: Object = next(iter(status.get("containerStatuses") or ()), {})
         ended = (main.get("state") or {}).get("terminated") or {}
         disruption: Object = next((c for c in status.get("conditions") or () if c["type"] == "DisruptionTarget"), {})
         restarts = main.get("restartCount")
         parts = (
-            status.get("phase"), status.get("reason"), ended.get("exitCode"), disruption.get("reason"),
+            status.get("phase"), status.get("reason") or _told(ended), ended.get("exitCode"), disruption.get("reason"),
             f"x{restarts + 1}" if restarts else None,
         )  # fmt: skip
         return " ".join(str(part) for part in parts if part is not None)
@@ -188,7 +188,12 @@ class Run:
 
     async def create(self, path: str, body: Object) -> None:
         """Create an object, its containers with the cluster's image."""
-        await self.api.call("POST", path, json.loads(json.dumps(body).replace(IMAGE, self.cluster.image)))
+        await self.api.call("POST", path, self.with_image(body))
+
+    def with_image(self, body: Object) -> Object:
+        """The object with the cluster's image."""
+        found: Object = json.loads(json.dumps(body).replace(IMAGE, self.cluster.image))
+        return found
 
     async def annotate(self, pod: str, name: str, value: str) -> None:
         """Put an annotation on the newest pod of that name."""
@@ -223,6 +228,12 @@ class Run:
         conditions = [f"{c.type}={c.status} {c.reason}: {c.message}" for c in self.status.conditions[-2:]]
         logs = [line for process in self.operators for line in _tail(process)]
         return f"pods {pods}, status {status}, conditions {conditions}" + (f", operator {logs}" if logs else "")
+
+
+def _told(ended: Object) -> str | None:
+    """The reason that a container's end has, where it tells more than the exit code."""
+    reason = ended.get("reason")
+    return None if reason in ("Completed", "Error") else reason
 
 
 def _tail(process: Process) -> Iterator[str]:

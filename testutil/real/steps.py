@@ -136,6 +136,25 @@ def make_pod(pod: str, body: dict[str, Any]) -> Step:
     return step(f"{pod} is made", do)
 
 
+def make(plural: str, body: dict[str, Any]) -> Step:
+    """Another object of core/v1."""
+    return step(f"one of {plural} is made", lambda row: row.create(row.path(plural), body))
+
+
+def pending(pod: str) -> Step:
+    """Wait until the kubelet has said that it waits to start the pod's container."""
+
+    async def do(row: Run) -> None:
+        def holds() -> bool:
+            life = row.life(pod)
+            statuses = ((life.last.get("status") or {}).get("containerStatuses") or ()) if life else ()
+            return any("waiting" in (status.get("state") or {}) for status in statuses)
+
+        await row.until(holds, f"{pod} waits")
+
+    return step(f"{pod} waits", do)
+
+
 def freed(*pods: str) -> Step:
     """Wait until nothing of ours holds these pods any more."""
 

@@ -16,6 +16,8 @@ from localcluster.timestamps import format_time
 
 Obj = dict[str, Any]
 
+#: See testutil/sim/assumptions.py.
+ASSUMES = ("binding", "eviction-api")
 _CREATED: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 _TOKEN_SECONDS = 3600
 _SHORTEST_TOKEN = 600
