@@ -1,10 +1,14 @@
 """What disturbs a row: operators and the API server that die, nodes that are lost, admission, quotas. Each gives a step."""
 
+import asyncio
+import time
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 from jobcommon.client.errors import ClientError
+from localcluster.cluster import background
+from localcluster.timestamps import format_time
 from testutil.real import admission
 from testutil.real.admission import Making, Webhook
 from testutil.real.cluster import NODE, OPERATORS, POLICIES, SERVER, WEBHOOKS
@@ -72,13 +76,27 @@ def server_dies() -> Step:
 
 
 def node_dies() -> Step:
-    """kill -9 of the kubelet."""
+    """kill -9 of the kubelet, while another node lives: of a zone that is lost as a whole no pods are deleted."""
 
     async def do(row: Run) -> None:
         assert row.cluster.node is not None
+        await row.stack.enter_async_context(background(_other_node(row)))
         await row.cluster.node.kill()
 
     return step("kill -9 of the kubelet", do, NODE, alone=True)
+
+
+async def _other_node(row: Run) -> None:
+    """A node that is ready and takes no pods."""
+    path = f"/api/v1/nodes/{row.namespace}"
+    await row.api.call("POST", "/api/v1/nodes", {"metadata": {"name": row.namespace}, "spec": {"unschedulable": True}})
+    try:
+        while True:
+            ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": format_time(time.time())}
+            await row.api.patch(f"{path}/status", {"status": {"conditions": [ready]}})
+            await asyncio.sleep(1.0)
+    finally:
+        await row.api.call("DELETE", path)
 
 
 def node_returns() -> Step:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -128,6 +128,18 @@ class Run:
             if process.running is not None:
                 await process.kill()
         await self.stack.aclose()
+        with suppress(ClientError):
+            await self._abandon()
+
+    async def _abandon(self) -> None:
+        """What a row that broke off leaves behind goes without an operator: nothing of it is to run on."""
+        path = f"/api/v1/namespaces/{self.namespace}"
+        if await self.api.get(path) is None:
+            return
+        await self.api.call("DELETE", path)
+        for pod in (await self.api.call("GET", self.path("pods")))["items"]:
+            body = {"metadata": {"finalizers": None}}
+            await self.api.call("PATCH", self.path("pods", pod["metadata"]["name"]), body, MERGE_PATCH)
 
     async def _follow_pods(self) -> None:
         async with aclosing(follow(self.cluster.transport, self.path("pods"))) as states:
