@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,6 +74,7 @@ class Cluster:
     servers: Servers | None = None
     node: Program | None = None
     node_name: str = ""
+    press: Callable[[bool], Awaitable[None]] | None = None
 
     @property
     def api(self) -> Api:
@@ -136,6 +137,7 @@ async def _start_node(stack: AsyncExitStack, cluster: Cluster, assets: Path, adm
     if containers is not None:
         found = await stack.enter_async_context(containers)
         cluster.node, cluster.image, cluster.node_name = found.kubelet, found.image, found.name
+        cluster.press = found.press
         cluster.name += ", kubelet and containerd"
         return
     arguments = ["-m", "testutil.real.node", str(admin), str(cluster.directory)]

@@ -41,11 +41,24 @@ state = "{work}/state"
 
 @dataclass(frozen=True)
 class ContainerNode:
-    """The node while it is up; its containers outlive its kubelet."""
+    """The node while it is up; its containers outlive its kubelet. `settings` is the kubelet's file."""
 
     kubelet: Program
+    settings: Path
     name: str = NODE
     image: str = SHELL
+
+    async def press(self, on: bool) -> None:
+        """Start the kubelet anew, with next to all of the memory to be kept free, or none.
+
+        Only after some seconds: pods of a node that is under pressure when its kubelet starts are refused, not evicted.
+        """
+        settings = json.loads(self.settings.read_text())
+        settings["evictionSoft"] = {"memory.available": "99%"} if on else {}
+        settings["evictionSoftGracePeriod"] = {"memory.available": "5s"} if on else {}
+        await self.kubelet.kill()
+        self.settings.write_text(json.dumps(settings))
+        await self.kubelet.start()
 
 
 def container_node(assets: Path, directory: Path, kubeconfig: Path) -> AbstractAsyncContextManager[ContainerNode] | None:
@@ -76,7 +89,7 @@ async def _running(assets: Path, directory: Path, kubeconfig: Path, plugins: Pat
             f"--cert-dir={work / 'certificates'}", f"--hostname-override={NODE}",
         ])  # fmt: skip
         await stack.enter_async_context(kubelet)
-        yield ContainerNode(kubelet)
+        yield ContainerNode(kubelet, work / "kubelet.json")
 
 
 def _network(work: Path) -> dict[str, object]:
@@ -101,6 +114,8 @@ def _settings(work: Path) -> dict[str, object]:
         "failSwapOn": False,
         "enforceNodeAllocatable": [],
         "evictionHard": {"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%"},
+        "evictionMaxPodGracePeriod": 1,
+        "evictionPressureTransitionPeriod": "1s",
         "imageGCHighThresholdPercent": 100,
         "nodeStatusUpdateFrequency": "1s",
         "nodeLeaseDurationSeconds": 4,

@@ -11,7 +11,7 @@ from localcluster.cluster import background
 from localcluster.timestamps import format_time
 from testutil.real import admission
 from testutil.real.admission import Making, Webhook
-from testutil.real.cluster import NODE, OPERATORS, POLICIES, SERVER, WEBHOOKS
+from testutil.real.cluster import CONTAINERS, NODE, OPERATORS, POLICIES, SERVER, WEBHOOKS
 from testutil.real.run import RowError, Run
 from testutil.real.steps import Step, over, step
 
@@ -116,6 +116,16 @@ def node_is_deleted() -> Step:
         await row.api.call("DELETE", f"/api/v1/nodes/{row.cluster.node_name}")
 
     return step("kubectl delete node", do, NODE, alone=True)
+
+
+def node_pressure(on: bool) -> Step:
+    """The node runs out of memory, as its kubelet sees it, or has enough again."""
+
+    async def do(row: Run) -> None:
+        assert row.cluster.press is not None
+        await row.cluster.press(on)
+
+    return step("the node is low on memory" if on else "the node has enough memory", do, CONTAINERS, alone=True)
 
 
 def quota(pods: int) -> Step:

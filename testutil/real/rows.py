@@ -18,6 +18,7 @@ from testutil.real.disturbances import (
     leader_dies,
     node_dies,
     node_is_deleted,
+    node_pressure,
     node_returns,
     operator_dies,
     operator_starts,
@@ -324,11 +325,13 @@ def losses() -> Iterator[Row]:
     yield Row("the kubelet dies and comes back after the pods' eviction",
         (both, node_dies(), ending("master-0", "worker-0"), node_returns(), replaced("master-0", "worker-0"),
             *PYTORCHJOB.finish),
-        Expected(disruptions=2), PYTORCHJOB.job("OnFailure"))
+        Expected(pods=PYTORCHJOB.ends("Failed 143 DeletionByTaintManager", leads=("Failed 143 DeletionByTaintManager",)),
+            disruptions=2), PYTORCHJOB.job("OnFailure"), also_needs=frozenset({CONTAINERS}))
     yield Row("the node is lost and deleted",
         (both, node_dies(), node_is_deleted(), over("master-0", "worker-0"), node_returns(), replaced("master-0", "worker-0"),
             *PYTORCHJOB.finish),
-        Expected(disruptions=2), PYTORCHJOB.job("OnFailure"))
+        Expected(pods=PYTORCHJOB.ends("Failed DeletionByPodGC", leads=("Failed DeletionByPodGC",)), disruptions=2),
+        PYTORCHJOB.job("OnFailure"))
 
 
 def pods() -> Iterator[Row]:
@@ -370,7 +373,10 @@ def pods() -> Iterator[Row]:
         started,
         containers=[container("main", volumeMounts=[*MOUNTS, {"name": "s", "mountPath": "/s"}])],
         volumes=[*VOLUMES, {"name": "s", "secret": {"secretName": "s"}}])
-    yield row("evicted by its kubelet", (done("p"),), "Failed Evicted 137 TerminationByKubelet", (*started, "Failed"),
+    yield row("evicted by its kubelet, its node low on memory",
+        (run("p"), node_pressure(True), done("p"), node_pressure(False)), "Failed Evicted 137 TerminationByKubelet",
+        (*started, "Failed"), on_term="")
+    yield row("evicted by its kubelet, beyond its own limit", (done("p"),), "Failed Evicted 137", (*started, "Failed"),
         CONTAINERS,
         containers=[script("main", "head -c 3000000 /dev/zero > /keep/x; while :; do sleep 1; done")],
         volumes=[{"name": "keep", "emptyDir": {"sizeLimit": "1Mi"}}])

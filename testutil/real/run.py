@@ -52,7 +52,9 @@ class Life:
     def end(self) -> str:
         """How it ended: phase, reason of the pod or its container, exit code, why it was disrupted, runs in place."""
         status = self.last.get("status") or {}
-        main: Object = next(iter(status.get("containerStatuses") or ()), {})
+        # The kubelet lists containers by name.
+        first = self.last["spec"]["containers"][0]["name"]
+        main: Object = next((one for one in status.get("containerStatuses") or () if one["name"] == first), {})
         ended = (main.get("state") or {}).get("terminated") or {}
         disruption: Object = next((c for c in status.get("conditions") or () if c["type"] == "DisruptionTarget"), {})
         restarts = main.get("restartCount")

@@ -19,12 +19,13 @@ _SETTLE = 40.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a row. `problem` is empty when it passed; `skipped` says what its cluster lacks."""
+    """What came of a row. `problem` is empty when it passed; `skipped` says what its cluster lacks; `seen` what was seen."""
 
     row: Row
     problem: str = ""
     skipped: str = ""
     seconds: float = 0.0
+    seen: str = ""
 
     @property
     def verdict(self) -> str:
@@ -66,10 +67,11 @@ async def run_row(cluster: Cluster, row: Row) -> Outcome:
         async with Run(cluster, row.kind.framework, row.kind.version) as run:
             await _play(row, run)
             await _compare(row, run)
+            seen = run.told()
             await _clear(run)
     except (RowError, AssertionError, ClientError, TimeoutError) as error:
         return Outcome(row, problem=f"{type(error).__name__}: {error}", seconds=time.monotonic() - began)
-    return Outcome(row, seconds=time.monotonic() - began)
+    return Outcome(row, seconds=time.monotonic() - began, seen=seen)
 
 
 async def _play(row: Row, run: Run) -> None:

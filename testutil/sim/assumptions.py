@@ -115,8 +115,8 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         rows=("pod: a container out of memory",),
     ),
     "kubelet-eviction": Assumption(
-        "A pod that its kubelet evicts is Failed, reason Evicted, with DisruptionTarget (TerminationByKubelet); it stays.",
-        rows=("pod: evicted by its kubelet",),
+        "A pod that a kubelet under pressure evicts is Failed, reason Evicted, with DisruptionTarget (TerminationByKubelet).",
+        rows=("pod: evicted by its kubelet, its node low on memory",),
     ),
     # -- nodes
     "node-taint": Assumption(
