@@ -51,7 +51,7 @@ class ContainerNode:
     async def press(self, on: bool) -> None:
         """Start the kubelet anew, with next to all of the memory to be kept free, or none.
 
-        Only after some seconds: pods of a node that is under pressure when its kubelet starts are refused, not evicted.
+        A pod without requests that a kubelet under pressure finds at its start is refused (Failed, Evicted), not evicted.
         """
         settings = json.loads(self.settings.read_text())
         settings["evictionSoft"] = {"memory.available": "99%"} if on else {}

@@ -375,7 +375,7 @@ def pods() -> Iterator[Row]:
         volumes=[*VOLUMES, {"name": "s", "secret": {"secretName": "s"}}])
     yield row("evicted by its kubelet, its node low on memory",
         (run("p"), node_pressure(True), done("p"), node_pressure(False)), "Failed Evicted 137 TerminationByKubelet",
-        (*started, "Failed"), on_term="")
+        (*started, "Failed"), containers=[container("main", on_term="", resources={"requests": {"memory": "1Mi"}})])
     yield row("evicted by its kubelet, beyond its own limit", (done("p"),), "Failed Evicted 137", (*started, "Failed"),
         CONTAINERS,
         containers=[script("main", "head -c 3000000 /dev/zero > /keep/x; while :; do sleep 1; done")],
