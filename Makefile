@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim sim-full sieve acto check bench poison chaos properties fuzz mutants environments frameworks sdk golden lock sbom audit crds verify clean
+.PHONY: help setup demo test sim sim-full sieve acto check bench poison chaos real properties fuzz mutants environments frameworks sdk golden lock sbom audit crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -72,6 +72,9 @@ poison: $(DEV) ## 1,000 healthy jobs alone, then among 1,775 bad ones (a minute)
 
 chaos: $(DEV) ## kill -9 of operators and cluster while 70 jobs run, and leader election (six minutes)
 	$(BIN)/python -m testutil.chaos
+
+real: $(DEV) ## lifecycles on a real control plane, if KUBEBUILDER_ASSETS or a marked kubeconfig leads to one; ONLY=text for some
+	$(BIN)/python -m testutil.real $(if $(ONLY),--only '$(ONLY)')
 
 bench: $(DEV) ## measure the operators against a plain client; real API server if KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -9,7 +9,7 @@ in another state and whose `view` is what a controller sees::
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -100,6 +100,8 @@ def finished_status(kind: str = "Succeeded", reason: str = "", at: float = START
 @dataclass(frozen=True)
 class Pod:
     """A pod as JSON. Every method gives a new one; times are seconds since the epoch."""
+
+    ASSUMES: ClassVar = ("eviction-api", "preemption", "oom", "kubelet-eviction")
 
     raw: Manifest
     main: str

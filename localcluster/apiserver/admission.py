@@ -10,6 +10,8 @@ from localcluster.apiserver.errors import forbidden_error, not_found
 from localcluster.apiserver.quantity import parse_quantity
 from localcluster.apiserver.storage import Item, Storage
 
+#: See testutil/sim/assumptions.py.
+ASSUMES = ("quota", "terminating-namespace")
 Obj = dict[str, Any]
 
 _SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}

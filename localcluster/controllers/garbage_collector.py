@@ -14,6 +14,8 @@ from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.storage import DELETED, Change, Item
 from localcluster.controllers.access import Access, NotStoredError
 
+#: See testutil/sim/assumptions.py.
+ASSUMES = ("owners", "orphans")
 Obj = dict[str, Any]
 #: Table, namespace, name.
 Where = tuple[str, str, str]

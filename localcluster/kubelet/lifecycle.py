@@ -10,6 +10,8 @@ from typing import Any
 
 from localcluster.timestamps import parse_time
 
+#: See testutil/sim/assumptions.py.
+ASSUMES = ("phases", "deleted-phase", "deleted-not-restarted", "grace-expired", "in-place", "pod-deadline", "init-failure")
 Pod = Mapping[str, Any]
 Container = Mapping[str, Any]
 

@@ -8,6 +8,8 @@ from localcluster.apiserver.quantity import parse_quantity
 from localcluster.kubelet.lifecycle import TERMINAL, Pod
 from localcluster.taints import untolerated
 
+#: See testutil/sim/assumptions.py.
+ASSUMES = ("gates",)
 DEFAULT_SCHEDULER = "default-scheduler"
 #: What a cordoned node stands for; a pod that tolerates it is scheduled all the same.
 _CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}

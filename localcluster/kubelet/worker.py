@@ -18,6 +18,8 @@ from localcluster.kubelet.sandbox import NoCommandError, Sandbox, VolumeError
 from localcluster.kubelet.session import run_hook
 from localcluster.kubelet.status import pod_status
 
+#: See testutil/sim/assumptions.py.
+ASSUMES = ("last-word", "missing-volume")
 _RETRY = 5.0
 _FORCED_GRACE = 1.0
 

@@ -10,9 +10,11 @@ import secrets
 import socket
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -26,7 +28,7 @@ ASSETS = "KUBEBUILDER_ASSETS"
 PROGRAMS = ("etcd", "kube-apiserver")
 _START_SECONDS = 90.0
 _STOP_SECONDS = 20.0
-_LOOPBACK = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 
 
 class StartError(Exception):
@@ -58,13 +60,37 @@ async def control_plane(directory: Path) -> AsyncIterator[Target]:
 @asynccontextmanager
 async def api_server(directory: Path) -> AsyncIterator[tuple[StaticEndpoint, str]]:
     """Both programs, ready: where they are reached, and their version. Raises StartError."""
+    async with servers(directory) as found:
+        yield found.endpoint, found.version
+
+
+@dataclass
+class Servers:
+    """Both programs while they run. `work` has the server's certificate, its key and the programs' logs."""
+
+    work: Path
+    endpoint: StaticEndpoint
+    certificate: bytes
+    program: "Program"
+    version: str = ""
+
+    async def restart(self) -> None:
+        """kill -9 of the API server; it is back and ready on return. Raises StartError."""
+        await self.program.kill()
+        await self.program.start()
+        await _ready(self.endpoint, self.program)
+
+
+@asynccontextmanager
+async def servers(directory: Path, extra: Sequence[str] = ()) -> AsyncIterator[Servers]:
+    """Both programs, ready, the API server with `extra` arguments. Raises StartError."""
     async with AsyncExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
-        client, peer, port = _free_port(), _free_port(), _free_port()
-        store = f"http://{_LOOPBACK}:{client}"
-        await stack.enter_async_context(_running(directory / "etcd", work, [
+        client, peer, port = free_port(), free_port(), free_port()
+        store = f"http://{LOOPBACK}:{client}"
+        await stack.enter_async_context(Program(directory / "etcd", work, [
             f"--data-dir={work / 'etcd'}", f"--listen-client-urls={store}", f"--advertise-client-urls={store}",
-            f"--listen-peer-urls=http://{_LOOPBACK}:{peer}", "--unsafe-no-fsync",
+            f"--listen-peer-urls=http://{LOOPBACK}:{peer}", "--unsafe-no-fsync",
         ]))  # fmt: skip
         certificate = self_signed()
         token = secrets.token_hex(16)
@@ -74,18 +100,21 @@ async def api_server(directory: Path) -> AsyncIterator[tuple[StaticEndpoint, str
         ):  # fmt: skip
             (work / name).touch(0o600)
             (work / name).write_bytes(content)
-        running = await stack.enter_async_context(_running(directory / "kube-apiserver", work, _arguments(work, store, port)))
         endpoint = StaticEndpoint(
-            f"https://{_LOOPBACK}:{port}", token, ssl.create_default_context(cadata=certificate.pem.decode())
+            f"https://{LOOPBACK}:{port}", token, ssl.create_default_context(cadata=certificate.pem.decode())
         )
-        yield endpoint, await _ready(endpoint, running)
+        program = Program(directory / "kube-apiserver", work, [*_arguments(work, store, port), *extra])
+        await stack.enter_async_context(program)
+        found = Servers(work, endpoint, certificate.pem, program)
+        found.version = await _ready(endpoint, program)
+        yield found
 
 
 def _arguments(work: Path, store: str, port: int) -> list[str]:
     return [
         f"--etcd-servers={store}",
-        f"--bind-address={_LOOPBACK}",
-        f"--advertise-address={_LOOPBACK}",
+        f"--bind-address={LOOPBACK}",
+        f"--advertise-address={LOOPBACK}",
         f"--secure-port={port}",
         f"--tls-cert-file={work / 'server.crt'}",
         f"--tls-private-key-file={work / 'server.key'}",
@@ -103,40 +132,56 @@ def _arguments(work: Path, store: str, port: int) -> list[str]:
     ]
 
 
-@asynccontextmanager
-async def _running(program: Path, work: Path, arguments: list[str]) -> AsyncIterator[Callable[[], str | None]]:
-    """The program, and a function that tells why it ended, if it did."""
-    path = work / f"{program.name}.log"
-    with path.open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            program, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, cwd=work
-        )  # fmt: skip
+class Program:
+    """A program of somebody else's, for as long as a context lasts. What it prints goes to `log`."""
 
-    def ended() -> str | None:
-        if process.returncode is None:
+    def __init__(self, path: Path, work: Path, arguments: Sequence[str], log: Path | None = None) -> None:
+        self.path, self.work, self.arguments = path, work, arguments
+        self.log = log or work / f"{path.name}.log"
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start it, again if it has ended."""
+        with self.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                self.path, *self.arguments, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.work
+            )  # fmt: skip
+
+    async def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+    @property
+    def ended(self) -> str | None:
+        """Why it ended, if it did."""
+        if self._process is None or self._process.returncode is None:
             return None
-        tail = path.read_text(errors="replace")[-2000:]
-        return f"{program} ended with exit code {process.returncode}:\n{tail}"
+        tail = self.log.read_text(errors="replace")[-2000:]
+        return f"{self.path} ended with exit code {self._process.returncode}:\n{tail}"
 
-    try:
-        yield ended
-    finally:
-        if process.returncode is None:
-            process.terminate()
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """SIGTERM, and SIGKILL when that is not enough."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
             try:
                 async with asyncio.timeout(_STOP_SECONDS):
-                    await process.wait()
+                    await self._process.wait()
             except TimeoutError:
-                process.kill()
-                await process.wait()
+                await self.kill()
 
 
-async def _ready(endpoint: StaticEndpoint, ended: Callable[[], str | None]) -> str:
+async def _ready(endpoint: StaticEndpoint, program: Program) -> str:
     transport = HttpTransport(endpoint, timeouts=Timeouts(connect=2.0, read=5.0))
     try:
         async with asyncio.timeout(_START_SECONDS):
             while not await _answers(transport, "/readyz"):
-                if why := ended():
+                if why := program.ended:
                     raise StartError(why)
                 await asyncio.sleep(0.2)
             found = await transport.send(Request("GET", "/version"))
@@ -154,7 +199,8 @@ async def _answers(transport: HttpTransport, path: str) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nothing listens on now."""
     with socket.socket() as probe:
-        probe.bind((_LOOPBACK, 0))
+        probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])

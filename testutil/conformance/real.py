@@ -22,14 +22,14 @@ WHY_NOT = (
 )
 
 
-def kubeconfig() -> Path | None:
-    """The kubeconfig of a cluster marked for the suite."""
-    if marked := os.environ.get(MARKED):
+def kubeconfig(variable: str = MARKED, context: str = CONTEXT) -> Path | None:
+    """The kubeconfig of a cluster that is marked: by `variable`, or by the name of its current context."""
+    if marked := os.environ.get(variable):
         return Path(marked)
     plain = os.environ.get("KUBECONFIG", "")
     if plain and Path(plain).is_file():
         content = yaml.safe_load(Path(plain).read_text())
-        if isinstance(content, dict) and content.get("current-context") == CONTEXT:
+        if isinstance(content, dict) and content.get("current-context") == context:
             return Path(plain)
     return None
 

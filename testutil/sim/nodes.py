@@ -31,6 +31,8 @@ def node_name(number: int) -> str:
 class Nodes:
     """Registers the scenario's nodes once, and says of each whether it is ready."""
 
+    ASSUMES = ("node-taint",)
+
     def __init__(self, server: ApiServer, scenario: Scenario) -> None:
         self._access = Access(server, "node-controller")
         for number in range(scenario.nodes):
@@ -91,6 +93,8 @@ class Nodes:
 
 class PodCollector:
     """The pod garbage collector: pods of nodes that are gone, and finished pods beyond the number that is kept."""
+
+    ASSUMES = ("node-gone",)
 
     def __init__(self, server: ApiServer, scenario: Scenario) -> None:
         self._access = Access(server, "pod-garbage-collector")

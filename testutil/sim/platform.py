@@ -33,6 +33,8 @@ _TERMINAL = ("Succeeded", "Failed")
 class Scheduler:
     """Binds pods to nodes a moment after their creation; members of a gang only when enough of them are there."""
 
+    ASSUMES = ("gates", "binding")
+
     def __init__(self, server: ApiServer, draw: Draw) -> None:
         self._access = Access(server, "scheduler")
         self._draw = draw

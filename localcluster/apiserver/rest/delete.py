@@ -16,6 +16,8 @@ from localcluster.timestamps import format_time, parse_time
 
 Obj = dict[str, Any]
 
+#: See testutil/sim/assumptions.py.
+ASSUMES = ("grace", "grace-of-ended", "finalizers", "preconditions")
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 _POLICIES = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background": ""}
@@ -93,7 +95,7 @@ def delete_collection(call: Call) -> Response:
 def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool = False) -> tuple[Obj, bool]:
     """Delete `live`, or mark it for deletion; gives its last state and whether it is gone. Raises a 409 ApiError."""
     resource = call.resource
-    _check_preconditions(call, live, options)
+    check_preconditions(call, live, options)
     meta = dict(live.obj["metadata"])
     new: Obj = {**live.obj, "metadata": meta}
     finalizers = _finalizers(meta.get("finalizers") or [], options.policy)
@@ -144,7 +146,8 @@ def _nothing(resource: Resource) -> Obj:
     return resource.typed({"metadata": {}, **filled, **_EMPTY.get(resource.kind, {})})
 
 
-def _check_preconditions(call: Call, live: Item, options: DeleteOptions) -> None:
+def check_preconditions(call: Call, live: Item, options: DeleteOptions) -> None:
+    """Raise a 409 ApiError when the object is not the one that is meant."""
     resource = call.resource
     if options.uid and options.uid != live.uid:
         why = (

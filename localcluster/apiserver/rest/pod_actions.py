@@ -1,13 +1,14 @@
 """The other subresources that write: binding, eviction, token, finalize, and why ephemeral containers are refused."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from jobcommon.client.request import Response
 from localcluster.apiserver.authentication import DEFAULT_AUDIENCES
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import ApiError, bad_request, conflict, forbidden, invalid, invalid_object, required
-from localcluster.apiserver.rest.delete import delete_object, options_of
+from localcluster.apiserver.rest.delete import check_preconditions, delete_object, options_of
 from localcluster.apiserver.rest.update import commit
 from localcluster.apiserver.selectors import from_object
 from localcluster.apiserver.storage import Item
@@ -15,6 +16,8 @@ from localcluster.timestamps import format_time
 
 Obj = dict[str, Any]
 
+#: See testutil/sim/assumptions.py.
+ASSUMES = ("binding", "eviction-api")
 _CREATED: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 _TOKEN_SECONDS = 3600
 _SHORTEST_TOKEN = 600
@@ -62,8 +65,30 @@ def evict(call: Call) -> Response:
     phase = live.obj.get("status", {}).get("phase")
     if phase not in ("Succeeded", "Failed", "Pending"):
         _check_budgets(call, live)
-    delete_object(call, live, options_of(call, body.get("deleteOptions") or {}), call.dry_run)
+    given = body.get("deleteOptions") or {}
+    options, dry_run = options_of(call, given), call.dry_run or bool(given.get("dryRun"))
+    if not dry_run:
+        check_preconditions(call, live, options)
+        live = _disrupted(call, live)
+        # The version asked for was that of the pod before this write of our own.
+        options = replace(options, version="")
+    delete_object(call, live, options, dry_run)
     return call.answer(_CREATED, 201)
+
+
+def _disrupted(call: Call, live: Item) -> Item:
+    """The pod with the condition by which its end is known as a disruption: a write of its own, before the deletion."""
+    status = live.obj.get("status", {})
+    condition = {
+        "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+        "lastProbeTime": None, "lastTransitionTime": call.server.env.timestamp(),
+    }  # fmt: skip
+    before = status.get("conditions") or []
+    if any(one.get("type") == "DisruptionTarget" and one.get("status") == "True" for one in before):
+        return live
+    others = [one for one in before if one.get("type") != "DisruptionTarget"]
+    commit(call, live, {**live.obj, "status": {**status, "conditions": [*others, condition]}})
+    return call.live()
 
 
 def _check_budgets(call: Call, pod: Item) -> None:

@@ -6,6 +6,7 @@ from testutil.conformance.cases import (
     custom,
     deletion,
     escalation,
+    eviction,
     identity,
     lists,
     metadata_only,
@@ -19,7 +20,7 @@ from testutil.conformance.cases import (
 )
 
 TABLE: tuple[Case, ...] = (
-    *identity.CASES, *deletion.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES, *apply.CASES,
-        *lists.CASES, *metadata_only.CASES, *tables.CASES,
+    *identity.CASES, *deletion.CASES, *eviction.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES,
+        *apply.CASES, *lists.CASES, *metadata_only.CASES, *tables.CASES,
     *watches.CASES, *pod_security.CASES, *escalation.CASES, *ownership.CASES,
 )  # fmt: skip

@@ -1,0 +1,71 @@
+"""What the models of Kubernetes rest on is named where it is relied on, and each name has a case that ran on a real one."""
+
+import ast
+import os
+from collections import defaultdict
+
+from tests.architecture.source import ROOT, modules, tree
+from testutil.conformance.cases import TABLE
+from testutil.real.rows import ROWS
+from testutil.sim.assumptions import ASSUMPTIONS
+
+DOCUMENT = ROOT / "docs" / "assumptions.md"
+HEADER = """# What the models take for granted
+
+<!-- Written from testutil/sim/assumptions.py by: make golden -->
+
+The simulator and the embedded cluster are models of Kubernetes. What they assume of it is named here, with where it is relied
+on and the cases that hold it against a real API server ([conformance](conformance.md)) or a real control plane and kubelet
+(`make real`, [reliability](reliability.md#a-real-control-plane)). Both models and reality pass the same cases.
+
+| assumption | relied on in | conformance cases | rows of `make real` |
+| --- | --- | --- | --- |
+"""
+
+
+def relied_on() -> dict[str, list[str]]:
+    """The modules, with the class if it is said in one, that name each assumption."""
+    found = defaultdict(list)
+    for module in modules():
+        for node in ast.walk(tree(module)):
+            if not isinstance(node, ast.Module | ast.ClassDef):
+                continue
+            for statement in node.body:
+                match statement:
+                    case (
+                        ast.Assign(targets=[ast.Name(id="ASSUMES")], value=ast.Tuple() as value)
+                        | ast.AnnAssign(target=ast.Name(id="ASSUMES"), value=ast.Tuple() as value)
+                    ):
+                        where = str(module) if isinstance(node, ast.Module) else f"{module}:{node.name}"
+                        for name in ast.literal_eval(value):
+                            found[name].append(where)
+    return found
+
+
+def document() -> str:
+    """docs/assumptions.md as it must be."""
+    used = relied_on()
+    lines = []
+    for name, assumption in ASSUMPTIONS.items():
+        places = ", ".join(f"`{place}`" for place in sorted(used[name]))
+        cells = (assumption.says, places, "; ".join(assumption.cases), "; ".join(assumption.rows))
+        lines.append(f"| {' | '.join(cells)} |\n")
+    return HEADER + "".join(lines)
+
+
+def test_every_assumption_has_a_case_that_exists() -> None:
+    cases, rows = {case.name for case in TABLE}, {row.name for row in ROWS}
+    for name, assumption in ASSUMPTIONS.items():
+        assert assumption.cases or assumption.rows, f"{name}: an assumption without a case is a guess"
+        assert set(assumption.cases) <= cases, name
+        assert set(assumption.rows) <= rows, name
+
+
+def test_what_is_relied_on_is_named_and_what_is_named_is_relied_on() -> None:
+    assert relied_on().keys() == ASSUMPTIONS.keys()
+
+
+def test_the_document_is_what_the_registry_says() -> None:
+    if os.environ.get("GOLDEN") == "write":
+        DOCUMENT.write_text(document(), encoding="utf-8")
+    assert DOCUMENT.read_text(encoding="utf-8") == document(), "run: make golden"

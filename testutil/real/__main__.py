@@ -1,0 +1,60 @@
+"""``python -m testutil.real``: the table on a real control plane; without one it says so and ends well."""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import uuid
+from collections import Counter
+from pathlib import Path
+
+from testutil.conformance import envtest
+from testutil.real.cluster import WHY_NOT, embedded_cluster, given, real_cluster
+from testutil.real.rows import ROWS, Row
+from testutil.real.runner import AT_ONCE, run_rows
+
+
+def main() -> int:
+    """Exit code 0 when no row failed."""
+    parser = argparse.ArgumentParser(prog="python -m testutil.real", description=__doc__)
+    parser.add_argument("--only", metavar="TEXT", action="append", help="only rows whose name has this text; repeatable")
+    parser.add_argument("--list", action="store_true", help="print the names of the rows")
+    parser.add_argument("--embedded", action="store_true", help="on the embedded cluster")
+    parser.add_argument("--verbose", action="store_true", help="print what was seen of rows that passed, too")
+    parser.add_argument("--at-once", type=int, default=AT_ONCE, help="how many rows run at the same time")
+    parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="where logs are kept")
+    options = parser.parse_args()
+    chosen = [row for row in ROWS if not options.only or any(text in row.name for text in options.only)]
+    if options.list:
+        print(*(row.name for row in chosen), sep="\n")
+        return 0
+    try:
+        if not options.embedded and not given():
+            print(f"make real: {len(chosen)} rows skipped; {WHY_NOT}")
+            return 0
+        return asyncio.run(_run(chosen, options))
+    except envtest.StartError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+async def _run(rows: list[Row], options: argparse.Namespace) -> int:
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="jobcommon-real-") as scratch:
+        directory = options.keep or Path(scratch)
+        directory.mkdir(parents=True, exist_ok=True)
+        starting = embedded_cluster(directory, uuid.uuid4().hex) if options.embedded else real_cluster(directory)
+        async with starting as cluster:
+            print(f"{cluster.name}: {len(rows)} rows", flush=True)
+            async for outcome in run_rows(cluster, rows, options.at_once):
+                counts[outcome.verdict] += 1
+                print(
+                    outcome, *([f"          {outcome.seen}"] if options.verbose and outcome.seen else []), sep="\n", flush=True
+                )
+            name = cluster.name
+    print(f"{name}: {counts['passed']} rows passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
+    return 1 if counts["FAILED"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

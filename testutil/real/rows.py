@@ -1,0 +1,394 @@
+"""The table: what is done to a job, and how it and its pods must come out of it, on every cluster alike.
+
+How a pod ended reads: phase, reason, exit code, reason of DisruptionTarget, and ``x2`` when its container ran twice in place.
+Of every name the pods stand in order of their creation.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from jobcommon.api.status import ConditionType
+from testutil.real.admission import allow, deny, mutate
+from testutil.real.cluster import CONTAINERS, SCHEDULER
+from testutil.real.disturbances import (
+    admission_by,
+    admission_ends,
+    leader_dies,
+    node_dies,
+    node_is_deleted,
+    node_pressure,
+    node_returns,
+    operator_dies,
+    operator_starts,
+    policy,
+    posted_once,
+    preempt,
+    quota,
+    refused,
+    server_dies,
+    unreachable_webhook,
+)
+from testutil.real.manifests import (
+    KINDS,
+    MOUNTS,
+    MPIJOB,
+    PYTORCHJOB,
+    TFJOB,
+    VOLUMES,
+    Kind,
+    Manifest,
+    container,
+    held_pod,
+    script,
+)
+from testutil.real.steps import (
+    Step,
+    becomes,
+    delete,
+    delete_job,
+    delete_namespace,
+    done,
+    end,
+    ending,
+    evict,
+    freed,
+    make,
+    make_pod,
+    over,
+    patch,
+    pending,
+    replaced,
+    restarted,
+    resume,
+    run,
+    suspend,
+)
+
+SUCCEEDED, FAILED, SUSPENDED, RUNNING = (
+    ConditionType.SUCCEEDED, ConditionType.FAILED, ConditionType.SUSPENDED, ConditionType.RUNNING
+)  # fmt: skip
+ELECTED = ("--leader-elect", "--lease-name", "training-operators")
+EVICTED = "EvictionByEvictionAPI"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The end. `state` is the job's last condition, "" for a row without a job or whose job is gone; `reason` that
+    condition's; `events` are reasons of events that there must be; `order` what was seen of the first pod of a name.
+    """
+
+    state: str = SUCCEEDED
+    pods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    restarts: int = 0
+    disruptions: int = 0
+    reason: str = ""
+    events: tuple[str, ...] = ()
+    order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: `job` is created, by an operator with the arguments `operator` (None: without one), and the steps taken."""
+
+    name: str
+    steps: tuple[Step, ...]
+    expected: Expected
+    job: Manifest | None = None
+    kind: Kind = PYTORCHJOB
+    operator: tuple[str, ...] | None = ()
+    also_needs: frozenset[str] = frozenset()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What its cluster must give."""
+        return self.also_needs.union(*(step.needs for step in self.steps))
+
+    @property
+    def alone(self) -> bool:
+        """Whether it disturbs other rows."""
+        return self.operator == ELECTED or any(step.alone for step in self.steps)
+
+
+# fmt: off
+def lifecycles(kind: Kind) -> Iterator[Row]:
+    """What every kind goes through."""
+    leads, helps = kind.leads, kind.helps
+    both = run(leads, helps)
+
+    def row(name: str, policy: str, steps: tuple[Step, ...], expected: Expected) -> Row:
+        return Row(f"{kind.name}: {name}", (both, *steps), expected, kind.job(policy), kind)
+
+    succeeded, suffix = kind.ends(), kind.framework.kind
+    failed = {leads: ("Failed 143",), helps: ("Failed 143",), kind.fails: ("Failed 3",)}
+    yield row("success", "Never", kind.finish, Expected(pods=succeeded, events=(f"{suffix}Succeeded", "SuccessfulCreatePod")))
+    yield row("failure under Never", "Never", (end(3, kind.fails),), Expected(FAILED, failed, reason=f"{suffix}Failed"))
+    yield row(
+        "permanent failure under ExitCode", "ExitCode", (end(3, kind.fails),),
+        Expected(FAILED, failed, reason=f"{suffix}Failed"),
+    )
+    yield row(
+        "retryable failure under ExitCode", "ExitCode", (end(137, helps), replaced(helps), *kind.finish),
+        Expected(pods=kind.ends("Failed 137"), restarts=1, events=(f"{suffix}Restarting",)),
+    )
+    in_place = {**succeeded, leads: ("Succeeded 0 x2",)}
+    yield row(
+        "failure under OnFailure", "OnFailure", (end(3, leads), restarted(leads), *kind.finish),
+        Expected(pods=in_place, restarts=1),
+    )
+    yield row(
+        "kubectl delete pod", "Never", (delete(helps), replaced(helps), *kind.finish),
+        Expected(pods=kind.ends("Failed 143"), disruptions=1),
+    )
+    yield row(
+        "eviction", "OnFailure", (evict(helps), replaced(helps), *kind.finish),
+        Expected(pods=kind.ends(f"Failed 143 {EVICTED}"), disruptions=1),
+    )
+    yield row(
+        "suspension and resume", "OnFailure",
+        (suspend(), over(leads, helps), becomes(SUSPENDED), resume(), replaced(leads, helps), *kind.finish),
+        Expected(pods=kind.ends("Failed 143", leads=("Failed 143",)), events=(f"{suffix}Suspended", f"{suffix}Resumed")),
+    )
+
+
+def suspensions() -> Iterator[Row]:
+    """Pods that a suspension stops are no failures, whatever they answer SIGTERM with and whenever the operator sees it."""
+    stopped = (suspend(), ending("master-0", "worker-0"))
+    resumed = (becomes(SUSPENDED), resume(), replaced("master-0", "worker-0"), *PYTORCHJOB.finish)
+    for (how, code), operator in product((("Never", 143), ("Never", 1), ("ExitCode", 1), ("ExitCode", 143), ("OnFailure", 143)),
+            ("up", "down")):
+        wait = (over("master-0", "worker-0"),)
+        middle = wait if operator == "up" else (operator_dies(), *wait, operator_starts())
+        ended = f"Failed {code}"
+        yield Row(
+            f"suspension under {how}, pods exit with {code}, operator {operator}",
+            (run("master-0", "worker-0"), *stopped, *middle, *resumed),
+            Expected(pods=PYTORCHJOB.ends(ended, leads=(ended,))),
+            PYTORCHJOB.job(how, on_term=f"sleep 3; exit {code}", run_policy={"backoffLimit": 1}),
+        )
+    yield Row(
+        "suspension, a second container ends later",
+        (run("master-0", "worker-0"), *stopped, over("master-0", "worker-0"), *resumed[:2], replaced("master-0", "worker-0"),
+            delete("master-0", "worker-0"), replaced("master-0", "worker-0", times=2), suspend(), over("master-0", "worker-0"),
+            becomes(SUSPENDED)),
+        Expected(SUSPENDED, dict.fromkeys(("master-0", "worker-0"), ("Failed 143",) * 3), disruptions=2),
+        PYTORCHJOB.job("Never", others=(script("late", "trap 'sleep 3; exit 143' TERM; while :; do sleep 0.2; done"),)),
+    )
+
+
+def deletions() -> Iterator[Row]:
+    """Pods that others delete are disruptions under every policy."""
+    for how, operator in product(("Never", "ExitCode", "OnFailure"), ("up", "down")):
+        asked = (delete("worker-0"), ending("worker-0"))
+        middle = () if operator == "up" else (over("worker-0"), operator_starts())
+        before = () if operator == "up" else (operator_dies(),)
+        yield Row(
+            f"kubectl delete pod under {how}, operator {operator}",
+            (run("master-0", "worker-0"), *before, *asked, *middle, replaced("worker-0"), *PYTORCHJOB.finish),
+            Expected(pods=PYTORCHJOB.ends("Failed 1"), disruptions=1),
+            PYTORCHJOB.job(how, on_term="sleep 2; exit 1"),
+        )
+    stubborn = PYTORCHJOB.job("Never", on_term="", grace=2)
+    yield Row(
+        "kubectl delete pod, SIGTERM ignored",
+        (run("master-0", "worker-0"), delete("worker-0"), replaced("worker-0"), *PYTORCHJOB.finish),
+        Expected(pods=PYTORCHJOB.ends("Failed 137"), disruptions=1), stubborn,
+    )
+    yield Row(
+        "an evicted MPI worker that exits with 0",
+        (run("launcher", "worker-0"), evict("worker-0"), replaced("worker-0"), *MPIJOB.finish),
+        Expected(pods={"launcher": ("Succeeded 0",), "worker-0": (f"Succeeded 0 {EVICTED}", "Succeeded 0")}, disruptions=1),
+        MPIJOB.job(on_term="exit 0"), MPIJOB,
+    )
+    yield Row(
+        "a pod's activeDeadlineSeconds, answered with exit 0", (),
+        Expected(FAILED, {"worker-0": ("Failed DeadlineExceeded 0",)}, reason="TFJobFailed"),
+        TFJOB.job("Never", on_term="exit 0", replicas={"Worker": 1}, activeDeadlineSeconds=3), TFJOB,
+    )
+    for propagation in ("Background", "Foreground"):
+        yield Row(f"the job is deleted, {propagation}", (run("master-0", "worker-0"), delete_job(propagation)),
+            Expected("", {"master-0": ("Failed 143",), "worker-0": ("Failed 143",)}), PYTORCHJOB.job())
+    yield Row("the job is deleted, Orphan, operator down",
+        (run("master-0", "worker-0"), operator_dies(), delete_job("Orphan"), operator_starts(), freed("master-0", "worker-0")),
+        Expected("", {"master-0": ("Running",), "worker-0": ("Running",)}), PYTORCHJOB.job())
+    yield Row("the namespace is deleted", (run("master-0", "worker-0"), delete_namespace()),
+        Expected("", {"master-0": ("Failed 143",), "worker-0": ("Failed 143",)}), PYTORCHJOB.job())
+
+
+def restarts() -> Iterator[Row]:
+    """What counts, and what does not."""
+    both = run("master-0", "worker-0")
+    yield Row("backoffLimit is used up by replacements",
+        (both, end(137, "worker-0"), replaced("worker-0"), end(137, "worker-0")),
+        Expected(FAILED, {"master-0": ("Failed 143",), "worker-0": ("Failed 137", "Failed 137")}, restarts=2,
+            reason="BackoffLimitExceeded"),
+        PYTORCHJOB.job("ExitCode", run_policy={"backoffLimit": 1}))
+    sidecar = script("side", "[ -e /keep/s ] || { : > /keep/s; exit 1; }; trap 'exit 0' TERM; while :; do sleep 0.2; done",
+        restartPolicy="Always")
+    yield Row("a native sidecar restarts", (both, *PYTORCHJOB.finish), Expected(pods=PYTORCHJOB.ends()),
+        PYTORCHJOB.job("Never", run_policy={"backoffLimit": 0}, initContainers=[sidecar]))
+    yield Row("an init container under Always", (both,),
+        Expected(RUNNING, {"master-0": ("Running",), "worker-0": ("Running",)}),
+        PYTORCHJOB.job("Always", run_policy={"backoffLimit": 0}, initContainers=[script("first", "exit 0")]))
+    yield Row("the main container failed, another one lives", (both, end(3, "master-0")),
+        Expected(FAILED, reason="PyTorchJobFailed"),
+        PYTORCHJOB.job("Never", others=(script("other", "trap 'exit 0' TERM; while :; do sleep 0.2; done"),)))
+    yield Row("scaled below an override", (run("worker-0", "worker-1"),
+            patch({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1}}}}), ending("worker-1"), end(0, "worker-0")),
+        Expected(pods={"worker-0": ("Succeeded 0",), "worker-1": ("Failed 143",)}),
+        _with_override(TFJOB.job("Never")), TFJOB)
+    grows = "[ $(hostname) = job-worker-1 ] && exec tail /dev/zero; trap 'exit 143' TERM; while :; do sleep 0.2; done"
+    hog = {"command": ["sh", "-c", grows],
+        "resources": {"limits": {"memory": "16Mi"}}}
+    yield Row("out of memory", (), Expected(FAILED, {"worker-0": ("Failed 143",), "worker-1": ("Failed OOMKilled 137",)},
+            restarts=1, reason="BackoffLimitExceeded"),
+        TFJOB.job("ExitCode", main=hog, run_policy={"backoffLimit": 0}), TFJOB, also_needs=frozenset({CONTAINERS}))
+    yield Row("preempted by the scheduler", (run("worker-0"), *preempt("worker-0"), replaced("worker-0"), end(0, "worker-0")),
+        Expected(pods={"worker-0": ("Failed 143 PreemptionByScheduler", "Succeeded 0")}, disruptions=1),
+        TFJOB.job("OnFailure", replicas={"Worker": 1}, main={"resources": {"requests": {"cpu": "1200m"}}}), TFJOB,
+        also_needs=frozenset({SCHEDULER}))
+
+
+def _with_override(job: Manifest) -> Manifest:
+    job["spec"]["tfReplicaSpecs"]["Worker"]["overrides"] = [{"indices": [1], "template": {"metadata": {"labels": {"a": "b"}}}}]
+    return job
+
+
+def admissions() -> Iterator[Row]:
+    """A refusal of the platform is waited out, and what it adds to a pod is kept."""
+    both = run("master-0", "worker-0")
+    refusals: list[tuple[str, Step]] = [
+        (f"a webhook that denies with {code or 'no code'}", admission_by(deny(code)))
+        for code in (None, 400, 403, 404, 409, 422, 429, 500, 503)
+    ]
+    refusals += [
+        ("a webhook that does not answer", unreachable_webhook()),
+        *(
+            (f"a ValidatingAdmissionPolicy with reason {reason}", policy("false", reason))
+            for reason in ("Invalid", "Forbidden")
+        ),
+        ("a quota", quota(1)),
+    ]
+    for name, begins in refusals:
+        ends = quota(0) if name == "a quota" else admission_ends()
+        yield Row(f"{name}, at a replacement",
+            (both, begins, delete("worker-0"), refused(), ends, replaced("worker-0"), *PYTORCHJOB.finish),
+            Expected(pods=PYTORCHJOB.ends("Failed 143"), disruptions=1, events=("FailedCreatePod",)), PYTORCHJOB.job("Never"),
+        )
+    yield Row("pod admission slower than a lease allows, with leader election",
+        (admission_by(allow(), seconds=5.0), patch({"spec": {"runPolicy": {"suspend": False}}}),
+            run("master-0", *(f"worker-{n}" for n in range(4))), posted_once(), delete_job("Background")),
+        Expected("", dict.fromkeys(("master-0", *(f"worker-{n}" for n in range(4))), ("Failed 143",))),
+        PYTORCHJOB.job("Never", replicas={"Master": 1, "Worker": 4}, run_policy={"suspend": True}),
+        operator=ELECTED)
+
+    def inject(pod: Manifest) -> None:
+        pod["spec"]["initContainers"] = [
+            script("injected", "trap 'exit 0' TERM; while :; do sleep 0.2; done", restartPolicy="Always")
+        ]
+
+    def reorder(pod: Manifest) -> None:
+        for one in pod["spec"]["containers"]:
+            one["env"] = one.get("env", [])[::-1]
+
+    def grow(pod: Manifest) -> None:
+        pod["metadata"].setdefault("annotations", {})["padding"] = "x" * 200_000
+
+    for name, change in (("injects a sidecar", inject), ("reorders the environment", reorder), ("makes the pod large", grow)):
+        yield Row(f"a webhook that {name}",
+            (admission_by(mutate(change), mutating=True), patch({"spec": {"runPolicy": {"suspend": False}}}), both,
+                end(137, "worker-0"), replaced("worker-0"), *PYTORCHJOB.finish),
+            Expected(pods=PYTORCHJOB.ends("Failed 137"), restarts=1),
+            PYTORCHJOB.job("ExitCode", run_policy={"suspend": True}))
+
+
+def losses() -> Iterator[Row]:
+    """Processes that end without a word."""
+    both = run("master-0", "worker-0")
+    yield Row("kill -9 of the operator, a pod fails meanwhile",
+        (both, operator_dies(), end(137, "worker-0"), done("worker-0"), operator_starts(), replaced("worker-0"),
+            *PYTORCHJOB.finish),
+        Expected(pods=PYTORCHJOB.ends("Failed 137"), restarts=1), PYTORCHJOB.job("ExitCode"))
+    yield Row(
+        "kill -9 of the operator, the job succeeds meanwhile",
+        (both, operator_dies(), *PYTORCHJOB.finish, operator_starts()),
+        Expected(pods=PYTORCHJOB.ends()),
+        PYTORCHJOB.job(),
+    )
+    yield Row("kill -9 of the API server",
+        (both, server_dies(), end(137, "worker-0"), replaced("worker-0"), *PYTORCHJOB.finish),
+        Expected(pods=PYTORCHJOB.ends("Failed 137"), restarts=1), PYTORCHJOB.job("ExitCode"))
+    yield Row("kill -9 of the operator that leads", (operator_starts(*ELECTED), both, leader_dies(), end(137, "worker-0"),
+            replaced("worker-0"), *PYTORCHJOB.finish),
+        Expected(pods=PYTORCHJOB.ends("Failed 137"), restarts=1), PYTORCHJOB.job("ExitCode"), operator=ELECTED)
+    yield Row("the kubelet dies and comes back after the pods' eviction",
+        (both, node_dies(), ending("master-0", "worker-0"), node_returns(), replaced("master-0", "worker-0"),
+            *PYTORCHJOB.finish),
+        Expected(pods=PYTORCHJOB.ends("Failed 143 DeletionByTaintManager", leads=("Failed 143 DeletionByTaintManager",)),
+            disruptions=2), PYTORCHJOB.job("OnFailure"), also_needs=frozenset({CONTAINERS}))
+    yield Row("the node is lost and deleted",
+        (both, node_dies(), node_is_deleted(), over("master-0", "worker-0"), node_returns(), replaced("master-0", "worker-0"),
+            *PYTORCHJOB.finish),
+        Expected(pods=PYTORCHJOB.ends("Failed DeletionByPodGC", leads=("Failed DeletionByPodGC",)), disruptions=2),
+        PYTORCHJOB.job("OnFailure"))
+
+
+def pods() -> Iterator[Row]:
+    """Pods alone, without a job: what a kubelet and an API server show of them. The simulator's models rest on these."""
+    started = ("Pending", "Running")
+
+    def row(name: str, steps: tuple[Step, ...], shown: str, order: tuple[str, ...], needs: str = "", **spec: Any) -> Row:
+        made, also = make_pod("p", held_pod(**spec)), frozenset({needs} if needs else ())
+        return Row(
+            f"pod: {name}", (made, *steps), Expected("", {"p": (shown,)}, order={"p": order}), operator=None, also_needs=also
+        )
+
+    deleted = (run("p"), delete("p"), over("p"))
+    yield row("succeeds", (run("p"), end(0, "p"), done("p")), "Succeeded 0", (*started, "Succeeded"))
+    yield row("fails", (run("p"), end(3, "p"), done("p")), "Failed 3", (*started, "Failed"))
+    yield row(
+        "deleted while it runs", deleted, "Failed 143", (*started, "Running, deleting", "Failed, deleting", "Failed, over")
+    )
+    yield row("deleted while it runs, exits with 0", deleted, "Succeeded 0",
+        (*started, "Running, deleting", "Succeeded, deleting", "Succeeded, over"), on_term="exit 0")
+    yield row("deleted while it runs, SIGTERM ignored", deleted, "Failed 137",
+        (*started, "Running, deleting", "Failed, deleting", "Failed, over"), on_term="",
+        terminationGracePeriodSeconds=2)
+    yield row("deleted while it runs, is not restarted", deleted, "Failed 143",
+        (*started, "Running, deleting", "Failed, deleting", "Failed, over"), restart="Always")
+    yield row("deleted after its end", (run("p"), end(0, "p"), done("p"), delete("p"), over("p")), "Succeeded 0",
+        (*started, "Succeeded", "Succeeded, over"))
+    yield row("deleted before it is scheduled", (delete("p"), over("p")), "Pending", ("Pending", "Pending, over"),
+        schedulingGates=[{"name": "jobcommon.test/gate"}])
+    yield row("evicted while it runs", (run("p"), evict("p"), over("p")), f"Failed 143 {EVICTED}",
+        (*started, "Running, deleting", "Failed, deleting", "Failed, over"))
+    yield row("restarted in place", (run("p"), end(3, "p"), restarted("p"), end(0, "p"), done("p")), "Succeeded 0 x2",
+        (*started, "Succeeded"), restart="OnFailure")
+    yield row("activeDeadlineSeconds passes", (done("p"),), "Failed DeadlineExceeded 143", (*started, "Failed"),
+        activeDeadlineSeconds=3)
+    yield row("an init container fails", (done("p"),), "Failed", ("Pending", "Failed"),
+        initContainers=[script("first", "exit 4")])
+    yield row("waits for its Secret", (pending("p"), make("secrets", {"metadata": {"name": "s"}}), run("p")), "Running",
+        started,
+        containers=[container("main", volumeMounts=[*MOUNTS, {"name": "s", "mountPath": "/s"}])],
+        volumes=[*VOLUMES, {"name": "s", "secret": {"secretName": "s"}}])
+    yield row("evicted by its kubelet, its node low on memory",
+        (run("p"), node_pressure(True), done("p"), node_pressure(False)), "Failed Evicted 137 TerminationByKubelet",
+        (*started, "Failed"), containers=[container("main", on_term="", resources={"requests": {"memory": "1Mi"}})])
+    yield row("evicted by its kubelet, beyond its own limit", (done("p"),), "Failed Evicted 137", (*started, "Failed"),
+        CONTAINERS,
+        containers=[script("main", "head -c 3000000 /dev/zero > /keep/x; while :; do sleep 1; done")],
+        volumes=[{"name": "keep", "emptyDir": {"sizeLimit": "1Mi"}}])
+    yield row("a container out of memory", (done("p"),), "Failed OOMKilled 137", (*started, "Failed"), CONTAINERS,
+        containers=[script("main", "exec tail /dev/zero", resources={"limits": {"memory": "16Mi"}})])
+
+
+# fmt: on
+def rows() -> tuple[Row, ...]:
+    """All of them."""
+    of_kinds = (row for kind in KINDS for row in lifecycles(kind))
+    return (*of_kinds, *suspensions(), *deletions(), *restarts(), *admissions(), *losses(), *pods())
+
+
+ROWS = rows()
