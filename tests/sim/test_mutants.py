@@ -11,10 +11,10 @@ from testutil.sim.mutation import hunt, problems
 #: The first seed that catches each (`make mutants` prints them, counted from 1).
 SEEDS = {
     "D1-expectations-or": 1,
-    "D2-expectations-by-name": 4,
+    "D2-expectations-by-name": 2,
     "D3-tombstone": 0,
     "D4-expectation-after-nothing": 4,
-    "D5-raises-on-error-paths": 2,
+    "D5-raises-on-error-paths": 6,
     "D6-no-pods-no-clean-up": 0,
     "D7-magic-exit-code": 0,
     "D8-timers-do-nothing": 0,
@@ -23,18 +23,18 @@ SEEDS = {
     "D10-index-label-trusted": 0,
     "D11-service-events-ignored": 0,
     "D12-created-in-the-cache-only": 11,
-    "D13-no-uid-in-status-writes": 0,
+    "D13-no-uid-in-status-writes": 2,
     "D14-owned-by-labels": 0,
     "D14-launcher-as-worker-off-by-one": 0,
     "D14-watch-refused-is-fatal": 0,
-    "R1-delete-by-name": 7,
-    "R2-status-without-precondition": 0,
-    "R3-no-barrier": 3,
+    "R1-delete-by-name": 2,
+    "R2-status-without-precondition": 2,
+    "R3-no-barrier": 1,
     "R4-no-expectations": 1,
     "R5-listed-first": 1,
-    "R6-owned-by-name": 1,
-    "R7-no-second-look": 24,
-    "R8-no-fence": 3,
+    "R6-owned-by-name": 0,
+    "R7-no-second-look": 50,
+    "R8-no-fence": 1,
     "R9-act-then-record": 1,
     "R10-success-forgotten": 0,
     "R11-the-end-is-not-final": 0,
@@ -46,11 +46,20 @@ SEEDS = {
     "R17-cache-changed-in-place": 0,
     "R18-retry-after-ignored": 0,
     "R19-written-when-nothing-changed": 0,
+    "F34-orphans-need-an-owner": 0,
+    "F41-gives-up-before-admission": 0,
+    "F42-any-answer-will-do": 16,
+    "F43-dropped-fields-count-as-stored": 0,
+    "F44-nothing-without-the-definition": 0,
 }
 
 
+#: What these faults have shown to be wrong.
+_FAULTS = ("F34", "F41", "F42", "F43", "F44")
+
+
 def test_every_rule_and_defect_has_its_mutant() -> None:
-    wanted = {*(f"D{number}" for number in range(1, 15)), *(f"R{number}" for number in range(1, 20))}
+    wanted = {*(f"D{number}" for number in range(1, 15)), *(f"R{number}" for number in range(1, 20)), *_FAULTS}
     assert {name.partition("-")[0] for name in MUTANTS} == wanted
     assert SEEDS.keys() == MUTANTS.keys()
 

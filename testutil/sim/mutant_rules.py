@@ -24,6 +24,7 @@ from jobcommon.orphans import left_behind
 from jobcommon.reconcile import cleanup, decision, ledger
 from jobcommon.result import Effect, Outcome, Work
 from jobcommon.runtime import executor
+from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.leader import LeaderElector
 from jobcommon.runtime.writes import status_write
@@ -67,6 +68,10 @@ def _owned_by_name(self: JobController, cached: Any, named: Any, memory: Any) ->
     seen = _observe(self, cached, named, memory)
     old = left_behind(self.framework.kind, named, cached.uid)
     return replace(seen, pods=(*seen.pods, *old), predecessors=frozenset())
+
+
+async def _in_its_own_time(_clock: Clock, what: Any, _until: float) -> None:
+    await what
 
 
 def _always(*_: object) -> bool:
@@ -221,7 +226,7 @@ RULES = (
     Mutant(
         "R8-no-fence",
         "A leader that stood still or was cut off goes on to write when another leads.",
-        ((LeaderElector, "held", _always),),
+        ((LeaderElector, "held", _always), (Clock, "bounded", _in_its_own_time)),
         elects=True,
     ),
     Mutant(
