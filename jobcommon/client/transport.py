@@ -30,6 +30,7 @@ RETRIES = 5
 DEFAULT_PAUSE = 1.0
 RECONNECT_PAUSE = 0.1
 _CHUNK = 1 << 18
+LATE = "its time was over before it could be sent"
 # A watch is not to share the pool with requests: each holds a connection for minutes.
 _UNLIMITED = 0
 # Until when, by the loop's time, the request of the current task may be sent.
@@ -185,6 +186,9 @@ class HttpTransport:
     async def _send(self, request: Request, send_by: float) -> Response:
         reloaded = False
         for attempt in range(RETRIES + 1):
+            if _too_late():
+                # The process stood still while it waited to try again.
+                raise TimeoutError(LATE)
             try:
                 response = await self._once(request)
             except TransportError:
@@ -269,7 +273,7 @@ class _PunctualConnector(aiohttp.TCPConnector):
         connection = await super().connect(*arguments, **options)
         if _too_late():
             connection.close()
-            raise TimeoutError("its time was over before it could be sent")
+            raise TimeoutError(LATE)
         return connection
 
 

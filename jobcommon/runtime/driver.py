@@ -121,10 +121,6 @@ class Driver:
                     task.cancel()
                 await asyncio.gather(*left, return_exceptions=True)
 
-    async def carry_out(self, work: Work) -> Result:
-        """Carry out what no job asks for, beside all reconciles."""
-        return await self._executor.execute(work)
-
     def stop(self) -> None:
         """Begin nothing new."""
         self._stopped.set()

@@ -1,36 +1,68 @@
 """The end of an operator whose namespace is being deleted.
 
-Its pod is deleted together with the jobs' pods. Those that still carry our finalizer when the operator goes would keep the
-namespace from ever being gone, and nothing that happens in it needs to be counted any more.
+Its pod and its lease are deleted together with the jobs' pods. Those that still carry our finalizer when the operator goes
+would keep the namespace from ever being gone, and nothing that happens in it needs to be counted any more.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable
 
+import msgspec
+
+from jobcommon.api import labels
+from jobcommon.api.decoding import decoder
+from jobcommon.api.pod import pod_view
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
+from jobcommon.client.status import response_error
 from jobcommon.reconcile import plan_for_orphans
-from jobcommon.result import Work
-from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.logging import Log
-from jobcommon.watched import PODS
+from jobcommon.runtime.writes import PODS, request_for
 
 TERMINATING = b"NamespaceTerminating"
+_AT_ONCE = 16
 
 
-async def release_if_terminating(namespace: str, drivers: Sequence[Driver], transport: Transport, log: Log) -> None:
-    """Take our finalizer off all pods of `namespace` if it is being deleted."""
-    if not await _is_terminating(namespace, transport, log):
-        return
-    for driver in drivers:
-        pods = driver.controller.informers[PODS].store.all(namespace)
-        plan = plan_for_orphans(pods)
-        log.info("the namespace is being deleted: releasing pods", namespace=namespace, pods=len(plan.actions))
-        await driver.carry_out(Work(namespace, "", "", plan))
+class _Pods(msgspec.Struct):
+    items: list[msgspec.Raw] = []
 
 
-async def _is_terminating(namespace: str, transport: Transport, log: Log) -> bool:
-    """Asked by creating an event for show: we may write events, and a Role need not let us read namespaces."""
+_pods = decoder(_Pods)
+
+
+async def release_if_terminating(namespace: str, operators: Iterable[str], transport: Transport, log: Log) -> None:
+    """Take our finalizer off all pods of these operators (by the names in their labels) if `namespace` is being deleted.
+
+    It needs no lease, which may be gone: another process could do nothing but the same.
+    """
+    try:
+        if not await _is_terminating(namespace, transport):
+            return
+        for operator in operators:
+            released = await _release(namespace, operator, transport)
+            log.info("the namespace is being deleted: released pods", namespace=namespace, operator=operator, pods=released)
+    except (ClientError, msgspec.DecodeError) as error:
+        log.warning("cannot release the pods of a namespace that is being deleted", namespace=namespace, error=str(error))
+
+
+async def _release(namespace: str, operator: str, transport: Transport) -> int:
+    query = (("labelSelector", f"{labels.OPERATOR_NAME}={operator}"),)
+    response = await transport.send(Request("GET", objects.collection_path("v1", PODS, namespace), query))
+    if response.status != 200:
+        raise response_error(response)
+    pods = [pod_view(bytes(item)) for item in _pods(response.body).items]
+    requests = [request_for(action, namespace) for action in plan_for_orphans(pods).actions]
+    for start in range(0, len(requests), _AT_ONCE):
+        # One that has changed or gone meanwhile is none to wait for.
+        await asyncio.gather(
+            *(transport.send(request) for request in requests[start : start + _AT_ONCE]), return_exceptions=True
+        )
+    return len(requests)
+
+
+async def _is_terminating(namespace: str, transport: Transport) -> bool:
+    """Asked by a dry run of an event: we may write events, and a Role need not let us read namespaces."""
     manifest = {
         "apiVersion": "v1",
         "kind": "Event",
@@ -40,10 +72,6 @@ async def _is_terminating(namespace: str, transport: Transport, log: Log) -> boo
         "type": "Normal",
     }
     request = objects.create(objects.collection_path("v1", "events", namespace), manifest)
-    try:
-        response = await transport.send(Request(request.method, request.path, (("dryRun", "All"),), request.body))
-    except ClientError as error:
-        log.warning("cannot find out whether the namespace is being deleted", error=str(error))
-        return False
+    response = await transport.send(Request(request.method, request.path, (("dryRun", "All"),), request.body))
     # The cause stands in the details of the Status.
-    return response.status == 404 or (response.status == 403 and TERMINATING in response.body)
+    return response.status == 403 and TERMINATING in response.body

@@ -109,7 +109,8 @@ class Manager:
         self._frameworks = [replace(framework, options=settings.options) for framework in frameworks]
         self.elector = self._make_elector(election_transport or transport) if settings.leader_elect else None
         self._fence: Fence = self.elector or NoFence()
-        self._transport = self._limited(FencedTransport(MeteredTransport(transport, self.metrics, clock), self._fence))
+        self._unfenced = MeteredTransport(transport, self.metrics, clock)
+        self._transport = self._limited(FencedTransport(self._unfenced, self._fence))
         self._gate, self._ends = self._gates()
         self._backlog = Backlog(clock)
         events = LimitedTransport(GatedTransport(self._transport, self._gate, "", "events"), self._backlog.over)
@@ -154,6 +155,10 @@ class Manager:
                 while not self._stop.is_set():
                     await self._term()
                 clock = self.env.clock
+                if settings.namespace is not None:
+                    operators = [framework.operator_name for framework in self._frameworks]
+                    leaving = release_if_terminating(settings.namespace, operators, self._unfenced, self.log)
+                    await clock.bounded(leaving, clock.monotonic() + FAREWELL_SECONDS)
                 await self.recorder.flush(clock.monotonic() + FAREWELL_SECONDS)
                 # What was broken off may be under way in the server still: then the lease has to run out by itself.
                 if self.elector is not None and self._drained:
@@ -200,9 +205,6 @@ class Manager:
                 for driver in self.drivers:
                     driver.stop()
                 await self._drain(running, holding)
-                if (namespace := self.settings.namespace) is not None:
-                    leaving = release_if_terminating(namespace, self.drivers, self._transport, self.log)
-                    await self.env.clock.bounded(leaving, self.env.clock.monotonic() + FAREWELL_SECONDS)
             for task in running:
                 if task.done():
                     task.result()

@@ -208,18 +208,21 @@ async def test_other_namespaces_are_left_alone(world: World) -> None:
         assert world.pods() == []
 
 
-@pytest.mark.parametrize("deleted", [True, False], ids=["namespace deleted", "operator stopped"])
-async def test_an_operator_that_goes_with_its_namespace_leaves_no_finalizer(world: World, deleted: bool) -> None:
+@pytest.mark.parametrize("what", ["operator stopped", "namespace deleted", "namespace and lease deleted"])
+async def test_an_operator_that_goes_with_its_namespace_leaves_no_finalizer(world: World, what: str) -> None:
     world.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
     job, pods = a_job(), "/api/v1/namespaces/team/pods"
     job["metadata"]["namespace"] = "team"
-    async with operating(world, settings=replace(ELECTING, namespace="team")):
+    async with operating(world, settings=replace(ELECTING, namespace="team", lease_namespace="team")):
         world.ok("POST", JOBS.replace("default", "team"), job)
         await world.clock.until(lambda: len(world.ok("GET", pods)["items"]) == 2)
-        if deleted:
+        if "deleted" in what:
             world.ok("DELETE", "/api/v1/namespaces/team")
+        if "lease" in what:
+            world.ok("DELETE", "/apis/coordination.k8s.io/v1/namespaces/team/leases/jobcommon-operator")
+            await world.clock.advance(20)
     left = [pod["metadata"].get("finalizers") for pod in world.ok("GET", pods)["items"]]
-    assert left == ([None] * 2 if deleted else [[FINALIZER]] * 2)
+    assert left == ([None] * 2 if "deleted" in what else [[FINALIZER]] * 2)
 
 
 async def test_a_rate_limit_is_kept(world: World) -> None:

@@ -26,6 +26,7 @@ from jobcommon.reconcile import cleanup, decision, finished, ledger, retirement
 from jobcommon.reconcile.plan import Create
 from jobcommon.result import Effect, Outcome, Work
 from jobcommon.runtime import executor
+from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.leader import LeaderElector
 from jobcommon.runtime.writes import status_write
@@ -69,6 +70,10 @@ def _owned_by_name(self: JobController, cached: Any, named: Any, memory: Any) ->
     seen = _observe(self, cached, named, memory)
     old = left_behind(self.framework.kind, named, cached.uid)
     return replace(seen, pods=(*seen.pods, *old), predecessors=frozenset())
+
+
+async def _in_its_own_time(_clock: Clock, what: Any, _until: float) -> None:
+    await what
 
 
 def _always(*_: object) -> bool:
@@ -231,7 +236,7 @@ RULES = (
     Mutant(
         "R8-no-fence",
         "A leader that stood still or was cut off goes on to write when another leads.",
-        ((LeaderElector, "held", _always),),
+        ((LeaderElector, "held", _always), (Clock, "bounded", _in_its_own_time)),
         elects=True,
     ),
     Mutant(
