@@ -51,10 +51,10 @@ class World:
     def merge(self, writer: str, path: str, patch: Obj) -> Obj:
         return self.do(writer, "PATCH", path, patch, MERGE_PATCH)
 
-    def status(self, writer: str = OPERATOR, *conditions: str, **fields: Any) -> None:
+    def status(self, writer: str = OPERATOR, *conditions: str, reason: str = "R", **fields: Any) -> None:
         moment = format_time(START + self.at)
         shown = [
-            {"type": c.rstrip("-"), "status": "False" if c.endswith("-") else "True", "reason": "R", "message": "m",
+            {"type": c.rstrip("-"), "status": "False" if c.endswith("-") else "True", "reason": reason, "message": "m",
              "lastUpdateTime": moment, "lastTransitionTime": moment}
             for c in conditions
         ]  # fmt: skip
@@ -237,9 +237,39 @@ def test_an_end_that_a_user_forged_is_not_held_against_anybody(world: World) -> 
 def test_counters_go_back(world: World) -> None:
     failure = {"replica": "Worker-0", "reason": "Error"}
     done = {"Worker": {"succeeded": 1, "succeededIndexes": "0"}}
+    for index in (3, 4):
+        world.pod("Worker", index)
+        world.phase("Failed", f"{PODS}/demo-worker-{index}")
     world.status(OPERATOR, "Created", restarts=2, disruptions=1, failures=[failure], replicaStatuses=done)
     world.status(OPERATOR, "Created", restarts=1)
     assert world.rules == ["counters-grow", "counters-grow", "counters-grow", "success-durable"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "conditions", "rules"),
+    [
+        ({"disruptions": 1}, ("Created",), ["stopped-on-purpose"]),
+        ({"restarts": 1}, ("Created",), ["stopped-on-purpose"]),
+        ({"reason": "PyTorchJobFailed"}, ("Created", "Failed"), ["stopped-on-purpose"]),
+        ({}, ("Created", "Suspended"), []),
+    ],
+)
+@pytest.mark.parametrize("deleted_by", [OPERATOR, "user"])
+def test_what_was_stopped_on_purpose_is_counted(
+    world: World, fields: Obj, conditions: tuple[str, ...], rules: list[str], deleted_by: str
+) -> None:
+    """The operator suspends the job: that its pod ends with an error is nothing. What others delete is a disruption."""
+    world.pod()
+    world.merge("user", MASTER, {"metadata": {"labels": {"bound": "yes"}}})
+    world.do("user", "POST", f"{MASTER}/binding", {"target": {"name": "node-1"}})
+    world.phase("Running")
+    world.merge("user", JOB, {"spec": {"runPolicy": {"suspend": True}}})
+    world.status(OPERATOR, "Created", "Suspended")
+    world.do(deleted_by, "DELETE", MASTER)
+    world.phase("Failed")
+    world.status(OPERATOR, *conditions, **fields)
+    by_others = deleted_by == "user" and not fields.get("restarts")
+    assert world.rules == ([] if by_others else rules)
 
 
 def test_the_job_is_deleted_without_or_before_its_time() -> None:

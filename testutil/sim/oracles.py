@@ -251,14 +251,15 @@ def _failed_runs(pod: Item) -> int:
     counted = [one for one in status.get("containerStatuses") or () if one["name"] == main]
     counted += [one for one in status.get("initContainerStatuses") or () if one["name"] not in sidecars]
     codes = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") for one in counted]
-    return sum(int(one.get("restartCount", 0)) for one in counted) + sum(bool(code) for code in codes)
+    runs = sum(int(one.get("restartCount", 0)) for one in counted) + sum(bool(code) for code in codes)
+    return runs or int(_phase(pod) == "Failed")
 
 
 def _faultless(job: _Job, after: Obj) -> Iterator[tuple[str, str]]:
     """What is stopped on purpose is neither a failure nor a disruption, whatever it answers and whoever sees it."""
     restarts, disruptions = after.get("restarts") or 0, after.get("disruptions") or 0
     end = _ended(after)
-    failed = end is not None and end[0] == "Failed" and end[1] not in ("DeadlineExceeded", "InvalidSpec")
+    failed = end is not None and end[1].endswith(("Failed", "BackoffLimitExceeded"))
     if not job.failed_runs and restarts:
         yield "stopped-on-purpose", f"{restarts} restarts, and no run has failed by itself"
     if not job.failed_runs and not job.disrupted and failed:
