@@ -19,7 +19,7 @@ from localcluster.kubelet.session import run_hook
 from localcluster.kubelet.status import pod_status
 
 #: See testutil/sim/assumptions.py.
-ASSUMES = ("last-word", "missing-volume")
+ASSUMES = ("last-delete", "missing-volume")
 _RETRY = 5.0
 _FORCED_GRACE = 1.0
 

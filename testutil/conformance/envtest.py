@@ -133,7 +133,7 @@ def _arguments(work: Path, store: str, port: int) -> list[str]:
 
 
 class Program:
-    """A program of somebody else's, for as long as a context lasts. What it prints goes to `log`."""
+    """An external program, for as long as a context lasts. What it prints goes to `log`."""
 
     def __init__(self, path: Path, work: Path, arguments: Sequence[str], log: Path | None = None) -> None:
         self.path, self.work, self.arguments = path, work, arguments

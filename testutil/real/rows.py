@@ -304,7 +304,7 @@ def admissions() -> Iterator[Row]:
 
 
 def losses() -> Iterator[Row]:
-    """Processes that end without a word."""
+    """Operators, API servers, kubelets and nodes that are lost."""
     both = run("master-0", "worker-0")
     yield Row("kill -9 of the operator, a pod fails meanwhile",
         (both, operator_dies(), end(137, "worker-0"), done("worker-0"), operator_starts(), replaced("worker-0"),

@@ -44,7 +44,7 @@ class Life:
 
     @property
     def over(self) -> bool:
-        """Whether its kubelet, or who stands in for it, has said its last word."""
+        """Whether its grace period is over: the kubelet's last DELETE, or a forced one, has come."""
         meta = self.last["metadata"]
         return self.gone or ("deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds"))
 

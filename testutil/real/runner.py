@@ -13,7 +13,7 @@ from testutil.real.steps import gone_namespace
 
 #: How many rows run at once; each has an operator of its own.
 AT_ONCE = 4
-#: What comes after the job's end may take so long: events, and the kubelet's last word on pods.
+#: What comes after the job's end may take so long: events, and the kubelet's last DELETEs.
 _SETTLE = 40.0
 
 
@@ -37,7 +37,7 @@ class Outcome:
 
 
 async def run_rows(cluster: Cluster, rows: Sequence[Row], at_once: int = AT_ONCE) -> AsyncIterator[Outcome]:
-    """Every row once: first those that get along, several at a time, then one after another those that disturb others."""
+    """Every row once: first those that can run side by side, several at a time, then the others one after another."""
     turns = asyncio.Semaphore(at_once)
 
     async def in_turn(row: Row) -> Outcome:

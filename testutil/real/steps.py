@@ -91,7 +91,7 @@ def ending(*pods: str) -> Step:
 
 
 def over(*pods: str) -> Step:
-    """Wait until the kubelet has said its last word on these pods."""
+    """Wait until the kubelet has sent its last DELETE for these pods."""
 
     async def do(row: Run) -> None:
         await row.until(lambda: all((life := row.life(pod)) is not None and life.over for pod in pods), f"{pods} are over")
@@ -127,7 +127,7 @@ def evict(*pods: str) -> Step:
 
 
 def make_pod(pod: str, body: dict[str, Any]) -> Step:
-    """A pod of nobody's job."""
+    """A pod of no job."""
 
     async def do(row: Run) -> None:
         meta = {**body.get("metadata", {}), "name": f"{JOB}-{pod}"}

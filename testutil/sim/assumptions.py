@@ -79,7 +79,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "A pod is Pending, Running, and at its end Succeeded when all containers exited with 0, else Failed.",
         rows=("pod: succeeds", "pod: fails"),
     ),
-    "last-word": Assumption(
+    "last-delete": Assumption(
         "Of a deleted pod the kubelet writes the final phase and exit codes first; then it deletes with a grace period of 0.",
         rows=("pod: deleted while it runs",),
     ),

@@ -84,7 +84,7 @@ def node_states(nodes: Iterable[Item]) -> dict[str, str]:
 class Kubelet:
     """All kubelets. `runs` counts the starts of each pod's main container by pod name (``name#2`` for the second job of it)."""
 
-    ASSUMES = ("last-word", "grace-expired", "missing-volume", "oom", "kubelet-eviction")
+    ASSUMES = ("last-delete", "grace-expired", "missing-volume", "oom", "kubelet-eviction")
 
     def __init__(self, server: ApiServer, scenario: Scenario, draw: Draw) -> None:
         self._access = Access(server, "kubelet")
