@@ -16,8 +16,8 @@ Manifest = dict[str, Any]
 HOLD = "jobcommon.test/hold"
 #: The n-th run in a pod waits for the n-th line of the annotation. Only `sleep` is a process: many rows run at once.
 SCRIPT = """
-n=0; [ -e /keep/n ] && read -r n < /keep/n; n=$((n + 1)); echo $n > /keep/n
 trap "$ON_TERM" TERM
+n=0; [ -e /keep/n ] && read -r n < /keep/n; n=$((n + 1)); echo $n > /keep/n
 code=
 while [ -z "$code" ]; do
   i=0
@@ -36,8 +36,10 @@ VOLUMES = ({"name": "told", "downwardAPI": {"items": [_TOLD]}}, {"name": "keep",
 def container(name: str, on_term: str = "exit 143", **fields: Any) -> Manifest:
     """A container that ends as told, and at SIGTERM as `on_term` says; "" ignores it."""
     env = [{"name": "ON_TERM", "value": on_term}]
-    command = ["sh", "-c", SCRIPT]
-    return {"name": name, "image": IMAGE, "command": command, "env": env, "volumeMounts": list(MOUNTS), **fields}
+    # It counts as started once its trap is set.
+    probe = {"exec": {"command": ["test", "-e", "/keep/n"]}, "periodSeconds": 1, "failureThreshold": 60}
+    what = {"name": name, "image": IMAGE, "command": ["sh", "-c", SCRIPT], "startupProbe": probe}
+    return {**what, "env": env, "volumeMounts": list(MOUNTS), **fields}
 
 
 def script(name: str, text: str, **fields: Any) -> Manifest:

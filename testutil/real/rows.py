@@ -239,7 +239,7 @@ def restarts() -> Iterator[Row]:
         Expected(pods={"worker-0": ("Succeeded 0",), "worker-1": ("Failed 143",)}),
         _with_override(TFJOB.job("Never")), TFJOB)
     grows = "[ $(hostname) = job-worker-1 ] && exec tail /dev/zero; trap 'exit 143' TERM; while :; do sleep 0.2; done"
-    hog = {"command": ["sh", "-c", grows],
+    hog = {"command": ["sh", "-c", grows], "startupProbe": None,
         "resources": {"limits": {"memory": "16Mi"}}}
     yield Row("out of memory", (), Expected(FAILED, {"worker-0": ("Failed 143",), "worker-1": ("Failed OOMKilled 137",)},
             restarts=1, reason="BackoffLimitExceeded"),

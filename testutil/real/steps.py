@@ -238,7 +238,7 @@ def _runs(life: Life | None) -> bool:
     if life is None or life.gone or "deletionTimestamp" in life.last["metadata"]:
         return False
     statuses = (life.last.get("status") or {}).get("containerStatuses") or ()
-    return bool(statuses) and all("running" in (status.get("state") or {}) for status in statuses)
+    return bool(statuses) and all(status.get("started") and "running" in (status.get("state") or {}) for status in statuses)
 
 
 def _restarts(life: Life | None) -> int:
