@@ -36,7 +36,7 @@ def _loaded() -> tuple[Mapping[str, Framework], Mapping[str, str]]:
 
 
 def installed() -> Mapping[str, Framework]:
-    """The installed frameworks by name, in alphabetical order; without those that are broken, which concern nobody else.
+    """The installed frameworks by name, in alphabetical order; without those that are broken.
 
     Raises `UserError` when there is none.
     """

@@ -50,7 +50,7 @@ def check_free(path: Path) -> None:
 def _claim(path: Path, flags: int = 0) -> int:
     """The file, opened and locked. Raises OSError, and a UserError when its cluster runs.
 
-    Whoever runs holds the lock. The kernel releases it with the process, so one that was killed is in no way.
+    A running process holds the lock. The kernel releases it with the process, so one that was killed is in no way.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)

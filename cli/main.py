@@ -295,7 +295,7 @@ def main() -> None:
         sys.stderr.write(f"error: {needed}\n")
         sys.exit(BAD_INPUT)
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
+        # The reader of our output has closed it.
         _forget_output()
         sys.exit(1)
     except OSError as error:

@@ -127,7 +127,7 @@ class JobMemory:
 
 
 def _is_own_fault(error: StatusError) -> bool:
-    """Whether a create was refused for what the job's author wrote, whoever runs the cluster."""
+    """Whether a create was refused for what the job's author wrote, on any cluster."""
     if error.code == 413 or "request is too large" in error.message:
         return True
     return error.code in _OF_VALIDATION and _OWN_VALIDATION.match(error.message) is not None

@@ -50,7 +50,7 @@ class Work:
 
     `raw` is the whole job as cached, for the status write. `orphans_of` is the UID of a job that seems to be gone: the
     shell carries the plan out only if a live read shows that no job of that UID exists. `releases` belong to the plan as
-    well, but nobody waits for them: they are carried out beside everything else. `later`: nobody waits for any of it. `error`
+    well, but are not urgent: they are carried out beside everything else. `later`: none of it is urgent. `error`
     is why there is no decision.
     """
 

@@ -463,7 +463,7 @@ def test_69_orphans_of_a_deleted_job(bench: Bench, manifest: Manifest) -> None:
 
 
 def test_pods_that_an_orphaning_deletion_has_left_behind_are_released(bench: Bench, manifest: Manifest) -> None:
-    """Whoever deletes with --cascade=orphan while no operator runs leaves pods that no owner points to a job from."""
+    """A deletion with --cascade=orphan while no operator runs leaves pods without an owner reference."""
     unlabelled = running_pod(bench, manifest, 1)
     for pod in (running_pod(bench, manifest), unlabelled):
         pod["metadata"].pop("ownerReferences")

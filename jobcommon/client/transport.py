@@ -78,7 +78,7 @@ class Endpoint(Protocol):
 class Timeouts:
     """In seconds. `read` and `write` bound a whole `send`, pauses and retries included.
 
-    `write` exceeds the API server's own limit (60 s), for admission may take long: whoever gives up sooner does not learn
+    `write` exceeds the API server's own limit (60 s), for admission may take long: a client that gives up sooner does not learn
     what became of the write, and sends it again. A write is not sent later than `sending` after its beginning. With leader
     election this must not exceed lease duration - renew deadline - 1 s, so that nothing begun under the lease is sent after
     it (rule R8); the wait for the answer ends with the lease, because then the writes under way are cancelled. Streams have

@@ -32,7 +32,7 @@ def common_rules(framework: Framework) -> list[CelRule]:
 
 def _name(framework: Framework) -> Iterator[CelRule]:
     """For new jobs, and for pod names that grow. A job that is there already must be open to writes whatever its name, or it
-    would get no status and nobody could take a finalizer off it.
+    would get no status, and no client could remove its finalizer.
     """
     yield CelRule(
         "oldSelf.?metadata.hasValue() || "

@@ -13,7 +13,7 @@ _NOT_TEXT = frozenset({"yes", "no", "on", "off", "true", "false", "null", "nan",
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     def ignore_aliases(self, _data: object) -> bool:
-        """Whoever reads the file reads each part where it is."""
+        """Each reader gets the parts where they are."""
         return True
 
 

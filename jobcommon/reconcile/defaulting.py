@@ -31,7 +31,7 @@ _WORDS = {
     "too_long": "must not have more than {max_length} entries",
 }
 
-# Of a replica spec: without the rest nobody could say how many pods there are to be, and which.
+# Of a replica spec: without the rest the number of its pods and their names are unknown.
 _HAVE_DEFAULTS = ("restartPolicy",)
 
 # What the API server keeps for itself with every write.

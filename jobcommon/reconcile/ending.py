@@ -3,7 +3,7 @@
 The platform's word comes before the program's: a pod that was disrupted, or deleted while its end was not on record, ended by
 that, whatever its exit code. No timestamp is compared: a kubelet's last DELETE moves deletionTimestamp to the time of that
 DELETE (API servers since 1.33), and nodes have clocks of their own. Otherwise the main container decides; the exit code of
-another decides nothing. Without any exit code nobody's program failed (the reference used the number 0xbeef for "no exit code"
+another decides nothing. Without any exit code no program failed (the reference used the number 0xbeef for "no exit code"
 and so took evictions for retryable by accident; reference: common/pod.go).
 """
 

@@ -6,7 +6,7 @@ is not in `countedPods`; a success is entered as its index, which cannot be coun
 
 So is what the operator stops itself, for once it is stopped its end does not tell why: a suspension is on record before its
 first DELETE, and as long as it is, the end of a pod counts as nothing; the resume enters the pods that are still terminating,
-and a scale-down those that it is about to delete. Whatever exit code they answer with, and whoever sees it, counts as nothing.
+and a scale-down those that it is about to delete. Their exit codes count as nothing, also when another operator sees them.
 """
 
 from collections.abc import Mapping

@@ -23,7 +23,7 @@ from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.holdback import HoldBack
 from jobcommon.runtime.logging import Log, bound
-from jobcommon.runtime.seams import Executes, Observer
+from jobcommon.runtime.protocols import Executes, Observer
 from jobcommon.runtime.served_schema import ServedSchema
 from jobcommon.runtime.tidying import Tidying
 

@@ -334,7 +334,7 @@ class Executor:
             return await self._send_fenced(request)
 
     def _turn(self, work: Work, *, later: bool = False, gate: FairGate | None = None, kind: str = "") -> Turn:
-        """`later`: it can wait. With `gate` it is one request, for which somebody waits. `kind`: what is created."""
+        """`later`: it is not urgent. With `gate` it is one urgent request. `kind`: what is created."""
         lane = Lane.LATER if later or work.later else Lane.BULK if gate is None and work.is_bulk else Lane.PROMPT
         return (gate or self.gate).turn(work.namespace, work.uid, lane=lane, kind=kind)
 

@@ -59,7 +59,7 @@ async def serve_health(
 
 
 class _Beat:
-    """When the loop of whoever made it has last turned."""
+    """When the event loop that it watches last ran."""
 
     def __init__(self) -> None:
         self._at = time.monotonic()

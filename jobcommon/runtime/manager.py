@@ -30,9 +30,7 @@ from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate, GatedTransport
-from jobcommon.runtime.farewell import release_if_terminating
 from jobcommon.runtime.fence import Fence, FencedTransport, NoFence
-from jobcommon.runtime.greeting import greet
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
 from jobcommon.runtime.logging import Log
@@ -41,6 +39,8 @@ from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.recorder import Recorder, Reference
 from jobcommon.runtime.settings import Settings
 from jobcommon.runtime.stalls import stalls_are_told
+from jobcommon.runtime.start_line import log_start
+from jobcommon.runtime.terminating_namespace import release_if_terminating
 
 # For the pods of a namespace that is being deleted, the last events, and the release of the lease, after the writes have ended.
 FAREWELL_SECONDS = 3.0
@@ -149,7 +149,7 @@ class Manager:
                 port = await stack.enter_async_context(server)
                 self.log.info("serving /metrics, /healthz and /readyz", host=settings.metrics_host, port=port)
             names = [framework.name for framework in self._frameworks]
-            greeting = asyncio.create_task(greet(self._transport, names, self.log), name="greeting")
+            started = asyncio.create_task(log_start(self._transport, names, self.log), name="start line")
             recording = asyncio.create_task(self.recorder.run(), name="events")
             try:
                 while not self._stop.is_set():
@@ -164,7 +164,7 @@ class Manager:
                 if self.elector is not None and self._drained:
                     await clock.bounded(self.elector.release(), clock.monotonic() + FAREWELL_SECONDS)
             finally:
-                await _cancelled(greeting)
+                await _cancelled(started)
                 await _cancelled(recording)
         self.log.info("stopped")
 

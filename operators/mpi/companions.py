@@ -64,7 +64,7 @@ def _rights(job: Job, pods: Sequence[PodView]) -> list[Companion]:
     found = [
         # Without any name the rule would be for all pods.
         Companion(_RBAC, "Role", "roles", own, {**labels, "rules": rules if names else []}, owned_fields=("rules",)),
-        # Of a Role of that name that is not the job's nobody here knows what it allows.
+        # What a Role of that name that is not the job's allows is unknown.
         Companion(_RBAC, "RoleBinding", "rolebindings", own, binding, owned_fields=("subjects",), after=("roles", own)),
     ]
     if account == own:

@@ -28,14 +28,14 @@ async def test_another_takes_over_after_a_crash_and_at_once_after_a_graceful_end
         led_at = await ground.until_led(not_by=crashed, since=killed_at)
         first = await ground.until_work(not_by=crashed, since=led_at)
         assert ground.work(by=crashed, since=led_at) == []
-        assert "" not in {write.holder for write in ground.server.writes}, "nobody could give the lease back"
+        assert "" not in {write.holder for write in ground.server.writes}, "no replica could release the lease"
         asked_at = time.monotonic()
         process = ground.replicas[first.replica]
         process.send(signal.SIGTERM)
         led_at = await ground.until_led(not_by=first.replica, since=asked_at)
         given_back = [write for write in ground.server.writes if write.holder == ""]
         assert [write.replica for write in given_back] == [first.replica]
-        assert asked_at <= given_back[0].at <= led_at, "nobody had to wait for the lease to run out"
+        assert asked_at <= given_back[0].at <= led_at, "no replica had to wait for the lease to expire"
         second = await ground.until_work(not_by=first.replica, since=led_at)
         assert await process.wait() == 0
         assert max(write.at for write in ground.work(by=first.replica)) < second.at

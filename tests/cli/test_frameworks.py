@@ -48,7 +48,7 @@ def test_an_entry_that_is_no_framework_is_named(entries: list[EntryPoint], value
         frameworks.installed()
     entries.append(entry("pytorch", "operators.pytorch:PYTORCH"))
     frameworks._loaded.cache_clear()
-    assert frameworks.installed() == {"pytorch": PYTORCH}, "a broken one concerns nobody else"
+    assert frameworks.installed() == {"pytorch": PYTORCH}, "a broken one leaves the others alone"
     assert frameworks.chosen(["pytorch"]) == (PYTORCH,)
     for names in ((), ("mine",)):
         with pytest.raises(UserError, match=message):

@@ -846,7 +846,7 @@ def test_after_the_end_active_is_what_runs(policy: str, active: int | None) -> N
 
 
 def test_workers_that_vanished_after_the_end_are_not_active() -> None:
-    """Their deletion was seen by nobody: the operator was down."""
+    """No operator saw their deletion: it was down."""
     status = {**finished_status(), "replicaStatuses": {"Launcher": {"succeeded": 1}, "Worker": {"active": 2}}}
     decision = decide(mpi_job(2, status=status), {"Launcher-0": "succeeded"})
     assert decision.status is not None

@@ -101,7 +101,7 @@ LOOK = LookUp(_RBAC, "roles", "train-ssh", known=True)
 async def test_rights_are_bound_only_when_they_are_the_jobs_own(
     role: Action | None, answer: Response, there: Response, binding: Effect
 ) -> None:
-    """A Role of that name that somebody else made may allow anything."""
+    """A Role of that name that another client made may allow anything."""
     transport = ScriptedTransport().on("POST", ROLES, answer).on("GET", ROLES, there).on("POST", BINDINGS, reply({}, 201))
     transport.on("POST", PODS, reply({}, 201))
     result = await run(transport, *([BINDING, role] if role is not None else [BINDING]), POD)

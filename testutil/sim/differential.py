@@ -35,7 +35,7 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
     neutral = all(KINDS[fault.kind].neutral for fault in run.faults)
     found = [*_violations(run), *(f"error: {error}" for error in run.errors), *(f"leaked: {what}" for what in run.leaked)]
     if not any(fault.kind == "namespace-deleted" for fault in run.faults):
-        # The lease goes with the namespace, and whoever has to elect a leader there can do nothing more.
+        # The lease goes with the namespace; no leader can be elected there any more.
         found += _left_behind(run.end)
     if run.writes_at_rest:
         found.append(f"at-rest: {run.writes_at_rest} writes")

@@ -45,7 +45,7 @@ _resource = watched.Resource
 PLATFORM = (
     Mutant(
         "F34-orphans-need-an-owner",
-        "A pod with our finalizer that no job owns is nobody's, and cannot be deleted any more.",
+        "A pod with our finalizer that no job owns cannot be deleted any more.",
         ((controller, "job_keys", _owned_only),),
         where=("*/X-orphan",),
         faults=(),

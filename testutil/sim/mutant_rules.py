@@ -299,7 +299,7 @@ RULES = (
     ),
     Mutant(
         "R16-admission-fails-the-job",
-        "422 is taken for the spec's fault whoever says it, so a policy that refuses a pod for a moment fails the job.",
+        "422 is taken for the spec's fault whatever its source, so a policy that refuses a pod for a moment fails the job.",
         ((job_memory, "_is_own_fault", _by_code(400, 413, 422)),),
         where=("*/L1-*",),
         faults=(),

@@ -61,7 +61,7 @@ class Weather(Protocol):
 class Fate:
     """What is to happen to one request: `answer` in place of the server's, before or `after` it is stored; `lost` answers.
 
-    The server takes `admission` seconds for it, also when nobody waits for the answer any more.
+    The server takes `admission` seconds for it, also when the client has given up.
     """
 
     __slots__ = ("admission", "after", "answer", "dropped", "lost", "on_stored", "request", "write")

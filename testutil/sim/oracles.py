@@ -34,7 +34,7 @@ class _Job:
     forged: bool = False
     suspended_at: float = float("-inf")
     failed_runs: int = 0
-    """Containers that ended in failure by themselves, as far as the store tells: nobody was about to stop them."""
+    """Containers that ended in failure by themselves, as far as the store tells: no deletion was under way."""
     ended_early: int = 0
     """Pods that have ended with exit 0 by themselves; of a type that does not run to completion that is a disruption."""
     disrupted: set[str] = field(default_factory=set)
@@ -228,7 +228,7 @@ class Watchdog:
 
 
 def _note_ends(job: _Job, before: Item | None, change: Change, *, ours: bool) -> None:
-    """Take note of what a pod ended by: a failure of its own, or somebody else."""
+    """Take note of what a pod ended by: a failure of its own, or another cause."""
     pod = change.item
     status = pod.obj.get("status") or {}
     marked = "deletionTimestamp" in pod.obj["metadata"]
@@ -256,7 +256,7 @@ def _failed_runs(pod: Item) -> int:
 
 
 def _faultless(job: _Job, after: Obj) -> Iterator[tuple[str, str]]:
-    """What is stopped on purpose is neither a failure nor a disruption, whatever it answers and whoever sees it."""
+    """What is stopped on purpose is neither a failure nor a disruption, whatever exit code it answers with."""
     restarts, disruptions = after.get("restarts") or 0, after.get("disruptions") or 0
     end = _ended(after)
     failed = end is not None and end[1].endswith(("Failed", "BackoffLimitExceeded"))

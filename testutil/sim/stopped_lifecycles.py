@@ -1,6 +1,6 @@
 """Lifecycles L16 and L17: what is stopped on purpose, while operators come and go, and containers beside the main one.
 
-However a program answers SIGTERM, whatever a node's clock says and whoever sees the end, the job fails by none of it.
+However a program answers SIGTERM, whatever a node's clock says and whichever operator sees the end, it is no failure.
 """
 
 from collections.abc import Iterator

@@ -18,7 +18,7 @@ class _Version(msgspec.Struct):
 _version = decoder(_Version)
 
 
-async def greet(transport: Transport, frameworks: Sequence[str], log: Log) -> None:
+async def log_start(transport: Transport, frameworks: Sequence[str], log: Log) -> None:
     """Log our version, the server's and the frameworks."""
     try:
         response = await transport.send(Request("GET", "/version"))
