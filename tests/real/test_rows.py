@@ -35,15 +35,6 @@ def is_thin(row: Row) -> bool:
 
 
 THIN = [row for row in ROWS if is_thin(row)]
-#: What is not yet as the table says, and why. Taken off with what mends it: then the row passes, and this mark fails it.
-AWAITED: Mapping[str, str] = {
-    "a pod's activeDeadlineSeconds, answered with exit 0": "exit code 0 comes before the reason of the platform",
-    "a native sidecar restarts": "restarts of native sidecars are charged to backoffLimit",
-    "an init container under Always": "an init container that has completed counts as a restart",
-    "the main container failed, another one lives": "a job waits for all containers of a failed pod",
-    "scaled below an override": "an override beyond the replicas ends a running job",
-    "the job is deleted, Orphan, operator down": "finalizers stay on pods whose job was orphaned meanwhile",
-}
 AT_ONCE = 4
 
 
@@ -67,13 +58,7 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ma
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(row.name, marks=pytest.mark.xfail(strict=True, reason=AWAITED[row.name]) if row.name in AWAITED else ())
-        for row in THIN
-    ],
-)
+@pytest.mark.parametrize("name", [row.name for row in THIN])
 async def test_the_embedded_cluster_agrees(outcomes: Mapping[str, "asyncio.Task[Outcome]"], name: str) -> None:
     outcome = await outcomes[name]
     assert not outcome.problem, outcome.problem
@@ -82,7 +67,6 @@ async def test_the_embedded_cluster_agrees(outcomes: Mapping[str, "asyncio.Task[
 
 def test_every_row_has_a_name_of_its_own() -> None:
     assert max(Counter(row.name for row in ROWS).values()) == 1
-    assert set(AWAITED) <= {row.name for row in THIN}
 
 
 def test_every_kind_goes_through_the_same_lifecycles() -> None:
