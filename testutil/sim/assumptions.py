@@ -25,6 +25,15 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "The deletion of a pod on a node sets deletionTimestamp to now and its grace period; a second one can only shorten it.",
         cases=("delete of a scheduled pod", "a second deletion shortens the grace only when it says so"),
     ),
+    "moved-deletion": Assumption(
+        "A second deletion never moves deletionTimestamp into the past: the kubelet's last DELETE of a pod that a finalizer keeps "
+        "sets it to now, with a grace period of 0.",
+        cases=(
+            "the kubelet's last DELETE of a pod that a finalizer keeps comes some time later",
+            "a period that is shortened to less than what has passed becomes one second",
+            "a period that is shortened counts from the first deletion",
+        ),
+    ),
     "grace-of-ended": Assumption(
         "A pod without a node, or one that has ended, is deleted with a grace period of 0.",
         cases=("delete of an unscheduled pod", "delete of a scheduled pod that is Succeeded"),

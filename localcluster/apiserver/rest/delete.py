@@ -17,7 +17,7 @@ from localcluster.timestamps import format_time, parse_time
 Obj = dict[str, Any]
 
 #: See testutil/sim/assumptions.py.
-ASSUMES = ("grace", "grace-of-ended", "finalizers", "preconditions")
+ASSUMES = ("grace", "moved-deletion", "grace-of-ended", "finalizers", "preconditions")
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 _POLICIES = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background": ""}
