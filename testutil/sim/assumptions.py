@@ -26,7 +26,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         cases=("delete of a scheduled pod", "a second deletion shortens the grace only when it says so"),
     ),
     "moved-deletion": Assumption(
-        "A second deletion never moves deletionTimestamp into the past: the kubelet's last DELETE of a pod that a finalizer keeps "
+        "A second deletion never moves deletionTimestamp into the past: the kubelet's last DELETE of a pod with a finalizer "
         "sets it to now, with a grace period of 0.",
         cases=(
             "the kubelet's last DELETE of a pod that a finalizer keeps comes some time later",
