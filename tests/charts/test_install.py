@@ -24,6 +24,7 @@ from jobcommon.client.request import Request
 from jobcommon.framework import Framework
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.apiserver.users import service_account
+from localcluster.watching import Seen
 from operators.mpi import MPI
 from operators.pytorch import PYTORCH
 from operators.tf import TF
@@ -224,9 +225,9 @@ async def test_by_default_jobs_over_ssh_run_and_others_are_told_what_to_change(t
             assert not [p for p in await cluster.pods() if p["metadata"]["name"].startswith("v1-")]
 
 
-def _waits_for_mpi_exec(manifest: Any) -> bool:
+def _waits_for_mpi_exec(seen: Seen) -> bool:
     """The job has not failed: it starts when the operator is set up for it."""
-    conditions = manifest.get("status", {}).get("conditions") or [{}]
+    conditions = seen.body.get("status", {}).get("conditions") or [{}]
     return conditions[-1].get("type") == "Created" and "mpiExec" in conditions[-1]["message"]
 
 
