@@ -210,7 +210,7 @@ def test_a_command_that_is_not_there_is_said_at_once_and_at_the_end(tmp_path: Pa
     (tmp_path / "job.yaml").write_text(typo.replace("spec:\n  pytorch", "spec:\n  runPolicy: {backoffLimit: 1}\n  pytorch"))
     done = jobcommon("run", "-f", str(tmp_path / "job.yaml"))
     assert done.returncode == 1
-    missing = "exec: 'trainn.sh': executable file not found in $PATH"
+    missing = 'exec: "trainn.sh": executable file not found in $PATH'
     assert f"pod/quick-worker-0 StartError: exit code 128: {missing}" in done.stdout
     assert f"last: Worker-0: exited with code 128 (StartError): {missing}" in done.stdout
     assert f"Worker-0 (quick-worker-0): StartError, exit code 128: {missing}" in done.stdout

@@ -221,7 +221,7 @@ def restarts() -> Iterator[Row]:
     both = run("master-0", "worker-0")
     yield Row("backoffLimit is used up by replacements",
         (both, end(137, "worker-0"), replaced("worker-0"), end(137, "worker-0")),
-        Expected(FAILED, {"master-0": ("Failed 143",), "worker-0": ("Failed 137", "Failed 137")}, restarts=2,
+        Expected(FAILED, {"master-0": ("Failed 143",), "worker-0": ("Failed 137", "Failed 137")}, restarts=1,
             reason="BackoffLimitExceeded"),
         PYTORCHJOB.job("ExitCode", run_policy={"backoffLimit": 1}))
     sidecar = script("side", "[ -e /keep/s ] || { : > /keep/s; exit 1; }; trap 'exit 0' TERM; while :; do sleep 0.2; done",
