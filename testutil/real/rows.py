@@ -242,7 +242,7 @@ def restarts() -> Iterator[Row]:
     hog = {"command": ["sh", "-c", grows], "startupProbe": None,
         "resources": {"limits": {"memory": "16Mi"}}}
     yield Row("out of memory", (), Expected(FAILED, {"worker-0": ("Failed 143",), "worker-1": ("Failed OOMKilled 137",)},
-            restarts=1, reason="BackoffLimitExceeded"),
+            reason="BackoffLimitExceeded"),
         TFJOB.job("ExitCode", main=hog, run_policy={"backoffLimit": 0}), TFJOB, also_needs=frozenset({CONTAINERS}))
     yield Row("preempted by the scheduler", (run("worker-0"), *preempt("worker-0"), replaced("worker-0"), end(0, "worker-0")),
         Expected(pods={"worker-0": ("Failed 143 PreemptionByScheduler", "Succeeded 0")}, disruptions=1),
