@@ -246,7 +246,7 @@ class _Pass:
     def _progress(self, running: bool) -> Plan:
         job = self.job
         released, delays = self._retire_recorded()
-        surplus_on_record = scaled_down(job, self.slots)
+        surplus_on_record = scaled_down(job, self.slots, self.ledger)
         surplus = [*cleanup.stop_pods(surplus_on_record, "scaled down"), *cleanup.release(self.slots.strangers)]
         pods = self._missing_pods()
         about_to_need = self._waiting_to_be_started or bool(pods)
