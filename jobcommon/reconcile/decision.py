@@ -197,7 +197,7 @@ class _Pass:
     def _progress(self, running: bool) -> Plan:
         job = self.job
         released, delays = self._retire_recorded()
-        leaving = scaled_down(job, self.slots)
+        leaving = scaled_down(job, self.slots, self.ledger)
         doomed = self.holds.free(leaving)
         surplus = [*cleanup.stop_pods(doomed, "scaled down"), *cleanup.release(self.slots.strangers)]
         pods = self._missing_pods()

@@ -49,9 +49,12 @@ def retire_recorded(
     return actions, delays
 
 
-def scaled_down(job: Job, slots: Slots) -> list[PodView]:
-    """The surplus pods that may be deleted: those that are on record, so that what they end by counts as nothing."""
-    counted = set(job.status.counted_pods)
+def scaled_down(job: Job, slots: Slots, ledger: Ledger) -> list[PodView]:
+    """The surplus pods that may be deleted: those that are on record, so that what they end by counts as nothing.
+
+    One that has succeeded meanwhile is kept until that is on record, too.
+    """
+    counted = set(job.status.counted_pods) - {entry.pod.uid for entry in ledger.entries}
     return [pod for pod in slots.surplus.values() if pod.uid in counted]
 
 

@@ -283,6 +283,20 @@ def test_a_success_seen_when_it_was_scaled_away_already_is_kept() -> None:
     assert counts(world) == {"active": 2, "succeeded": 1, "succeededIndexes": "2"}
 
 
+def test_a_success_while_it_is_scaled_away_is_on_record_before_it_is_deleted() -> None:
+    """The scale-down was recorded while the pod still ran; it succeeds before it is deleted."""
+    world = started({"Worker": 2})
+    world.scale("Worker", 1)
+    world.step()
+    world.exit("demo-worker-1", 0)
+    assert world.step().actions == ()
+    world.settle()
+    assert "demo-worker-1" not in world.pods
+    world.scale("Worker", 2)
+    world.settle()
+    assert "demo-worker-1" not in world.pods
+
+
 def test_what_was_recorded_to_be_scaled_away_is_taken_away_also_when_it_is_wanted_again() -> None:
     """The operator died between the record and the deletion. The end of a pod that is on record would not be counted."""
     world = started({"Worker": 2})

@@ -10,8 +10,12 @@ from testutil.sim.scenario import Exit, Manifest, Scenario, UserStep
 from testutil.sim.shapes import SHAPES
 
 PREFIX = "crowd-"
-#: What these do, they do to all jobs: nodes, quotas, the collector of pods, gang schedulers and the queue.
-_ALONE = ("L12-node", "L12-drained", "L12-pod-gc", "L14", "L15", "L13-pod-and-finalizer", "L4-in-place")
+#: What these do, they do to all jobs: nodes, quotas, the collector of pods, gang schedulers and the queue. Of others so much is
+#: chance that in a crowd nothing would be compared.
+_ALONE = (
+    "L12-node", "L12-drained", "L12-pod-gc", "L14", "L15", "L13-pod-and-finalizer", "L4-in-place",
+    "L16-suspended-for-a-moment", "L16-scaled-down-and-up",
+)  # fmt: skip
 
 
 def crowd(seed: int) -> Scenario:

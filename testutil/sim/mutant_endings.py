@@ -75,7 +75,7 @@ def _surplus_not_entered(status: JobStatus, slots: Slots, entries: Any) -> tuple
     return tuple(uid for uid in _counted(status, slots, entries) if uid not in surplus)
 
 
-def _all_surplus(_job: Job, slots: Slots) -> list[PodView]:
+def _all_surplus(_job: Job, slots: Slots, _ledger: Any) -> list[PodView]:
     return list(slots.surplus.values())
 
 
