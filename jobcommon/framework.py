@@ -21,7 +21,7 @@ from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy, RunPolicy
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, pod_name, replica_count
 from jobcommon.api.status import JobStatus
-from jobcommon.api.template import template_for
+from jobcommon.api.template import containers_of, mappings_in, template_for
 
 GROUP = "kubeflow.org"
 FINALIZER = "training.kubeflow.org/job-tracking"
@@ -359,16 +359,13 @@ class Framework:
         """The name of the container whose exit code counts: `container`, or the first; "" when the template has none."""
         if self.container:
             return self.container
-        pod_spec = template_for(spec, index).get("spec")
-        containers = pod_spec.get("containers") if isinstance(pod_spec, Mapping) else None
-        first = containers[0] if isinstance(containers, list) and containers else None
-        return str(first.get("name", "")) if isinstance(first, Mapping) else ""
+        return next((str(container.get("name", "")) for container in containers_of(template_for(spec, index))), "")
 
     def port_of(self, spec: ReplicaSpec | None) -> int:
         """The port of the main container that bears the framework's port name; the framework's default without one."""
-        for container in ((spec.template.get("spec") or {}).get("containers") or ()) if spec else ():
+        for container in containers_of(spec.template) if spec else ():
             if container.get("name") == self.container:
-                for port in container.get("ports") or ():
+                for port in mappings_in(container.get("ports")):
                     if port.get("name") == self.port_name and isinstance(port.get("containerPort"), int):
                         return int(port["containerPort"])
         return self.port

@@ -4,7 +4,7 @@ Maps merge key by key, and null removes a key. Lists whose entries carry a name 
 by name, volumeMounts by mountPath; any other list is replaced whole.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -82,3 +82,14 @@ def _merge_lists(old: list[Any], new: list[Any], key: str) -> list[Any]:
     patches = {entry[key]: entry for entry in new}
     merged = [merge(entry, patches.pop(entry[key])) if entry[key] in patches else entry for entry in old]
     return merged + list(patches.values())
+
+
+def containers_of(template: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The containers of a pod template that may be malformed (rule R14)."""
+    pod_spec = template.get("spec")
+    return mappings_in(pod_spec.get("containers") if isinstance(pod_spec, Mapping) else None)
+
+
+def mappings_in(value: object) -> Iterator[Mapping[str, Any]]:
+    """The objects in a list; nothing of anything else."""
+    return (entry for entry in value if isinstance(entry, Mapping)) if isinstance(value, list) else iter(())

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jobcommon.api.quantity import Quantity, parse_quantity
+from jobcommon.api.template import mappings_in
 
 Resources = Mapping[str, Quantity]
 
@@ -16,10 +17,10 @@ Resources = Mapping[str, Quantity]
 def pod_resources(template: Mapping[str, Any]) -> Resources:
     """The resources that a pod of this template requests."""
     spec = _object(template.get("spec"))
-    running = total(_requests(container) for container in _objects(spec.get("containers")))
+    running = total(_requests(container) for container in mappings_in(spec.get("containers")))
     sidecars: dict[str, Quantity] = {}
     starting: dict[str, Quantity] = {}
-    for container in _objects(spec.get("initContainers")):
+    for container in mappings_in(spec.get("initContainers")):
         # Only of its own resources: a sum over all names for each container is quadratic. Sidecars run to the end, too.
         for name, amount in _requests(container).items():
             own = sidecars.get(name, Quantity()) + amount
@@ -65,7 +66,3 @@ def _read(amounts: object) -> Resources:
 
 def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _objects(value: object) -> Iterable[Mapping[str, Any]]:
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else ()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobcommon.api.replica import Replica
+from jobcommon.api.template import containers_of
 from jobcommon.framework import Job
 from operators.mpi.spec import Implementation, LauncherCreationPolicy, MPIJobSpec, Transport
 
@@ -70,8 +71,7 @@ def launcher_has_gpu(job: Job) -> bool:
 def containers(job: Job, kind: str) -> Sequence[Mapping[str, Any]]:
     """The containers in the template of a replica type."""
     spec = job.replica_specs.get(kind)
-    found = (spec.template.get("spec") or {}).get("containers") if spec else None
-    return [container for container in found or () if isinstance(container, Mapping)]
+    return list(containers_of(spec.template)) if spec else []
 
 
 def workers(job: Job) -> list[Replica]:

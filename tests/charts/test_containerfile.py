@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.charts.charts import render, the
 
-FILES = ("pyproject.toml", "README.md", "requirements.lock")
+FILES = ("pyproject.toml", "README.md", "LICENSE", "requirements.lock")
 ROOT = Path(__file__).resolve().parents[2]
 # What only the embedded cluster and the tests need: it is not in the image.
 NOT_INSTALLED = ("jsonschema_rs", "jsonpatch", "jsonpath", "cel_expr_python", "kubernetes", "torch", "numpy", "helm_python")
