@@ -146,19 +146,11 @@ def _disruptions(shape: Shape) -> Iterator[Scenario]:
     ))  # fmt: skip
     yield shape.scenario("L12-drained", job, back, user=(UserStep("drain", user.drain(worker), when=all_run, after=1),))
     retried = {leader: [Exit(5, 137, cue=together), Exit(10, cue=together)]}
-    # What is collected before its end is on record cannot be told from what was deleted while it ran: a disruption.
-    counts = frozenset({"*.status.disruptions*", "*.status.failures*", "*.restarts*"})
-    yield shape.scenario("L12-pod-gc", job, retried, keep_finished=0, loose_paths=counts)
-    ends = Exit(10, cue=together)
-    loose = counts | {f"summary: * pods/{leader} *"}
-    yield shape.scenario(
-        "L12-pod-gc-after-success",
-        shape.job(),
-        {leader: [ends]},
-        keep_finished=0,
-        loose_paths=loose,
-        loose_runs=frozenset({leader}),
-    )
+    # What is collected before its end is on record cannot be told from what was deleted while it ran: it runs once more.
+    counts = frozenset({"*.status.disruptions*", "*.status.failures*", "*.restarts*", f"summary: * pods/{leader} *"})
+    loose: Obj = {"keep_finished": 0, "loose_paths": counts, "loose_runs": frozenset({leader})}
+    yield shape.scenario("L12-pod-gc", job, retried, **loose)
+    yield shape.scenario("L12-pod-gc-after-success", shape.job(), {leader: [Exit(10, cue=together)]}, **loose)
 
 
 def _deletions(shape: Shape) -> Iterator[Scenario]:
