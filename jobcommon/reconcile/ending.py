@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from jobcommon.api.job import RestartPolicy
-from jobcommon.api.pod import ContainerView, PodView, Terminated, Waiting
+from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 
 FIRST_RETRYABLE_CODE = 128
@@ -67,6 +67,19 @@ def is_over(pod: PodView) -> bool:
     if pod.phase in ("Succeeded", "Failed"):
         return True
     return pod.deletion_time is not None and (not pod.scheduled or pod.deletion_grace_seconds == 0)
+
+
+def runs_undisturbed(pod: PodView) -> bool:
+    """Whether the pod runs and none of its containers has ended or restarted, so that there is nothing to count.
+
+    Asked of every pod in every pass, and true of most.
+    """
+    if pod.phase != "Running" or pod.deletion_time is not None:
+        return False
+    for container in pod.containers:
+        if container.restart_count or not isinstance(container.state, Running):
+            return False
+    return not any(container.restart_count for container in pod.init_containers)
 
 
 def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Ending | None:

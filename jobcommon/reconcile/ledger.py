@@ -18,7 +18,15 @@ from jobcommon.api.replica import Replica, format_indexes, parse_indexes, replic
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, Failure, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile.ending import Ending, Verdict, ending_of, failures_in_place, is_over, restarts_in_place
+from jobcommon.reconcile.ending import (
+    Ending,
+    Verdict,
+    ending_of,
+    failures_in_place,
+    is_over,
+    restarts_in_place,
+    runs_undisturbed,
+)
 from jobcommon.reconcile.slots import Slots
 
 # More UIDs would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
@@ -87,7 +95,7 @@ def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
     in_place = remembered = 0
     resumed = _resumed(job, slots)
     for replica, pod in slots.pods.items():
-        if replica.index in succeeded[replica.type] or pod.uid in counted:
+        if runs_undisturbed(pod) or replica.index in succeeded[replica.type] or pod.uid in counted:
             continue
         ending = _ending(framework, job, replica, pod, resumed=resumed)
         if ending is None or (ending.verdict != Verdict.SUCCEEDED and remembered >= MAX_ENTRIES):
