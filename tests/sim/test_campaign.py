@@ -22,6 +22,9 @@ SPECIAL = {
     "old-list": Fault("old-list", at=2.0, seconds=60.0),
     "coalesced": Fault("coalesced", at=0.1, seconds=60.0, value="10"),
     "page-expired": Fault("page-expired", at=2.0, seconds=20.0),
+    "slow-writes": Fault("slow-writes", at=0.0, seconds=20.0, value="6"),
+    "foreign-answer": Fault("foreign-answer", write=5, value="redirect"),
+    "rights-revoked": Fault("rights-revoked", at=0.0, seconds=20.0, value="create pods"),
 }
 #: Whether these meet anything depends on what else happens; the swarm sees to it that they do.
 LUCK = ("coalesced", "old-list", "page-expired", "version-too-large", "gone-storm")
