@@ -7,7 +7,6 @@ another decides nothing. Without any exit code no program failed (the reference 
 and so took evictions for retryable by accident; reference: common/pod.go).
 """
 
-import signal
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -26,6 +25,13 @@ _PLATFORM_REASONS = frozenset({
 _POD_DEADLINE = "DeadlineExceeded"
 _SIDECAR = "Always"
 _NEVER = "Never"
+
+# By number, on Linux, where pods run; the operator's own system may count differently.
+_SIGNALS = (
+    "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1", "SIGSEGV",
+    "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN",
+    "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
+)  # fmt: skip
 
 
 class Verdict(StrEnum):
@@ -138,10 +144,7 @@ def decode(run: Terminated) -> str:
     if run.reason not in ("", "Error", "Completed"):
         return run.reason
     number = run.signal or (run.exit_code - FIRST_RETRYABLE_CODE if run.exit_code and run.exit_code > 128 else 0)
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return run.reason or "Error"
+    return _SIGNALS[number - 1] if 0 < number <= len(_SIGNALS) else run.reason or "Error"
 
 
 def charged_containers(pod: PodView) -> tuple[ContainerView, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from jobcommon.api.job import RestartPolicy
+from jobcommon.api.pod import Terminated
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.ending import Verdict, decode, ending_of, failures_in_place
 from jobcommon.reconcile.plan import Create, Delete
@@ -344,3 +345,10 @@ def test_the_first_failure_is_the_story() -> None:
     assert decided.status.conditions[-1].message == (
         "TestJob demo has failed because Worker-1: exited with code 137 (SIGKILL) on node node-1: Traceback: boom"
     )
+
+
+@pytest.mark.parametrize(("number", "name"), [(1, "SIGHUP"), (7, "SIGBUS"), (10, "SIGUSR1"), (12, "SIGUSR2"), (31, "SIGSYS")])
+def test_a_signal_has_its_name_on_linux_wherever_the_operator_runs(number: int, name: str) -> None:
+    """On macOS 7 is SIGEMT, 10 is SIGBUS and 12 is SIGSYS."""
+    assert decode(Terminated(exit_code=128 + number, reason="Error")) == name
+    assert decode(Terminated(exit_code=128 + 40, reason="Error")) == "Error"
