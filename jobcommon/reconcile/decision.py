@@ -294,8 +294,8 @@ class _Pass:
 
     @cached_property
     def _waits(self) -> waiting.Waits:
-        pods = {**self.slots.pods, **self.slots.surplus}
-        return waiting.waits(pods, self.now, lambda replica: self._pod(replica)["spec"].get("schedulerName", ""))
+        leaving = {replica: pod for replica, pod in self.slots.surplus.items() if pod.deletion_time is not None}
+        return waiting.waits({**self.slots.pods, **leaving}, self.now, lambda replica: self._pod(replica)["spec"].get("schedulerName", ""))
 
     def _whole(self) -> bool:
         """Whether every slot runs, has succeeded, or was given up for good."""

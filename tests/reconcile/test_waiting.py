@@ -232,3 +232,17 @@ def test_a_passed_deadline_says_what_the_pods_waited_for() -> None:
     status = {"conditions": [condition("Created")], "startTime": "2023-11-14T22:13:20Z"}
     decided = decide(job_of(status=status, activeDeadlineSeconds=5), pod().unschedulable("no node"), now=START + 6)
     assert message(decided).endswith("than specified deadline (5 s); waiting: Worker-0: Unschedulable: no node")
+
+
+def test_pods_of_a_type_that_was_removed_are_not_asked_for_their_scheduler() -> None:
+    """They are surplus and are deleted; the spec does not know their type any more."""
+    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, status={"startTime": "2023-11-14T22:13:20Z"})
+    job = read_job(TEST_JOB, manifest)
+    master = Pod.of(TEST_JOB, job, "Master", 0).running()
+    waits = Pod.of(TEST_JOB, job, "Worker", 0)
+    smaller = job_manifest(TEST_JOB, {"Master": 1}, status=manifest["status"])
+    decided = decide(smaller, master, waits, now=START + 2 * LATE)
+    smaller["status"] = status_of(decided).to_json()
+    assert [str(action) for action in decide(smaller, master, waits, now=START + 2 * LATE).actions] == [
+        "delete pods/demo-worker-0 (scaled down)"
+    ]
