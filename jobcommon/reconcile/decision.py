@@ -295,7 +295,9 @@ class _Pass:
     @cached_property
     def _waits(self) -> waiting.Waits:
         leaving = {replica: pod for replica, pod in self.slots.surplus.items() if pod.deletion_time is not None}
-        return waiting.waits({**self.slots.pods, **leaving}, self.now, lambda replica: self._pod(replica)["spec"].get("schedulerName", ""))
+        return waiting.waits(
+            {**self.slots.pods, **leaving}, self.now, lambda replica: self._pod(replica)["spec"].get("schedulerName", "")
+        )
 
     def _whole(self) -> bool:
         """Whether every slot runs, has succeeded, or was given up for good."""
