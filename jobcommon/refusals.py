@@ -43,12 +43,16 @@ class Refusals:
         refused = any(map(_is_refused, creates))
         if not refused and not any(getattr(outcome.error, "code", 0) == _CONFLICT for outcome in creates):
             return False
-        self.until = now + min(FIRST_DELAY * 2.0 ** min(self._tries, 10), MAX_DELAY)
-        self._tries += 1
         self.text = self.text or next(filter(None, map(_said, outcomes)), "")
         # Not made is also what was not even tried, for want of something that was refused.
         made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.EXISTED)}
         missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
+        if now < self.until and self._plurals:
+            # Refused during the back-off of another kind of object: it joins that one, or the two would lengthen it in turns.
+            self._plurals |= frozenset(missing if refused else ())
+            return True
+        self.until = now + min(FIRST_DELAY * 2.0 ** min(self._tries, 10), MAX_DELAY)
+        self._tries += 1
         self._plurals = frozenset(missing if refused else ())
         return True
 

@@ -62,5 +62,9 @@ def _replace(server: ApiServer, framework: Framework, definition: dict[str, Any]
 
 
 def remove(server: ApiServer, framework: Framework) -> None:
-    """Delete the definition, and with it all jobs."""
-    user.ask(server, "DELETE", _path(framework))
+    """Delete the definition, and with it all jobs, unless it is gone already."""
+    if (
+        server.storage.table("customresourcedefinitions.apiextensions.k8s.io").get("", f"{framework.plural}.{framework.group}")
+        is not None
+    ):
+        user.ask(server, "DELETE", _path(framework))

@@ -1,0 +1,30 @@
+"""The back-off of what the platform refuses to create for one job."""
+
+from jobcommon.client.errors import StatusError
+from jobcommon.reconcile.plan import Create, Plan
+from jobcommon.refusals import FIRST_DELAY, Refusals
+from jobcommon.result import Effect, Outcome
+
+
+def create(plural: str) -> Create:
+    return Create("v1", plural, f"demo-{plural}", {})
+
+
+def refused(*plurals: str) -> tuple[Plan, list[Outcome]]:
+    """A plan of which every create was refused."""
+    actions = tuple(map(create, plurals))
+    return Plan(actions), [Outcome(action, Effect.REFUSED, error=StatusError(403, "Forbidden", "no")) for action in actions]
+
+
+def test_what_is_refused_during_a_back_off_joins_it() -> None:
+    """Each alone would end the back-off of the other early and double it."""
+    refusals, now = Refusals(), 1000.0
+    assert refusals.take(*refused("services"), now)
+    for number in range(8):
+        assert refusals.take(*refused("pods" if number % 2 else "configmaps"), now + number)
+    assert refusals.until == now + FIRST_DELAY
+    everything = Plan(tuple(map(create, ("services", "pods", "configmaps", "secrets"))))
+    assert [action.plural for action in refusals.left_out(everything, now + 9).actions] == ["secrets"]  # type: ignore[union-attr]
+    assert refusals.left_out(everything, now + FIRST_DELAY) == everything
+    assert refusals.take(*refused("pods"), now + FIRST_DELAY)
+    assert refusals.until == now + 3 * FIRST_DELAY, "it doubles when it is refused again in its time"
