@@ -127,7 +127,8 @@ async def test_a_malformed_command_uses_up_backoff_limit() -> None:
         await create(cluster, "v2beta1", launcher, role(1, command=["sleep", "60"]), run_policy={"backoffLimit": 1})
         job = await cluster.until(MPI, "demo", failed, PATIENCE)
         assert job["status"]["conditions"][-1]["reason"] == "BackoffLimitExceeded"
-        assert job["status"]["restarts"] == 2
+        assert job["status"]["replicaStatuses"]["Launcher"]["restarts"] == 2, "failed runs that are charged"
+        assert job["status"]["restarts"] == 1, "restarts that were made"
 
 
 async def test_host_discovery_follows_the_workers() -> None:
