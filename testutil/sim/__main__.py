@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from testutil.sim import acto, election, regressions, sieve, swarm, sweep
@@ -17,6 +18,8 @@ from testutil.sim.simulation import simulate
 #: The thin run: every so manieth point of the write-point sweep, and so many seeds.
 THIN_STEP = 61
 THIN_SEEDS = 200
+#: How many further seeds the thin run takes that draw a kind of fault which has not struck.
+SEEDS_OF_A_KIND = 24
 FULL_SEEDS = 10_000
 
 
@@ -90,6 +93,10 @@ def thin(options: argparse.Namespace) -> int:
     writes = _sweep(options, "write points", sweep.write_points, THIN_STEP)
     reads = _sweep(options, "read points", sweep.read_points, THIN_STEP * 3)
     swarmed = conduct("swarm", swarm.cases(range(THIN_SEEDS)), options.workers)
+    # A kind of fault may find no victim in so few seeds: those that draw it follow.
+    for kind in unfired(swarmed.fired):
+        with_it = (case for case in swarm.cases(range(THIN_SEEDS, FULL_SEEDS)) if kind in {fault.kind for fault in case.faults})
+        swarmed.merge(conduct(f"swarm, seeds with {kind}", islice(with_it, SEEDS_OF_A_KIND), options.workers))
     elected = election.conduct(range(20), options.workers)
     again = conduct("regressions", regressions.cases(), options.workers)
     return _conclude(options, writes, reads, swarmed, elected, again, complete=True)
