@@ -40,16 +40,16 @@ test: $(DEV) ## run the tests
 	$(PYTEST) -q -n $(WORKERS) --dist loadfile
 
 sim: $(DEV) ## simulate: a sample of every fault at every point, and of the swarm (3 minutes)
-	PYTHONHASHSEED=0 $(BIN)/python -m testutil.sim thin --workers $(WORKERS)
+	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim thin --workers $(WORKERS)
 
 sim-full: $(DEV) ## simulate everything: all sweeps and 10,000 seeds of the swarm (hours)
-	PYTHONHASHSEED=0 $(BIN)/python -m testutil.sim full --workers $(WORKERS)
+	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim full --workers $(WORKERS)
 
 sieve: $(DEV) ## simulate crashes, stale views and unobserved events where recorded runs say it hurts (up to 30 minutes)
-	PYTHONHASHSEED=0 $(BIN)/python -m testutil.sim sieve --minutes 30 --workers $(WORKERS)
+	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim sieve --minutes 30 --workers $(WORKERS)
 
 acto: $(DEV) ## simulate 200 sequences of edits for each CRD, each state held against a job made from scratch
-	PYTHONHASHSEED=0 $(BIN)/python -m testutil.sim acto --count 200 --minutes 30 --workers $(WORKERS)
+	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim acto --count 200 --minutes 30 --workers $(WORKERS)
 
 check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/ruff check .
@@ -65,16 +65,16 @@ fuzz: $(DEV) ## over a million inputs to every parser of what a cluster or a use
 	PROFILE=full $(PYTEST) -q --timeout 36000 tests/fuzz/test_parsers.py
 
 mutants: $(DEV) ## known defects put back one by one, and which oracle catches each
-	$(BIN)/python -m testutil.sim.mutants --workers $(WORKERS)
+	$(BIN)/python -m jobcommon.testutil.sim.mutants --workers $(WORKERS)
 
 poison: $(DEV) ## 1,000 healthy jobs alone, then among 1,775 bad ones (a minute)
-	$(BIN)/python -m testutil.poison
+	$(BIN)/python -m jobcommon.testutil.poison
 
 chaos: $(DEV) ## kill -9 of operators and cluster while 70 jobs run, and leader election (six minutes)
-	$(BIN)/python -m testutil.chaos
+	$(BIN)/python -m jobcommon.testutil.chaos
 
 real: $(DEV) ## lifecycles on a real control plane, if KUBEBUILDER_ASSETS or a marked kubeconfig leads to one; ONLY=text for some
-	$(BIN)/python -m testutil.real $(if $(ONLY),--only '$(ONLY)')
+	$(BIN)/python -m jobcommon.testutil.real $(if $(ONLY),--only '$(ONLY)')
 
 bench: $(DEV) ## measure the operators against a plain client; real API server if KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -18,14 +18,14 @@ from pathlib import Path
 
 from benchmarks import seeds
 from benchmarks.processes import child, stop
-from cli.garbage import collect_garbage_rarely
+from jobcommon.cli.garbage import collect_garbage_rarely
 from jobcommon.client.config import find_cluster
 from jobcommon.client.request import Request
 from jobcommon.client.transport import Endpoint, HttpTransport, StaticEndpoint, Timeouts
-from localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from localcluster.apiserver.certificates import self_signed
-from localcluster.apiserver.kubeconfig import kubeconfig
-from testutil.conformance import envtest, real
+from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from jobcommon.localcluster.apiserver.certificates import self_signed
+from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.testutil.conformance import envtest, real
 
 EMBEDDED, REAL = "embedded", "real"
 # The largest shape is taken in within the history that a watch may lag behind.

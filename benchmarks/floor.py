@@ -25,7 +25,7 @@ from jobcommon.cache.store import Store
 from jobcommon.client.objects import delete, modify, object_path, replace
 from jobcommon.client.request import Request, Transport
 from jobcommon.framework import FINALIZER
-from operators.tf import TF
+from jobcommon.operators.tf import TF
 
 #: The operator's default.
 CONCURRENCY = 64

@@ -13,7 +13,7 @@ from jobcommon.cache.informer import Batch, Informer
 from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Store
 from jobcommon.client.request import Transport
-from operators.tf import TF
+from jobcommon.operators.tf import TF
 
 WAIT_SECONDS = 900.0
 

@@ -16,7 +16,7 @@ from benchmarks.jobs import Jobs, watched
 from benchmarks.kubelet import RUNNING, SUCCEEDED, Kubelet
 from benchmarks.operating import Operator
 from benchmarks.shapes import FLOOR_GROUP, Shape, floor_writes, submissions
-from operators.tf import TF
+from jobcommon.operators.tf import TF
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,12 @@ from jobcommon.cache.lister import owned_indexes
 from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Store
 from jobcommon.client.request import Response
+from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import Job
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create
 from jobcommon.runtime.writes import request_for
-from jobcommon.workqueue import WorkQueue
-from operators.tf import TF
 
 BASELINE = Path(__file__).with_name("micro.json")
 # Each takes several slices in a turn: the first finds the processor's caches full of what was before it.

@@ -85,7 +85,9 @@ class Operator:
 async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
     """The operators of all frameworks, ready. Raises RuntimeError when they do not get so far."""
     port = _free_port()
-    process = await child("cli", "operator", "--kubeconfig", kubeconfig, "--metrics-port", str(port), "--log-level", "warning")
+    process = await child(
+        "jobcommon.cli", "operator", "--kubeconfig", kubeconfig, "--metrics-port", str(port), "--log-level", "warning"
+    )
     try:
         async with aiohttp.ClientSession() as session:
             found = Operator(process.pid, f"http://127.0.0.1:{port}", session)

@@ -15,11 +15,11 @@ from benchmarks.lives import floor_life, operator_life
 from benchmarks.operating import operator
 from benchmarks.record import ColdStart, Memory, Restart, ShapeResult, Small
 from benchmarks.shapes import Shape, floor_definition, floor_writes, job_manifest, post, submissions
-from cli.frameworks import installed
+from jobcommon.cli.frameworks import installed
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport
-from localcluster.training import DEFINITIONS, install
-from operators.tf import TF
+from jobcommon.localcluster.training import DEFINITIONS, install
+from jobcommon.operators.tf import TF
 
 SMALL = Shape(1, 2)
 #: A small job comes so many times a second.

@@ -10,9 +10,9 @@ from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Job
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
-from operators.tf import TF
 
 Manifest = dict[str, Any]
 

@@ -1,5 +1,5 @@
-"""``python -m cli`` is ``jobcommon``."""
+"""``python -m jobcommon.cli`` is ``jobcommon``."""
 
-from cli.main import main
+from jobcommon.cli.main import main
 
 main()

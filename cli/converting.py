@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from cli.errors import UserError
-from cli.reading import read_text
-from jobcommon.convert import Conversion, ConvertError, convert, convert_text, is_convertible
-from jobcommon.yaml_document import LIMITS
+from jobcommon.cli.convert import Conversion, ConvertError, convert, convert_text, is_convertible
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.reading import read_text
+from jobcommon.cli.yaml_document import LIMITS
 
 _NAMELESS = ("polyaxonfile", "polyaxon", "<stdin>")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cli.errors import UserError
+from jobcommon.cli.errors import UserError
 from jobcommon.crd import crd_files
 from jobcommon.framework import Framework
 

@@ -10,9 +10,9 @@ from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
-from cli.following import FollowedJob, FollowedPod, Key
-from cli.stalls import State
 from jobcommon.api.status import ConditionType, JobCondition
+from jobcommon.cli.following import FollowedJob, FollowedPod, Key
+from jobcommon.cli.stalls import State
 
 _STYLES = {
     ConditionType.SUCCEEDED: "green",

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import typer
 
-from cli.errors import JOB_FAILED, UserError
 from jobcommon.api import labels
+from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.client import objects
 from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.client.errors import ClientError

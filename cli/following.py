@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from cli.stalls import Stalls, State
 from jobcommon.api.pod import PodView, Running, Terminated, pod_view
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_status
+from jobcommon.cli.stalls import Stalls, State
 from jobcommon.client.request import Transport
 from jobcommon.framework import Framework
+from jobcommon.localcluster.apiserver.pods import LogOptions, PodBackend, PodBackendError
+from jobcommon.localcluster.watching import Seen, follow
 from jobcommon.reconcile.waiting import CRASH_LOOP, how, last_failure_in_place, said
-from localcluster.apiserver.pods import LogOptions, PodBackend, PodBackendError
-from localcluster.watching import Seen, follow
 
 TAIL_LINES = 20
 # When a job is over its logs are complete but for what is still in the pipes.

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 
-from cli.errors import UserError
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.framework_errors import framework_errors
 from jobcommon.framework import Framework
-from jobcommon.framework_errors import framework_errors
 
 GROUP = "jobcommon.frameworks"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from cli.errors import UserError
+from jobcommon.cli.errors import UserError
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The command ``jobcommon``."""
 
-from cli import interruption  # before all others, which take their time
+from jobcommon.cli import interruption  # before all others, which take their time
 
 # isort: split
 import asyncio
@@ -14,13 +14,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli import process
-from cli.errors import BAD_INPUT, UserError, missing_extra
-from cli.frameworks import chosen
-from cli.manifests import OF_A_CLUSTER, load
-from cli.operator_command import operator_command
-from cli.options import Files, Frameworks, Namespace
-from cli.planning import describe
+from jobcommon.cli import process
+from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra
+from jobcommon.cli.frameworks import chosen
+from jobcommon.cli.manifests import OF_A_CLUSTER, load
+from jobcommon.cli.operator_command import operator_command
+from jobcommon.cli.options import Files, Frameworks, Namespace
+from jobcommon.cli.planning import describe
 
 interruption.restore(interruption.BEFORE_IMPORTS)
 
@@ -101,7 +101,7 @@ def run_command(
       3    a job was stuck for --stuck-after
       130  interrupted by Ctrl-C (143: SIGTERM, 129: SIGHUP)
     """
-    from cli.running import Limits, run
+    from jobcommon.cli.running import Limits, run
 
     sys.exit(process.run(run(load(filename), console(), namespace=namespace, limits=Limits(timeout, stuck_after))))
 
@@ -141,7 +141,7 @@ def up_command(
       jobcommon up --data-dir .jobcommon/data --port 6443
       jobcommon up --capacity cpu=8,memory=32Gi,nvidia.com/gpu=4
     """
-    from cli.serving import amounts, up
+    from jobcommon.cli.serving import amounts, up
 
     serving = up(
         chosen(framework or ()),
@@ -184,7 +184,7 @@ def release_finalizers_command(
       jobcommon release-finalizers
       jobcommon release-finalizers --namespace team-a --framework pytorch
     """
-    from cli.finalizers import release_finalizers
+    from jobcommon.cli.finalizers import release_finalizers
 
     asyncio.run(release_finalizers(chosen(framework or ()), namespace, kubeconfig, context))
 
@@ -233,7 +233,7 @@ def convert_command(
       jobcommon convert polyaxonfile.yml -o job.yaml
       jobcommon convert polyaxonfile.yml --name digits --image me/digits:2 | kubectl apply -f -
     """
-    from cli.converting import convert_file, write
+    from jobcommon.cli.converting import convert_file, write
 
     text = convert_file(file, name=name, image=image)
     if output is None:
@@ -256,7 +256,7 @@ def crds_command(
       jobcommon crds | kubectl apply -f -
       jobcommon crds --output charts/crds
     """
-    from cli.definitions import as_yaml, write
+    from jobcommon.cli.definitions import as_yaml, write
 
     frameworks = chosen(framework or ())
     if output is not None:

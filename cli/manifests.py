@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.converting import converted
-from cli.errors import UserError
-from cli.reading import STDIN, is_address, read_text
-from jobcommon.yaml_document import LIMITS, DocumentError, Limits, documents
+from jobcommon.cli.converting import converted
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.reading import STDIN, is_address, read_text
+from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
 
 SUFFIXES = (".yaml", ".yml", ".json")
 # What a cluster says of a job of a thousand pods; an object that a user writes is no larger than an API server takes.

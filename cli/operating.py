@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.errors import UserError
-from cli.garbage import collect_garbage_rarely
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.garbage import collect_garbage_rarely
 from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_against

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cli.errors import UserError
-from cli.frameworks import chosen
-from cli.options import Frameworks
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.frameworks import chosen
+from jobcommon.cli.options import Frameworks
 
 
 def operator_command(
@@ -82,7 +82,7 @@ def operator_command(
       jobcommon operator --framework pytorch --namespace team-a
       jobcommon operator --leader-elect --lease-namespace jobcommon
     """
-    from cli.operating import operate, token_in
+    from jobcommon.cli.operating import operate, token_in
     from jobcommon.runtime.settings import Settings
 
     try:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import msgspec
 import yaml
 
-from cli.errors import UserError
-from cli.frameworks import installed, not_loaded, of_manifest
-from cli.manifests import Manifest
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
 from jobcommon.api.view import Owner, object_view
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
+from jobcommon.cli.manifests import Manifest
 from jobcommon.crd import field_errors
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import Create, Plan, Update, plan, read_job

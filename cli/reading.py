@@ -5,7 +5,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from cli.errors import UserError
+from jobcommon.cli.errors import UserError
 
 STDIN = "-"
 ADDRESSES = ("https://", "http://")

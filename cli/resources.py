@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from cli.errors import UserError
-from cli.manifests import Manifest
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.manifests import Manifest
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import APPLY_PATCH, Request, Transport
 from jobcommon.client.status import response_error

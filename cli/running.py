@@ -7,17 +7,17 @@ from datetime import datetime
 
 from rich.console import Console
 
-from cli.display import Display, summary
-from cli.errors import JOB_FAILED, STUCK, UserError
-from cli.following import FollowedJob, Follower
-from cli.frameworks import installed, of_manifest
-from cli.manifests import Manifest
-from cli.planning import checked
-from cli.resources import Cluster
-from cli.stalls import State
+from jobcommon.cli.display import Display, summary
+from jobcommon.cli.errors import JOB_FAILED, STUCK, UserError
+from jobcommon.cli.following import FollowedJob, Follower
+from jobcommon.cli.frameworks import installed, of_manifest
+from jobcommon.cli.manifests import Manifest
+from jobcommon.cli.planning import checked
+from jobcommon.cli.resources import Cluster
+from jobcommon.cli.stalls import State
 from jobcommon.framework import Framework
-from localcluster.cluster import LocalCluster
-from localcluster.training import training_cluster
+from jobcommon.localcluster.cluster import LocalCluster
+from jobcommon.localcluster.training import training_cluster
 
 OURS = "kubeflow.org"
 #: Objects that make pods only where a controller of the cluster's own looks after them, which the embedded one does not have.

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cli.errors import UserError
-from cli.garbage import collect_garbage_rarely
-from cli.kubeconfig_file import check_free, written
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.garbage import collect_garbage_rarely
+from jobcommon.cli.kubeconfig_file import check_free, written
 from jobcommon.framework import Framework
-from localcluster.apiserver import JournalError
-from localcluster.apiserver.quantity import parse_quantity
-from localcluster.cluster import LocalCluster
-from localcluster.training import training_cluster
+from jobcommon.localcluster.apiserver import JournalError
+from jobcommon.localcluster.apiserver.quantity import parse_quantity
+from jobcommon.localcluster.cluster import LocalCluster
+from jobcommon.localcluster.training import training_cluster
 
 
 async def up(

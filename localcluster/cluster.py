@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from jobcommon.client.request import Transport
-from localcluster.apiserver import ADMIN, ApiServer, Env, FileJournal, serve
-from localcluster.apiserver.http import Running
-from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.apiserver.journal import MemoryJournal
-from localcluster.apiserver.kubeconfig import kubeconfig
-from localcluster.apiserver.pods import PodBackend
-from localcluster.controllers import Controllers
-from localcluster.credentials import Credentials
-from localcluster.kubelet.kubelet import Kubelet
-from localcluster.kubelet.options import KubeletOptions
-from localcluster.scratch import scratch_directory
+from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, FileJournal, serve
+from jobcommon.localcluster.apiserver.http import Running
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.localcluster.apiserver.journal import MemoryJournal
+from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.localcluster.apiserver.pods import PodBackend
+from jobcommon.localcluster.controllers import Controllers
+from jobcommon.localcluster.credentials import Credentials
+from jobcommon.localcluster.kubelet.kubelet import Kubelet
+from jobcommon.localcluster.kubelet.options import KubeletOptions
+from jobcommon.localcluster.scratch import scratch_directory
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from jobcommon.client.request import APPLY_PATCH, Request, Transport
 from jobcommon.client.status import response_error
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
+from jobcommon.localcluster.cluster import LocalCluster, background, local_cluster
+from jobcommon.localcluster.watching import follow
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.settings import Settings
-from localcluster.cluster import LocalCluster, background, local_cluster
-from localcluster.watching import follow
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ESTABLISH_SECONDS = 10.0

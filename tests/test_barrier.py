@@ -4,8 +4,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from jobcommon.barrier import STALL, Barrier
-from jobcommon.resource_version import is_older, is_valid
+from jobcommon.api.resource_version import is_older, is_valid
+from jobcommon.controller.barrier import STALL, Barrier
 
 BIG = "9" * 400
 

@@ -10,20 +10,20 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
-from jobcommon.barrier import STALL
 from jobcommon.cache.reflector import Fetch, Wait
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Response
-from jobcommon.controller import JobController, Moment
-from jobcommon.expectations import TIMEOUT
+from jobcommon.controller.barrier import STALL
+from jobcommon.controller.expectations import TIMEOUT
+from jobcommon.controller.job_controller import JobController, Moment
+from jobcommon.controller.report import Report
+from jobcommon.controller.result import Effect, Outcome, Result, Work
 from jobcommon.framework import Companion, CompanionKind, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.plan import Action, Create, Delete, Plan, Release
-from jobcommon.report import Report
-from jobcommon.result import Effect, Outcome, Result, Work
-from testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
 
 Refuse = Callable[[Action], StatusError | None]
 

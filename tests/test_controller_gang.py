@@ -8,13 +8,13 @@ import pytest
 from jobcommon.api.gang import VOLCANO, gang_scheduler
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Response
-from jobcommon.controller import JobController
+from jobcommon.controller.job_controller import JobController
 from jobcommon.framework import Framework, Options
+from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile.plan import Create
-from operators.pytorch import PYTORCH
+from jobcommon.testutil.builders import Manifest, job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
 from tests.test_controller import Bench
-from testutil.builders import Manifest, job_manifest
-from testutil.frameworks import TEST_JOB
 
 GANG: Framework = replace(TEST_JOB, options=Options(gang=VOLCANO))
 MISSING = StatusError(404, "NotFound", "the server could not find the requested resource")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from jobcommon.expectations import TIMEOUT, Creation, Deletion, Expectations
+from jobcommon.controller.expectations import TIMEOUT, Creation, Deletion, Expectations
 
 LOWER: dict[str, Callable[[Expectations], None]] = {
     "observed created": lambda known: known.observe_created("job", "pods", "p-0"),

@@ -1,9 +1,9 @@
 """The back-off of what the platform refuses to create for one job."""
 
 from jobcommon.client.errors import StatusError
+from jobcommon.controller.refusals import FIRST_DELAY, Refusals
+from jobcommon.controller.result import Effect, Outcome
 from jobcommon.reconcile.plan import Create, Plan
-from jobcommon.refusals import FIRST_DELAY, Refusals
-from jobcommon.result import Effect, Outcome
 
 
 def create(plural: str) -> Create:

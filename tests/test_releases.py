@@ -6,11 +6,11 @@ from jobcommon.api.pod import PodView
 from jobcommon.api.view import Owner
 from jobcommon.cache.store import Change, ChangeKind
 from jobcommon.client.errors import StatusError
+from jobcommon.controller.open_pods import OpenPods
+from jobcommon.controller.releases import LAPSE, Releases
+from jobcommon.controller.result import Effect, Outcome
 from jobcommon.framework import FINALIZER
-from jobcommon.open_pods import OpenPods
 from jobcommon.reconcile.plan import Create, Delete, Plan, Release
-from jobcommon.releases import LAPSE, Releases
-from jobcommon.result import Effect, Outcome
 
 LET_GO = Release("a", "uid-a", (FINALIZER,))
 OTHER = Release("b", "uid-b", (FINALIZER,))

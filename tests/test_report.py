@@ -6,12 +6,12 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.client.errors import StatusError
+from jobcommon.controller.report import MAX_NAMES, report
+from jobcommon.controller.result import Effect, Outcome, Result, Work
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create, Delete
-from jobcommon.report import MAX_NAMES, report
-from jobcommon.result import Effect, Outcome, Result, Work
-from testutil.builders import START, job_manifest
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
 
 
 def work(workers: int = 2) -> Work:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from jobcommon.workqueue import BASE_DELAY, MAX_DELAY, WorkQueue
+from jobcommon.controller.workqueue import BASE_DELAY, MAX_DELAY, WorkQueue
 
 
 def a_queue(draw: float = 1.0) -> WorkQueue[str]:

@@ -19,10 +19,10 @@ from jobcommon.api.status import ConditionType, read_status
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
-from localcluster.apiserver.pods import LogOptions
-from localcluster.cluster import LocalCluster
-from localcluster.training import training_cluster
-from localcluster.watching import Seen, follow
+from jobcommon.localcluster.apiserver.pods import LogOptions
+from jobcommon.localcluster.cluster import LocalCluster
+from jobcommon.localcluster.training import training_cluster
+from jobcommon.localcluster.watching import Seen, follow
 
 Manifest = dict[str, Any]
 WAIT_SECONDS = 120.0

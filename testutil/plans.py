@@ -5,7 +5,7 @@ from typing import Any
 
 from jobcommon.framework import Framework
 from jobcommon.reconcile import Create, Delete, Plan, plan, read_job
-from testutil.builders import START, Manifest, observe
+from jobcommon.testutil.builders import START, Manifest, observe
 
 NOW = START + 60
 

@@ -22,8 +22,8 @@ from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.reconcile import plan, plan_for_orphans, read_job
 from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, Release, Update
-from testutil.builders import START, Manifest, Pod, job_manifest
-from testutil.invariants import check_plan
+from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest
+from jobcommon.testutil.invariants import check_plan
 
 ENOUGH = 30
 """More passes than any situation needs until it is at rest."""

@@ -22,6 +22,7 @@ from typing import Generic
 
 import msgspec
 
+from jobcommon.api.resource_version import is_older
 from jobcommon.api.view import Identity, identity
 from jobcommon.cache import wire
 from jobcommon.cache.backoff import Backoff
@@ -29,7 +30,6 @@ from jobcommon.cache.delta import Advanced, Delta, Key, Removed, Replaced, T, Un
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error, status_error
-from jobcommon.resource_version import is_older
 
 PAGE_SIZE = 500
 MIN_WATCH_SECONDS = 300

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic
 
+from jobcommon.api.resource_version import is_older
 from jobcommon.cache.delta import Advanced, Delta, Key, Removed, Replaced, T, Unreadable, Upserted
-from jobcommon.resource_version import is_older
 
 Index = Callable[[T], Iterable[Hashable]]
 """The values under which an object is found. Total: it raises for no object."""

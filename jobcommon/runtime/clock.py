@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Protocol
 
-from jobcommon.controller import Moment
+from jobcommon.controller.job_controller import Moment
 
 
 class Timer(Protocol):

@@ -16,9 +16,9 @@ from jobcommon.cache.reflector import Fetch, Stream, Wait
 from jobcommon.client.errors import ClientError, ForeignAnswerError, ManifestError, StatusError, TransportError
 from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Transport
-from jobcommon.controller import JobController, JobKey
-from jobcommon.expectations import Expected
-from jobcommon.result import Result, Work
+from jobcommon.controller.expectations import Expected
+from jobcommon.controller.job_controller import JobController, JobKey
+from jobcommon.controller.result import Result, Work
 from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.holdback import HoldBack

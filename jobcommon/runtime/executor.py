@@ -19,16 +19,16 @@ from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
 from jobcommon.client.pruning import check_stored
 from jobcommon.client.request import Request, Response, Transport
+from jobcommon.controller.result import Effect, Outcome, Result, Work
+from jobcommon.controller.status_size import is_too_large, shortened
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update
-from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.fairness import FairGate, Lane, Turn
 from jobcommon.runtime.fence import Fence, FencedError, NoFence
 from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.slow_start import slow_start
 from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
-from jobcommon.status_size import is_too_large, shortened
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from enum import IntEnum
 
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.lanes import Lanes
+from jobcommon.controller.lanes import Lanes
 from jobcommon.runtime.pace import Pace
 
 #: While pods of a job are made that wants little, jobs that want much hold no more than one place in so many: what they have

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from jobcommon.controller import JobKey
-from jobcommon.result import Work
+from jobcommon.controller.job_controller import JobKey
+from jobcommon.controller.result import Work
 from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.clock import Clock
 

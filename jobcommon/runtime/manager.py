@@ -19,10 +19,10 @@ from jobcommon.api.gang import AUTO
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Endpoint, HttpTransport, Timeouts
-from jobcommon.controller import JobController
+from jobcommon.controller.job_controller import JobController
+from jobcommon.controller.report import Report
+from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
-from jobcommon.report import Report
-from jobcommon.result import Work
 from jobcommon.runtime import logging
 from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.clock import Clock, SystemClock

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from jobcommon.report import Report
-from jobcommon.result import Result, Work
+from jobcommon.controller.report import Report
+from jobcommon.controller.result import Result, Work
 
 
 class Executes(Protocol):

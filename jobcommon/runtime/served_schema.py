@@ -12,7 +12,7 @@ from jobcommon.api.decoding import decoder
 from jobcommon.client.errors import ClientError
 from jobcommon.client.pruning import undeclared
 from jobcommon.client.request import Request, Transport
-from jobcommon.controller import JobController
+from jobcommon.controller.job_controller import JobController
 from jobcommon.framework import Framework
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log

@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from jobcommon.controller.result import Effect, Outcome, Result, Work
 from jobcommon.reconcile.plan import Plan
-from jobcommon.result import Effect, Outcome, Result, Work
 from jobcommon.runtime.backlog import Backlog
 
 #: It takes up no more of the API server than this.

@@ -4,12 +4,12 @@
 interface; `localcluster.apiserver.inprocess.InProcessTransport` behind the Transport of `jobcommon.client`.
 """
 
-from localcluster.apiserver.env import Env
-from localcluster.apiserver.errors import ApiError
-from localcluster.apiserver.http import serve
-from localcluster.apiserver.journal import FileJournal, JournalError
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.users import ADMIN, User
-from localcluster.apiserver.watch import WatchStream
+from jobcommon.localcluster.apiserver.env import Env
+from jobcommon.localcluster.apiserver.errors import ApiError
+from jobcommon.localcluster.apiserver.http import serve
+from jobcommon.localcluster.apiserver.journal import FileJournal, JournalError
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.users import ADMIN, User
+from jobcommon.localcluster.apiserver.watch import WatchStream
 
 __all__ = ["ADMIN", "ApiError", "ApiServer", "Env", "FileJournal", "JournalError", "User", "WatchStream", "serve"]

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from localcluster.apiserver import allocation
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import forbidden_error, not_found
-from localcluster.apiserver.quantity import parse_quantity
-from localcluster.apiserver.storage import Item, Storage
+from jobcommon.localcluster.apiserver import allocation
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import forbidden_error, not_found
+from jobcommon.localcluster.apiserver.quantity import parse_quantity
+from jobcommon.localcluster.apiserver.storage import Item, Storage
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("quota", "terminating-namespace")

@@ -3,10 +3,10 @@
 import hashlib
 from typing import Any
 
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import ApiError, Cause, invalid, invalid_object
-from localcluster.apiserver.kinds.services import needs_node_ports, node_ports
-from localcluster.apiserver.names import is_address
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import ApiError, Cause, invalid, invalid_object
+from jobcommon.localcluster.apiserver.kinds.services import needs_node_ports, node_ports
+from jobcommon.localcluster.apiserver.names import is_address
 
 Obj = dict[str, Any]
 

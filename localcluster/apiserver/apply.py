@@ -10,12 +10,12 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from localcluster.apiserver import last_applied, managed_fields, ownership
-from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.field_sets import Path, from_fields_v1, path_text
-from localcluster.apiserver.list_order import interleave
-from localcluster.apiserver.managed_fields import APPLY, UPDATE, Entry, Manager, Managers, ownable
-from localcluster.apiserver.shapes import Changes, Shape, compare, owned_by, with_named_fields, without
+from jobcommon.localcluster.apiserver import last_applied, managed_fields, ownership
+from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.field_sets import Path, from_fields_v1, path_text
+from jobcommon.localcluster.apiserver.list_order import interleave
+from jobcommon.localcluster.apiserver.managed_fields import APPLY, UPDATE, Entry, Manager, Managers, ownable
+from jobcommon.localcluster.apiserver.shapes import Changes, Shape, compare, owned_by, with_named_fields, without
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 _IDENTITY = ("apiVersion", "kind")

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
-from localcluster.apiserver.env import Env
-from localcluster.apiserver.errors import unauthorized
-from localcluster.apiserver.storage import Item, Storage
-from localcluster.apiserver.users import ISSUER, User, service_account, sign, verify
+from jobcommon.localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
+from jobcommon.localcluster.apiserver.env import Env
+from jobcommon.localcluster.apiserver.errors import unauthorized
+from jobcommon.localcluster.apiserver.storage import Item, Storage
+from jobcommon.localcluster.apiserver.users import ISSUER, User, service_account, sign, verify
 
 DEFAULT_AUDIENCES = (ISSUER,)
 

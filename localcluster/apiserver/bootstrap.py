@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from localcluster.apiserver.env import Env
-from localcluster.apiserver.storage import Storage
+from jobcommon.localcluster.apiserver.env import Env
+from jobcommon.localcluster.apiserver.storage import Storage
 
 Obj = dict[str, Any]
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from localcluster.apiserver import names
-from localcluster.apiserver.crd import default_crd
-from localcluster.apiserver.kinds import apps, config, crds, events, namespaces, nodes, pods, rbac, services
-from localcluster.apiserver.resource import REVIEW_VERBS, Resource, Scale, Strategy, field_table
+from jobcommon.localcluster.apiserver import names
+from jobcommon.localcluster.apiserver.crd import default_crd
+from jobcommon.localcluster.apiserver.kinds import apps, config, crds, events, namespaces, nodes, pods, rbac, services
+from jobcommon.localcluster.apiserver.resource import REVIEW_VERBS, Resource, Scale, Strategy, field_table
 
 _SCALE = Scale("spec.replicas", "status.replicas")
 _ALL = ("all",)

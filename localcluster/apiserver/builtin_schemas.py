@@ -22,7 +22,7 @@ _NOTHING: Json = {}
 
 @cache
 def _document() -> Json:
-    packed = resources.files("localcluster.apiserver").joinpath(ARTEFACT).read_bytes()
+    packed = resources.files("jobcommon.localcluster.apiserver").joinpath(ARTEFACT).read_bytes()
     document: Json = json.loads(gzip.decompress(packed))
     return document
 

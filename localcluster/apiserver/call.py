@@ -8,8 +8,8 @@ import msgspec
 import yaml
 
 from jobcommon.client.request import APPLY_PATCH, Request, Response
-from localcluster.apiserver import protobuf
-from localcluster.apiserver.errors import (
+from jobcommon.localcluster.apiserver import protobuf
+from jobcommon.localcluster.apiserver.errors import (
     ApiError,
     bad_request,
     invalid,
@@ -18,14 +18,14 @@ from localcluster.apiserver.errors import (
     not_supported,
     unsupported_media_type,
 )
-from localcluster.apiserver.negotiation import Form, negotiate
-from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.route import RequestInfo
-from localcluster.apiserver.storage import Item, Storage
-from localcluster.apiserver.users import User
+from jobcommon.localcluster.apiserver.negotiation import Form, negotiate
+from jobcommon.localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.route import RequestInfo
+from jobcommon.localcluster.apiserver.storage import Item, Storage
+from jobcommon.localcluster.apiserver.users import User
 
 if TYPE_CHECKING:
-    from localcluster.apiserver.server import ApiServer
+    from jobcommon.localcluster.apiserver.server import ApiServer
 
 Obj = dict[str, Any]
 

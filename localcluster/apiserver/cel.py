@@ -18,7 +18,7 @@ try:
 except ImportError:  # the extra `local` is not installed, or has no wheel for this platform
     engine = None
 
-from localcluster.apiserver import cel_functions
+from jobcommon.localcluster.apiserver import cel_functions
 
 _log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.crd.version_priority import version_priority
-from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.errors import Cause, invalid, not_supported, required
-from localcluster.apiserver.schema import structural_causes
-from localcluster.apiserver.table.custom import compile_path
+from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.errors import Cause, invalid, not_supported, required
+from jobcommon.localcluster.apiserver.schema import structural_causes
+from jobcommon.localcluster.apiserver.table.custom import compile_path
 
 SCOPES = ("Cluster", "Namespaced")
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")

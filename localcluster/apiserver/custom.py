@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from localcluster.apiserver.crd import ServedVersion, served_versions
-from localcluster.apiserver.resource import Resource, Scale
-from localcluster.apiserver.schema import compile_schema
-from localcluster.apiserver.selectors import field
+from jobcommon.localcluster.apiserver.crd import ServedVersion, served_versions
+from jobcommon.localcluster.apiserver.resource import Resource, Scale
+from jobcommon.localcluster.apiserver.schema import compile_schema
+from jobcommon.localcluster.apiserver.selectors import field
 
 Obj = dict[str, Any]
 

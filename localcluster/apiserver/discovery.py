@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from jobcommon.crd.version_priority import version_priority
-from localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.resource import Resource
 
 Obj = dict[str, Any]
 

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from jobcommon.client.request import Request, Response
-from localcluster.apiserver import discovery, openapi
-from localcluster.apiserver.errors import ApiError, path_not_found
-from localcluster.apiserver.registry import Registry
+from jobcommon.localcluster.apiserver import discovery, openapi
+from jobcommon.localcluster.apiserver.errors import ApiError, path_not_found
+from jobcommon.localcluster.apiserver.registry import Registry
 
 Obj = dict[str, Any]
 

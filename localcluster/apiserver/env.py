@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from localcluster.timestamps import format_micro_time, format_time
+from jobcommon.localcluster.timestamps import format_micro_time, format_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import forbidden_error, not_found
-from localcluster.apiserver.rbac import Attributes, covers_path
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import forbidden_error, not_found
+from jobcommon.localcluster.apiserver.rbac import Attributes, covers_path
 
 Obj = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.builtin_schemas import Json
 
 Path = tuple[str, ...]
 SELF = "."

@@ -1,7 +1,7 @@
 """Writes `protobuf_fields.json.gz`: the field numbers of the built-in kinds, read from the tags of Kubernetes' Go types.
 
 kubectl and the Go clients send built-in kinds as protobuf, and nothing but those tags says which field has which number.
-Run as ``python -m localcluster.apiserver.generate_protobuf API APIMACHINERY``, the two arguments being checkouts of
+Run as ``python -m jobcommon.localcluster.apiserver.generate_protobuf API APIMACHINERY``, the two arguments being checkouts of
 k8s.io/api and k8s.io/apimachinery. The output is the same every time.
 """
 

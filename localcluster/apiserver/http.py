@@ -16,12 +16,12 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 
 from jobcommon.client.request import Request, Response
-from localcluster.apiserver import sessions
-from localcluster.apiserver.call import BODY_LIMIT
-from localcluster.apiserver.errors import ApiError
-from localcluster.apiserver.pods import PodBackend
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.watch import WatchStream
+from jobcommon.localcluster.apiserver import sessions
+from jobcommon.localcluster.apiserver.call import BODY_LIMIT
+from jobcommon.localcluster.apiserver.errors import ApiError
+from jobcommon.localcluster.apiserver.pods import PodBackend
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.watch import WatchStream
 
 log = logging.getLogger(__name__)
 

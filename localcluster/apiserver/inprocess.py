@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request, Response
-from localcluster.apiserver.errors import ApiError
-from localcluster.apiserver.pods import PodBackend, PodBackendError
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.sessions import open_logs
-from localcluster.apiserver.users import ADMIN, User
+from jobcommon.localcluster.apiserver.errors import ApiError
+from jobcommon.localcluster.apiserver.pods import PodBackend, PodBackendError
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.sessions import open_logs
+from jobcommon.localcluster.apiserver.users import ADMIN, User
 
 
 class InProcessTransport:

@@ -7,10 +7,10 @@ so that one can go back to `kubectl apply`. The API server does this for the man
 import json
 from typing import Any
 
-from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.field_sets import Path, from_fields_v1
-from localcluster.apiserver.managed_fields import ownable
-from localcluster.apiserver.shapes import Shape, compare, owned_by
+from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.field_sets import Path, from_fields_v1
+from jobcommon.localcluster.apiserver.managed_fields import ownable
+from jobcommon.localcluster.apiserver.shapes import Shape, compare, owned_by
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL = "kubectl"

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.field_sets import Path, difference, from_fields_v1, to_fields_v1, union
+from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.field_sets import Path, difference, from_fields_v1, to_fields_v1, union
 
 APPLY, UPDATE = "Apply", "Update"
 _MOST_UPDATERS, _ANCIENT = 10, "ancient-changes"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from localcluster.apiserver.errors import ApiError
+from jobcommon.localcluster.apiserver.errors import ApiError
 
 Form = Literal["json", "table", "metadata"]
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from localcluster.apiserver import managed_fields
-from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.field_sets import Path, holds, to_fields_v1, union
-from localcluster.apiserver.managed_fields import UPDATE, Entry, Manager, Managers, ownable
-from localcluster.apiserver.shapes import UNCHANGED, Shape, added, compare
+from jobcommon.localcluster.apiserver import managed_fields
+from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.field_sets import Path, holds, to_fields_v1, union
+from jobcommon.localcluster.apiserver.managed_fields import UPDATE, Entry, Manager, Managers, ownable
+from jobcommon.localcluster.apiserver.shapes import UNCHANGED, Shape, added, compare
 
 #: What an object of any kind has before anything is written to it.
 _BARE: Json = {"metadata": {}, "spec": {}, "status": {}}

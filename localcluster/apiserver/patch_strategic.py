@@ -7,8 +7,8 @@ The rules are those of k8s.io/apimachinery/pkg/util/strategicpatch: which lists 
 from collections.abc import Callable
 from typing import Any
 
-from localcluster.apiserver.builtin_schemas import Json, child, items, resolve
-from localcluster.apiserver.list_order import interleave
+from jobcommon.localcluster.apiserver.builtin_schemas import Json, child, items, resolve
+from jobcommon.localcluster.apiserver.list_order import interleave
 
 DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"

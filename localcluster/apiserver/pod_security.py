@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import Cause, forbidden_error, invalid, invalid_object
-from localcluster.apiserver.pod_security_checks import BASELINE, RESTRICTED, Check, Violation
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import Cause, forbidden_error, invalid, invalid_object
+from jobcommon.localcluster.apiserver.pod_security_checks import BASELINE, RESTRICTED, Check, Violation
 
 Obj = dict[str, Any]
 

@@ -30,7 +30,7 @@ class ProtobufError(ValueError):
 
 @cache
 def _document() -> dict[str, Any]:
-    packed = resources.files("localcluster.apiserver").joinpath("protobuf_fields.json.gz").read_bytes()
+    packed = resources.files("jobcommon.localcluster.apiserver").joinpath("protobuf_fields.json.gz").read_bytes()
     document: dict[str, Any] = json.loads(gzip.decompress(packed))
     return document
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from localcluster.apiserver.errors import ApiError
-from localcluster.apiserver.storage import Item, Storage
-from localcluster.apiserver.users import User
+from jobcommon.localcluster.apiserver.errors import ApiError
+from jobcommon.localcluster.apiserver.storage import Item, Storage
+from jobcommon.localcluster.apiserver.users import User
 
 Obj = Mapping[str, Any]
 

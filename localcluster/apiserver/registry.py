@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
-from localcluster.apiserver.builtin import BUILTIN
-from localcluster.apiserver.custom import resources_of
-from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.storage import Change, Item, Obj, Storage
+from jobcommon.localcluster.apiserver.builtin import BUILTIN
+from jobcommon.localcluster.apiserver.custom import resources_of
+from jobcommon.localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.storage import Change, Item, Obj, Storage
 
 CRD_TABLE = "customresourcedefinitions.apiextensions.k8s.io"
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from localcluster.apiserver.errors import Cause
-from localcluster.apiserver.schema import CompiledSchema
-from localcluster.apiserver.selectors import FieldGetter
-from localcluster.apiserver.selectors import field as field_getter
+from jobcommon.localcluster.apiserver.errors import Cause
+from jobcommon.localcluster.apiserver.schema import CompiledSchema
+from jobcommon.localcluster.apiserver.selectors import FieldGetter
+from jobcommon.localcluster.apiserver.selectors import field as field_getter
 
 Obj = dict[str, Any]
 

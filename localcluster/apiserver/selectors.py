@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from localcluster.apiserver.errors import ApiError, bad_request
+from jobcommon.localcluster.apiserver.errors import ApiError, bad_request
 
 Labels = Mapping[str, str]
 FieldGetter = Callable[[Mapping[str, Any]], str]

@@ -9,24 +9,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobcommon.client.request import Request, Response
-from localcluster.apiserver import bootstrap
-from localcluster.apiserver.authentication import Authenticator
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.custom import resources_of
-from localcluster.apiserver.documents import Documents
-from localcluster.apiserver.env import Env
-from localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, not_stored, path_not_found
-from localcluster.apiserver.journal import Journal
-from localcluster.apiserver.negotiation import Form
-from localcluster.apiserver.rbac import Attributes, Authorizer
-from localcluster.apiserver.registry import Registry
-from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.rest import create, delete, patch, pod_actions, read, reviews, scale, update
-from localcluster.apiserver.route import RequestInfo, parse
-from localcluster.apiserver.storage import Storage
-from localcluster.apiserver.table import to_table
-from localcluster.apiserver.users import User
-from localcluster.apiserver.watch import WatchStream
+from jobcommon.localcluster.apiserver import bootstrap
+from jobcommon.localcluster.apiserver.authentication import Authenticator
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.custom import resources_of
+from jobcommon.localcluster.apiserver.documents import Documents
+from jobcommon.localcluster.apiserver.env import Env
+from jobcommon.localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, not_stored, path_not_found
+from jobcommon.localcluster.apiserver.journal import Journal
+from jobcommon.localcluster.apiserver.negotiation import Form
+from jobcommon.localcluster.apiserver.rbac import Attributes, Authorizer
+from jobcommon.localcluster.apiserver.registry import Registry
+from jobcommon.localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.rest import create, delete, patch, pod_actions, read, reviews, scale, update
+from jobcommon.localcluster.apiserver.route import RequestInfo, parse
+from jobcommon.localcluster.apiserver.storage import Storage
+from jobcommon.localcluster.apiserver.table import to_table
+from jobcommon.localcluster.apiserver.users import User
+from jobcommon.localcluster.apiserver.watch import WatchStream
 
 Obj = dict[str, Any]
 Handler = Callable[[Call], Response]

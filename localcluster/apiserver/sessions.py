@@ -8,14 +8,14 @@ import msgspec
 from aiohttp import web
 
 from jobcommon.client.request import Request
-from localcluster.apiserver import channels, tunnel
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import ApiError, bad_request
-from localcluster.apiserver.pods import ExecOptions, LogOptions, Pod, PodBackend, PodBackendError
-from localcluster.apiserver.route import parse
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.users import User
-from localcluster.timestamps import parse_time
+from jobcommon.localcluster.apiserver import channels, tunnel
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import ApiError, bad_request
+from jobcommon.localcluster.apiserver.pods import ExecOptions, LogOptions, Pod, PodBackend, PodBackendError
+from jobcommon.localcluster.apiserver.route import parse
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.users import User
+from jobcommon.localcluster.timestamps import parse_time
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 #: How long a backend may take to notice that its client has gone.

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from localcluster.apiserver import builtin_schemas
-from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.field_sets import LEAF, SELF, Path
+from jobcommon.localcluster.apiserver import builtin_schemas
+from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.field_sets import LEAF, SELF, Path
 
 _MISSING: Any = object()
 

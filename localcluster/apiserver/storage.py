@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from localcluster.apiserver.errors import expired, too_large_version
-from localcluster.apiserver.journal import Entry, Journal, MemoryJournal
+from jobcommon.localcluster.apiserver.errors import expired, too_large_version
+from jobcommon.localcluster.apiserver.journal import Entry, Journal, MemoryJournal
 
 Obj = dict[str, Any]
 Key = tuple[str, str]

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from localcluster.apiserver import builtin_schemas
-from localcluster.apiserver.errors import ApiError
-from localcluster.apiserver.quantity import parse_quantity
-from localcluster.timestamps import parse_time
+from jobcommon.localcluster.apiserver import builtin_schemas
+from jobcommon.localcluster.apiserver.errors import ApiError
+from jobcommon.localcluster.apiserver.quantity import parse_quantity
+from jobcommon.localcluster.timestamps import parse_time
 
 Obj = dict[str, Any]
 #: Decodes a value found at a path, adding the paths of unknown fields to the list.

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from localcluster.apiserver.errors import expired
-from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.selectors import FieldSelector, LabelSelector
-from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Table
+from jobcommon.localcluster.apiserver.errors import expired
+from jobcommon.localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.selectors import FieldSelector, LabelSelector
+from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Table
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 BOOKMARK_INTERVAL = 60.0

@@ -5,6 +5,6 @@ alone will make something due again. All are level-triggered: a step may be run 
 restart loses nothing. `Controllers` runs them all, for a simulator (`step`) and for the asyncio shell (`run`).
 """
 
-from localcluster.controllers.controllers import Controllers
+from jobcommon.localcluster.controllers.controllers import Controllers
 
 __all__ = ["Controllers"]

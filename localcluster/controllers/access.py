@@ -11,10 +11,10 @@ from urllib.parse import quote
 import msgspec
 
 from jobcommon.client.request import JSON, JSON_PATCH, MERGE_PATCH, Request, Response
-from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.apiserver.users import MASTERS, User
+from jobcommon.localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.apiserver.users import MASTERS, User
 
 Obj = dict[str, Any]
 

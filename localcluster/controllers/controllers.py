@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from localcluster.apiserver.server import ApiServer
-from localcluster.controllers.access import NotStoredError
-from localcluster.controllers.definitions import DefinitionController
-from localcluster.controllers.endpoints import EndpointsController
-from localcluster.controllers.event_ttl import EventTtl
-from localcluster.controllers.garbage_collector import GarbageCollector
-from localcluster.controllers.namespaces import NamespaceContents, NamespaceController
-from localcluster.controllers.quota import QuotaController
-from localcluster.controllers.taint_eviction import TaintEviction
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.controllers.access import NotStoredError
+from jobcommon.localcluster.controllers.definitions import DefinitionController
+from jobcommon.localcluster.controllers.endpoints import EndpointsController
+from jobcommon.localcluster.controllers.event_ttl import EventTtl
+from jobcommon.localcluster.controllers.garbage_collector import GarbageCollector
+from jobcommon.localcluster.controllers.namespaces import NamespaceContents, NamespaceController
+from jobcommon.localcluster.controllers.quota import QuotaController
+from jobcommon.localcluster.controllers.taint_eviction import TaintEviction
 
 _RETRY_SECONDS = 1.0
 

@@ -1,10 +1,10 @@
 """Cleans up behind CustomResourceDefinitions."""
 
-from localcluster.apiserver.kinds.crds import CLEANUP_FINALIZER
-from localcluster.apiserver.registry import CRD_TABLE
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
+from jobcommon.localcluster.apiserver.kinds.crds import CLEANUP_FINALIZER
+from jobcommon.localcluster.apiserver.registry import CRD_TABLE
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.controllers.access import Access
 
 
 class DefinitionController:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import DELETED, Change, Item
-from localcluster.controllers.access import Access
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import DELETED, Change, Item
+from jobcommon.localcluster.controllers.access import Access
 
 Obj = dict[str, Any]
 

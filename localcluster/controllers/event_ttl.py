@@ -1,9 +1,9 @@
 """Deletes events an hour after they were last seen, as the real server does."""
 
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
-from localcluster.timestamps import parse_time
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.controllers.access import Access
+from jobcommon.localcluster.timestamps import parse_time
 
 TTL_SECONDS = 3600.0
 #: Looking more often than this would cost more than it frees.

@@ -8,11 +8,11 @@ dependents that block it; one with ``orphan`` first takes itself out of its depe
 from collections.abc import Iterator
 from typing import Any
 
-from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.rest.delete import FOREGROUND, ORPHAN
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import DELETED, Change, Item
-from localcluster.controllers.access import Access, NotStoredError
+from jobcommon.localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.rest.delete import FOREGROUND, ORPHAN
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import DELETED, Change, Item
+from jobcommon.localcluster.controllers.access import Access, NotStoredError
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("owners", "orphans")

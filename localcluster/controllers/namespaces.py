@@ -1,8 +1,8 @@
 """Empties namespaces that are being deleted, and gives the others what every namespace has."""
 
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.controllers.access import Access
 
 ROOT_CA = "kube-root-ca.crt"
 _SERVICE_ACCOUNT = "default"

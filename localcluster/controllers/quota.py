@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from localcluster.apiserver.admission import QUOTA_TABLE, plain, usage
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
+from jobcommon.localcluster.apiserver.admission import QUOTA_TABLE, plain, usage
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.controllers.access import Access
 
 Obj = dict[str, Any]
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 from jobcommon.client.request import STRATEGIC_PATCH
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
-from localcluster.taints import patience
-from localcluster.timestamps import format_time
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.controllers.access import Access
+from jobcommon.localcluster.taints import patience
+from jobcommon.localcluster.timestamps import format_time
 
 Obj = dict[str, Any]
 

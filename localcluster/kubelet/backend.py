@@ -5,11 +5,11 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from localcluster.apiserver.pods import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
-from localcluster.kubelet.container import ContainerProcess
-from localcluster.kubelet.logs import read_log
-from localcluster.kubelet.session import run_exec
-from localcluster.kubelet.worker import PodWorker
+from jobcommon.localcluster.apiserver.pods import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
+from jobcommon.localcluster.kubelet.container import ContainerProcess
+from jobcommon.localcluster.kubelet.logs import read_log
+from jobcommon.localcluster.kubelet.session import run_exec
+from jobcommon.localcluster.kubelet.worker import PodWorker
 
 _CHUNK = 1 << 16
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import aiohttp
 
-from localcluster.kubelet.lifecycle import Container
+from jobcommon.localcluster.kubelet.lifecycle import Container
 
 
 def port_number(port: int | str, container: Container) -> int:

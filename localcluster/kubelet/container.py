@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from localcluster.kubelet.lifecycle import Run, Seen
-from localcluster.kubelet.process import Launch, Message, ShimProcess
+from jobcommon.localcluster.kubelet.lifecycle import Run, Seen
+from jobcommon.localcluster.kubelet.process import Launch, Message, ShimProcess
 
 START_ERROR = 128
 _KILLED = 137

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from localcluster.kubelet.fields import FieldError, field_value, resource_value
-from localcluster.kubelet.lifecycle import Container, Pod
+from jobcommon.localcluster.kubelet.fields import FieldError, field_value, resource_value
+from jobcommon.localcluster.kubelet.lifecycle import Container, Pod
 
 Objects = Mapping[tuple[str, str], Mapping[str, Any] | None]  # ("ConfigMap" | "Secret", name) -> object, None when missing
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from jobcommon.client.errors import ClientError
-from localcluster.kubelet.api import Api, object_path
-from localcluster.kubelet.lifecycle import Pod
-from localcluster.timestamps import format_time
+from jobcommon.localcluster.kubelet.api import Api, object_path
+from jobcommon.localcluster.kubelet.lifecycle import Pod
+from jobcommon.localcluster.timestamps import format_time
 
 _REMEMBERED = 4096
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from localcluster.kubelet.addresses import LOOPBACK
+from jobcommon.localcluster.kubelet.addresses import LOOPBACK
 
 SITE = Path(__file__).parent / "fallback_site"
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localcluster.kubelet.lifecycle import Pod
+from jobcommon.localcluster.kubelet.lifecycle import Pod
 
 DOMAIN = "cluster.local"
 _PREAMBLE = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"

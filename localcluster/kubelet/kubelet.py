@@ -8,17 +8,17 @@ from typing import Any, Self
 
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Transport
-from localcluster.kubelet import node, scheduler
-from localcluster.kubelet.addresses import LOOPBACK, AddressPool
-from localcluster.kubelet.api import Api, Mirror, Object, object_path, patiently
-from localcluster.kubelet.backend import Backend
-from localcluster.kubelet.events import EventRecorder
-from localcluster.kubelet.hosts import Names
-from localcluster.kubelet.lifecycle import TERMINAL
-from localcluster.kubelet.options import KubeletOptions, Shared
-from localcluster.kubelet.process import detect
-from localcluster.kubelet.worker import PodWorker
-from localcluster.timestamps import format_time
+from jobcommon.localcluster.kubelet import node, scheduler
+from jobcommon.localcluster.kubelet.addresses import LOOPBACK, AddressPool
+from jobcommon.localcluster.kubelet.api import Api, Mirror, Object, object_path, patiently
+from jobcommon.localcluster.kubelet.backend import Backend
+from jobcommon.localcluster.kubelet.events import EventRecorder
+from jobcommon.localcluster.kubelet.hosts import Names
+from jobcommon.localcluster.kubelet.lifecycle import TERMINAL
+from jobcommon.localcluster.kubelet.options import KubeletOptions, Shared
+from jobcommon.localcluster.kubelet.process import detect
+from jobcommon.localcluster.kubelet.worker import PodWorker
+from jobcommon.localcluster.timestamps import format_time
 
 _RETRY = 5.0
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localcluster.timestamps import parse_time
+from jobcommon.localcluster.timestamps import parse_time
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("phases", "deleted-phase", "deleted-not-restarted", "grace-expired", "in-place", "pod-deadline", "init-failure")

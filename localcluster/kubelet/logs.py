@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from localcluster.apiserver.pods import LogOptions
-from localcluster.timestamps import format_time
+from jobcommon.localcluster.apiserver.pods import LogOptions
+from jobcommon.localcluster.timestamps import format_time
 
 _POLL = 0.03
 _CHUNK = 1 << 16

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localcluster.kubelet.api import Api
-from localcluster.kubelet.events import EventRecorder
-from localcluster.kubelet.hosts import Names
-from localcluster.kubelet.lifecycle import Settings
-from localcluster.kubelet.node import machine_capacity
-from localcluster.kubelet.process import Isolation
-from localcluster.kubelet.service_account import FOREIGN
+from jobcommon.localcluster.kubelet.api import Api
+from jobcommon.localcluster.kubelet.events import EventRecorder
+from jobcommon.localcluster.kubelet.hosts import Names
+from jobcommon.localcluster.kubelet.lifecycle import Settings
+from jobcommon.localcluster.kubelet.node import machine_capacity
+from jobcommon.localcluster.kubelet.process import Isolation
+from jobcommon.localcluster.kubelet.service_account import FOREIGN
 
 
 def host_environment() -> dict[str, str]:

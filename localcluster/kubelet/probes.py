@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from localcluster.apiserver.pods import PodBackendError
-from localcluster.kubelet.checks import check_http, check_tcp
-from localcluster.kubelet.session import run_quietly
+from jobcommon.localcluster.apiserver.pods import PodBackendError
+from jobcommon.localcluster.kubelet.checks import check_http, check_tcp
+from jobcommon.localcluster.kubelet.session import run_quietly
 
 if TYPE_CHECKING:
-    from localcluster.kubelet.worker import PodWorker
+    from jobcommon.localcluster.kubelet.worker import PodWorker
 
 Probe = Mapping[str, Any]
 

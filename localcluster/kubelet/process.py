@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-_ROOT = str(Path(__file__).parents[2])
-_LAUNCH = f"import sys; sys.path.insert(0, {_ROOT!r}); from localcluster.kubelet.shim.main import main; main()"
+import jobcommon
+
+_ROOT = str(Path(jobcommon.__file__).parents[1])
+_LAUNCH = f"import sys; sys.path.insert(0, {_ROOT!r}); from jobcommon.localcluster.kubelet.shim.main import main; main()"
 
 Message = dict[str, Any]
 

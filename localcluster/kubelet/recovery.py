@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from localcluster.kubelet.lifecycle import Pod, Run, Seen
-from localcluster.timestamps import parse_time
+from jobcommon.localcluster.kubelet.lifecycle import Pod, Run, Seen
+from jobcommon.localcluster.timestamps import parse_time
 
 LOST_CODE = 137
 LOST_REASON = "ContainerStatusUnknown"

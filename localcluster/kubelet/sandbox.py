@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from jobcommon.client.errors import StatusError
-from localcluster.credentials import write_secret
-from localcluster.kubelet import fallback, service_account, volumes
-from localcluster.kubelet.api import object_path
-from localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
-from localcluster.kubelet.hosts import hostname
-from localcluster.kubelet.lifecycle import Container, Pod
-from localcluster.kubelet.options import Shared
-from localcluster.kubelet.process import Launch
+from jobcommon.localcluster.credentials import write_secret
+from jobcommon.localcluster.kubelet import fallback, service_account, volumes
+from jobcommon.localcluster.kubelet.api import object_path
+from jobcommon.localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
+from jobcommon.localcluster.kubelet.hosts import hostname
+from jobcommon.localcluster.kubelet.lifecycle import Container, Pod
+from jobcommon.localcluster.kubelet.options import Shared
+from jobcommon.localcluster.kubelet.process import Launch
 
 _PLURALS = {
     "ConfigMap": "configmaps",

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from localcluster.apiserver.quantity import parse_quantity
-from localcluster.kubelet.lifecycle import TERMINAL, Pod
-from localcluster.taints import untolerated
+from jobcommon.localcluster.apiserver.quantity import parse_quantity
+from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Pod
+from jobcommon.localcluster.taints import untolerated
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("gates",)

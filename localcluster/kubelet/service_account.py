@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from localcluster.apiserver.kubeconfig import kubeconfig
-from localcluster.kubelet.lifecycle import Container, Pod
+from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.localcluster.kubelet.lifecycle import Container, Pod
 
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 #: No volume of a pod can have this name: it is no DNS label.

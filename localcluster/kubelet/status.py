@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from localcluster.kubelet.lifecycle import TERMINAL, Container, Decision, Pod, Run, Seen, is_sidecar
-from localcluster.timestamps import format_time
+from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Container, Decision, Pod, Run, Seen, is_sidecar
+from jobcommon.localcluster.timestamps import format_time
 
 
 def pod_status(

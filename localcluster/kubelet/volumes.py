@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localcluster.kubelet.environment import ConfigError, Objects, data_of
-from localcluster.kubelet.fields import FieldError, field_value, resource_value
-from localcluster.kubelet.lifecycle import Pod
+from jobcommon.localcluster.kubelet.environment import ConfigError, Objects, data_of
+from jobcommon.localcluster.kubelet.fields import FieldError, field_value, resource_value
+from jobcommon.localcluster.kubelet.lifecycle import Pod
 
 Volume = Mapping[str, Any]
 Files = dict[str, tuple[bytes, int]]  # relative path -> content and mode

@@ -7,16 +7,16 @@ from functools import partial
 from typing import Any
 
 from jobcommon.client.errors import ClientError, StatusError
-from localcluster.kubelet.api import Object, object_path, patiently
-from localcluster.kubelet.container import ContainerProcess
-from localcluster.kubelet.environment import ConfigError
-from localcluster.kubelet.lifecycle import TERMINAL, Container, Decision, Seen, Stop, decide
-from localcluster.kubelet.options import Shared
-from localcluster.kubelet.probes import Prober
-from localcluster.kubelet.recovery import recover
-from localcluster.kubelet.sandbox import NoCommandError, Sandbox, VolumeError
-from localcluster.kubelet.session import run_hook
-from localcluster.kubelet.status import pod_status
+from jobcommon.localcluster.kubelet.api import Object, object_path, patiently
+from jobcommon.localcluster.kubelet.container import ContainerProcess
+from jobcommon.localcluster.kubelet.environment import ConfigError
+from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Container, Decision, Seen, Stop, decide
+from jobcommon.localcluster.kubelet.options import Shared
+from jobcommon.localcluster.kubelet.probes import Prober
+from jobcommon.localcluster.kubelet.recovery import recover
+from jobcommon.localcluster.kubelet.sandbox import NoCommandError, Sandbox, VolumeError
+from jobcommon.localcluster.kubelet.session import run_hook
+from jobcommon.localcluster.kubelet.status import pod_status
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("last-delete", "missing-volume")

@@ -1,5 +1,5 @@
 """The MPIJob operator."""
 
-from operators.mpi.framework import MPI
+from jobcommon.operators.mpi.framework import MPI
 
 __all__ = ["MPI"]

@@ -6,11 +6,11 @@ from dataclasses import replace
 from jobcommon.api.pod import PodView
 from jobcommon.api.template import template_for
 from jobcommon.framework import Companion, CompanionKind, Job
-from operators.mpi.hosts import files
-from operators.mpi.job import LAUNCHER, transport, workers
-from operators.mpi.pods import config_name, own_service_account, service_account, ssh_secret
-from operators.mpi.spec import Transport
-from operators.mpi.ssh_key import new_key_pair
+from jobcommon.operators.mpi.hosts import files
+from jobcommon.operators.mpi.job import LAUNCHER, transport, workers
+from jobcommon.operators.mpi.pods import config_name, own_service_account, service_account, ssh_secret
+from jobcommon.operators.mpi.spec import Transport
+from jobcommon.operators.mpi.ssh_key import new_key_pair
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 # None of them is watched: who may list Secrets may read all of them, and few change after the job's start.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jobcommon.api.replica import Replica
 from jobcommon.framework import EnvVar, Job
-from operators.mpi.job import (
+from jobcommon.operators.mpi.job import (
     CONFIG_PATH,
     HOSTFILE,
     KUBEXEC,
@@ -19,7 +19,7 @@ from operators.mpi.job import (
     slots,
     transport,
 )
-from operators.mpi.spec import Implementation, Transport
+from jobcommon.operators.mpi.spec import Implementation, Transport
 
 HOSTFILE_PATH = f"{CONFIG_PATH}/{HOSTFILE}"
 KUBEXEC_PATH = f"{CONFIG_PATH}/{KUBEXEC}"

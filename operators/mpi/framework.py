@@ -21,9 +21,9 @@ from jobcommon.framework import (
     Tally,
     Version,
 )
-from operators.mpi.companions import KINDS, companions
-from operators.mpi.environment import env
-from operators.mpi.job import (
+from jobcommon.operators.mpi.companions import KINDS, companions
+from jobcommon.operators.mpi.environment import env
+from jobcommon.operators.mpi.job import (
     LAUNCHER,
     REPLICA_SPECS,
     WORKER,
@@ -33,9 +33,9 @@ from operators.mpi.job import (
     transport,
     waits_for_workers,
 )
-from operators.mpi.pods import shape_pod
-from operators.mpi.spec import MPIJobSpec, Transport
-from operators.mpi.versions import V1_DEFAULTS, V1ALPHA2_DEFAULTS, V2BETA1_DEFAULTS, upgrade
+from jobcommon.operators.mpi.pods import shape_pod
+from jobcommon.operators.mpi.spec import MPIJobSpec, Transport
+from jobcommon.operators.mpi.versions import V1_DEFAULTS, V1ALPHA2_DEFAULTS, V2BETA1_DEFAULTS, upgrade
 
 
 def index_offsets(job: Job) -> Mapping[str, int]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.framework import Job
-from operators.mpi.job import THE_LAUNCHER, host, implementation, launcher_works, mpi_spec, slots, transport, workers
-from operators.mpi.spec import Implementation, Transport
+from jobcommon.operators.mpi.job import THE_LAUNCHER, host, implementation, launcher_works, mpi_spec, slots, transport, workers
+from jobcommon.operators.mpi.spec import Implementation, Transport
 
 KUBECTL = "/opt/kube/kubectl"
 

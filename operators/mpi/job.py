@@ -6,7 +6,7 @@ from typing import Any
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import containers_of
 from jobcommon.framework import Job
-from operators.mpi.spec import Implementation, LauncherCreationPolicy, MPIJobSpec, Transport
+from jobcommon.operators.mpi.spec import Implementation, LauncherCreationPolicy, MPIJobSpec, Transport
 
 LAUNCHER, WORKER = "Launcher", "Worker"
 REPLICA_SPECS = "mpiReplicaSpecs"

@@ -6,8 +6,8 @@ from typing import Any
 from jobcommon.api import labels
 from jobcommon.api.replica import Replica
 from jobcommon.framework import Job
-from operators.mpi.hosts import KUBECTL
-from operators.mpi.job import (
+from jobcommon.operators.mpi.hosts import KUBECTL
+from jobcommon.operators.mpi.job import (
     CONFIG_PATH,
     DISCOVER_HOSTS,
     HOSTFILE,
@@ -16,7 +16,7 @@ from operators.mpi.job import (
     ssh_path,
     transport,
 )
-from operators.mpi.spec import Transport
+from jobcommon.operators.mpi.spec import Transport
 
 Manifest = dict[str, Any]
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobcommon.api.legacy import lift_run_policy
-from operators.mpi.job import LAUNCHER, REPLICA_SPECS, WORKER
-from operators.mpi.spec import LauncherCreationPolicy, Transport
+from jobcommon.operators.mpi.job import LAUNCHER, REPLICA_SPECS, WORKER
+from jobcommon.operators.mpi.spec import LauncherCreationPolicy, Transport
 
 Spec = Mapping[str, Any]
 

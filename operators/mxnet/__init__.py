@@ -1,5 +1,5 @@
 """The MXJob operator."""
 
-from operators.mxnet.framework import MXNET
+from jobcommon.operators.mxnet.framework import MXNET
 
 __all__ = ["MXNET"]

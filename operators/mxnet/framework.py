@@ -24,7 +24,7 @@ from jobcommon.framework import (
     Version,
     follow_leader,
 )
-from operators.mxnet.spec import JobMode, MXJobSpec, MXReplicaSpec, SuccessPolicy
+from jobcommon.operators.mxnet.spec import JobMode, MXJobSpec, MXReplicaSpec, SuccessPolicy
 
 SCHEDULER, SERVER, WORKER = "Scheduler", "Server", "Worker"
 TUNER_TRACKER, TUNER_SERVER, TUNER = "TunerTracker", "TunerServer", "Tuner"

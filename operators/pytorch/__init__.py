@@ -1,5 +1,5 @@
 """The PyTorchJob operator."""
 
-from operators.pytorch.framework import PYTORCH
+from jobcommon.operators.pytorch.framework import PYTORCH
 
 __all__ = ["PYTORCH"]

@@ -23,7 +23,7 @@ from jobcommon.framework import (
     Tallies,
     follow_leader,
 )
-from operators.pytorch.spec import ElasticPolicy, PyTorchJobSpec
+from jobcommon.operators.pytorch.spec import ElasticPolicy, PyTorchJobSpec
 
 MASTER, WORKER = "Master", "Worker"
 REPLICA_SPECS = "pytorchReplicaSpecs"

@@ -1,5 +1,5 @@
 """The TFJob operator."""
 
-from operators.tf.framework import TF
+from jobcommon.operators.tf.framework import TF
 
 __all__ = ["TF"]

@@ -26,7 +26,7 @@ from jobcommon.framework import (
     Version,
     follow_leader,
 )
-from operators.tf.spec import SuccessPolicy, TFJobSpec
+from jobcommon.operators.tf.spec import SuccessPolicy, TFJobSpec
 
 CHIEF, MASTER, PS, WORKER, EVALUATOR = "Chief", "Master", "PS", "Worker", "Evaluator"
 LEADERS = (CHIEF, MASTER)

@@ -14,23 +14,23 @@ import pytest
 import yaml
 from pydantic import Field
 
-from cli.frameworks import installed
 from jobcommon.api.job import enum_field
 from jobcommon.api.model import ApiModel
+from jobcommon.cli.frameworks import installed
 from jobcommon.crd import crd_files, to_file, to_json
 from jobcommon.crd import custom_resource_definition as generated
-from jobcommon.crd.generate_pod_template import generate
 from jobcommon.crd.pod_template import ARTEFACT, pod_template
 from jobcommon.crd.structural import bounded, model_schema
 from jobcommon.crd.text import shortened
 from jobcommon.crd.yaml_text import to_yaml
 from jobcommon.framework import CelRule, Column, Framework, ReplicaType, Version
-from localcluster.apiserver.crd import served_versions, validate_crd
-from localcluster.apiserver.schema import CompiledSchema, compile_schema
-from operators.mpi.framework import MPI
-from operators.mxnet.framework import MXNET
-from operators.pytorch.framework import PYTORCH
-from operators.tf.framework import TF
+from jobcommon.localcluster.apiserver.crd import served_versions, validate_crd
+from jobcommon.localcluster.apiserver.schema import CompiledSchema, compile_schema
+from jobcommon.operators.mpi.framework import MPI
+from jobcommon.operators.mxnet.framework import MXNET
+from jobcommon.operators.pytorch.framework import PYTORCH
+from jobcommon.operators.tf.framework import TF
+from jobcommon.testutil.schemas.pod_template import generate
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.errors import UserError
-from cli.frameworks import installed, of_manifest
-from cli.manifests import load
-from cli.planning import checked
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.frameworks import installed, of_manifest
+from jobcommon.cli.manifests import load
+from jobcommon.cli.planning import checked
 from jobcommon.crd import custom_resource_definition, field_errors
-from localcluster.apiserver.schema import compile_schema
-from operators.mpi import MPI
-from operators.pytorch import PYTORCH
-from testutil.builders import Manifest, job_manifest
+from jobcommon.localcluster.apiserver.schema import compile_schema
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.builders import Manifest, job_manifest
 
 ROOT = Path(__file__).parents[2]
 WORKER = "spec.pytorchReplicaSpecs[Worker]"

@@ -12,15 +12,15 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 from jobcommon.client.request import Request
+from jobcommon.localcluster.apiserver import ApiServer, Env
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.localcluster.cluster import background
+from jobcommon.localcluster.training import SETTINGS, install
+from jobcommon.localcluster.watching import follow
+from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
-from localcluster.apiserver import ApiServer, Env
-from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.cluster import background
-from localcluster.training import SETTINGS, install
-from localcluster.watching import follow
-from operators.pytorch import PYTORCH
+from jobcommon.testutil.builders import job_manifest
 from tests.architecture.source import ROOT, functions
-from testutil.builders import job_manifest
 
 HOP = re.compile(r"^(\d+)\. `([\w/]+\.py):([\w.]+)`", re.MULTILINE)
 MAX_HOPS = 9

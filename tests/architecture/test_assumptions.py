@@ -4,10 +4,10 @@ import ast
 import os
 from collections import defaultdict
 
+from jobcommon.testutil.conformance.cases import TABLE
+from jobcommon.testutil.real.rows import ROWS
+from jobcommon.testutil.sim.assumptions import ASSUMPTIONS
 from tests.architecture.source import ROOT, modules, tree
-from testutil.conformance.cases import TABLE
-from testutil.real.rows import ROWS
-from testutil.sim.assumptions import ASSUMPTIONS
 
 DOCUMENT = ROOT / "docs" / "assumptions.md"
 HEADER = """# What the models take for granted

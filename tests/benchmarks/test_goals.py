@@ -11,7 +11,7 @@ from benchmarks.lives import Life, Spread, by_job
 from benchmarks.record import ColdStart, Memory, Results, ShapeResult, Small
 from benchmarks.shapes import ALL, FLOOR_CONTROLLER, Shape, floor_writes
 from jobcommon.api import labels
-from operators.tf import TF
+from jobcommon.operators.tf import TF
 
 EACH = Spread(1.0, 2.0)
 LIFE = Life(created=1.0, created_each=EACH, running=1.0, running_each=EACH, succeeded=1.0, succeeded_each=EACH, settle=EACH)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from testutil.chaos.jobs import FRAMEWORKS, Script
-from testutil.chaos.trial import Plan, run_trial
+from jobcommon.testutil.chaos.jobs import FRAMEWORKS, Script
+from jobcommon.testutil.chaos.trial import Plan, run_trial
 
 pytestmark = pytest.mark.cluster
 

@@ -12,9 +12,9 @@ import pytest
 
 from jobcommon.client.request import Request
 from jobcommon.framework import FINALIZER
-from operators.pytorch import PYTORCH
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.chaos.processes import Ground
 from tests.cli.commands import jobcommon
-from testutil.chaos.processes import Ground
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 

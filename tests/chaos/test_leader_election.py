@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testutil.chaos.election import arena
+from jobcommon.testutil.chaos.election import arena
 
 pytestmark = pytest.mark.cluster
 

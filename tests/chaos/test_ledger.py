@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from testutil.builders import condition
-from testutil.chaos.jobs import RETRYABLE, ChaosJob, Script, make_jobs
-from testutil.chaos.ledger import Evidence, RunOf, job_faults, read_ledger, repeated_pods, surplus_runs
+from jobcommon.testutil.builders import condition
+from jobcommon.testutil.chaos.jobs import RETRYABLE, ChaosJob, Script, make_jobs
+from jobcommon.testutil.chaos.ledger import Evidence, RunOf, job_faults, read_ledger, repeated_pods, surplus_runs
 
 JOBS = {(job.framework.kind, job.script): job for job in make_jobs(24, Path("ledger"), "mark", Random(1), longest=1.0)}
 

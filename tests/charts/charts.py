@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
-from jobcommon import rbac
 from jobcommon.api.gang import COSCHEDULING, VOLCANO
 from jobcommon.framework import Framework
-from jobcommon.rbac import Rule
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil import rbac
+from jobcommon.testutil.rbac import Rule
 
 helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
 Json = dict[str, Any]
@@ -94,7 +94,7 @@ def rules_template() -> str:
         + "{{- end }}\n"
         for name, rules in parts.items()
     ]
-    return "{{- /* Written from jobcommon/rbac.py by: make golden */}}\n" + "\n".join(texts)
+    return "{{- /* Written from testutil/rbac.py by: make golden */}}\n" + "\n".join(texts)
 
 
 if os.environ.get("GOLDEN") == "write":

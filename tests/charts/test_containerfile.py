@@ -11,15 +11,17 @@ FILES = ("pyproject.toml", "README.md", "LICENSE", "requirements.lock")
 ROOT = Path(__file__).resolve().parents[2]
 # What only the embedded cluster and the tests need: it is not in the image.
 NOT_INSTALLED = ("jsonschema_rs", "jsonpatch", "jsonpath", "cel_expr_python", "kubernetes", "torch", "numpy", "helm_python")
+# What is installed elsewhere and has no place in a cluster.
+LEFT_OUT = ("jobcommon.localcluster", "jobcommon.testutil")
 WITHOUT = f"""
 import sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {NOT_INSTALLED!r}:
+        if name.partition(".")[0] in {NOT_INSTALLED!r} or name in {LEFT_OUT!r}:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Missing())
-from cli.main import main
-import cli.operating, cli.finalizers
+from jobcommon.cli.main import main
+import jobcommon.cli.operating, jobcommon.cli.finalizers
 sys.argv[0] = "jobcommon"
 main()
 """
@@ -68,7 +70,10 @@ def test_what_is_copied_is_there_and_is_the_whole_package() -> None:
     copied = [source for argument in arguments("COPY") if "--from" not in argument for source in argument.split()[:-1]]
     assert all((ROOT / source).exists() for source in copied)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert {*project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"], *FILES} == set(copied)
+    assert {"jobcommon", "cli", "operators", *FILES} == set(copied)
+    links = {path.name for path in (ROOT / "jobcommon").iterdir() if path.is_symlink()}
+    assert {f"jobcommon.{name}" for name in links - set(copied)} == set(LEFT_OUT)
+    assert any(argument.startswith("rm jobcommon/localcluster jobcommon/testutil") for argument in arguments("RUN"))
     assert project["project"]["version"] in (ROOT / "Containerfile").read_text(encoding="utf-8")
 
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from cli.main import app
+from jobcommon.cli.main import app
 from jobcommon.runtime.metrics import Metrics
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "install.md").read_text(encoding="utf-8")

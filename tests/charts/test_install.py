@@ -19,19 +19,19 @@ import msgspec
 import pytest
 import yaml
 
-from jobcommon import rbac
 from jobcommon.client.request import Request
 from jobcommon.framework import Framework
-from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.apiserver.users import service_account
-from localcluster.watching import Seen
-from operators.mpi import MPI
-from operators.pytorch import PYTORCH
-from operators.tf import TF
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.localcluster.apiserver.users import service_account
+from jobcommon.localcluster.watching import Seen
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil import rbac
+from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm, render
 from tests.cli.commands import ROOT, Kubectl
-from testutil.builders import job_manifest
-from testutil.cluster import TestCluster, cluster_for, succeeded
 
 pytestmark = pytest.mark.cluster
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ def hook(event, args):
         sys.stderr.write(f"written to: {args[0]}\\n")
         os._exit(70)
 sys.addaudithook(hook)
-from cli.main import main
+from jobcommon.cli.main import main
 sys.argv[0] = "jobcommon"
 main()
 """

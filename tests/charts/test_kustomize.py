@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from jobcommon.testutil.cluster import cluster_for
 from tests.charts.charts import CHARTS, Json, render
 from tests.cli.commands import Kubectl, kubectl_path
-from testutil.cluster import cluster_for
 
 NAME = "training-operators"
 KUSTOMIZE = CHARTS / "kustomize"

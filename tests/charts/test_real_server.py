@@ -9,15 +9,15 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from jobcommon import rbac
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.rbac import Rule
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mpi.companions import companions
 from jobcommon.reconcile import read_job
-from operators.mpi import MPI
-from operators.mpi.companions import companions
+from jobcommon.testutil import rbac
+from jobcommon.testutil.builders import Pod, job_manifest
+from jobcommon.testutil.conformance import real
+from jobcommon.testutil.rbac import Rule
 from tests.charts.charts import OPERATORS, Json, as_json, render, the
-from testutil.builders import Pod, job_manifest
-from testutil.conformance import real
 
 pytestmark = [
     pytest.mark.skipif(not real.available(), reason=real.WHY_NOT),

@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-from jobcommon import rbac
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
-from jobcommon.rbac import Rule
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 from jobcommon.runtime.settings import Settings
-from localcluster.apiserver.inprocess import InProcessTransport
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
+from jobcommon.testutil import rbac
+from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.rbac import Rule
+from jobcommon.testutil.recording import Access, Recording, access
 from tests.runtime.test_gang import definition
 from tests.runtime.world import PODS, World, operating
-from testutil.builders import job_manifest
-from testutil.recording import Access, Recording, access
 
 Json = dict[str, Any]
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -135,7 +135,7 @@ def test_a_value_becomes_an_argument(values: dict[str, Any], argument: str) -> N
 
 
 def test_every_argument_is_one_that_the_command_knows() -> None:
-    from cli.main import app
+    from jobcommon.cli.main import app
 
     operator = next(command.callback for command in app.registered_commands if command.name == "operator")
     assert operator is not None

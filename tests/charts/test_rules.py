@@ -1,13 +1,13 @@
-"""The roles in the charts are those of `jobcommon.rbac`, and no more than what is meant."""
+"""The roles in the charts are those of `jobcommon.testutil.rbac`, and no more than what is meant."""
 
 from itertools import chain
 
 import pytest
 
-from jobcommon import rbac
 from jobcommon.api.gang import COSCHEDULING, VOLCANO
-from operators.mpi import MPI
-from operators.pytorch import PYTORCH
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil import rbac
 from tests.charts.charts import FRAMEWORKS, OPERATORS, RULES, as_json, of_kind, render, rules_template, the
 
 FORBIDDEN = {"nodes", "pods/portforward", "pods/attach", "validatingwebhookconfigurations", "customresourcedefinitions"}

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-JOBCOMMON = (sys.executable, "-m", "cli")
+JOBCOMMON = (sys.executable, "-m", "jobcommon.cli")
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 180.0
 

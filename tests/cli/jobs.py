@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from operators.pytorch import PYTORCH
-from testutil.builders import Manifest, job_manifest
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.builders import Manifest, job_manifest
 
 
 def shell_job(command: str, *, workers: int = 1, policy: str = "Never", name: str = "demo", **run_policy: Any) -> Manifest:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.errors import UserError, missing_extra
-from cli.manifests import Manifest, load
-from cli.running import Wanted
+from jobcommon.cli.errors import UserError, missing_extra
+from jobcommon.cli.manifests import Manifest, load
+from jobcommon.cli.running import Wanted
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, jobcommon
 
 JOB = """

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.display import Display, clean, duration
-from cli.following import FollowedJob, FollowedPod, describe, why
-from cli.stalls import State
 from jobcommon.api.status import JobCondition, JobStatus
+from jobcommon.cli.display import Display, clean, duration
+from jobcommon.cli.following import FollowedJob, FollowedPod, describe, why
+from jobcommon.cli.stalls import State
+from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile import read_job
-from operators.pytorch import PYTORCH
-from testutil.builders import Pod, job_manifest
+from jobcommon.testutil.builders import Pod, job_manifest
 
 
 @pytest.mark.parametrize(

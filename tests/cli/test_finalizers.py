@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.errors import UserError
-from cli.finalizers import release_finalizers
 from jobcommon.api import labels
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.finalizers import release_finalizers
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import FINALIZER
-from operators.pytorch import PYTORCH
-from operators.tf import TF
-from testutil.builders import Manifest
-from testutil.cluster import TestCluster, cluster_for
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.builders import Manifest
+from jobcommon.testutil.cluster import TestCluster, cluster_for
 
 pytestmark = pytest.mark.cluster
 
@@ -62,7 +62,7 @@ async def test_a_pod_that_was_being_deleted_is_gone_then(tmp_path: Path) -> None
 
 
 async def test_finalizers_that_change_meanwhile_are_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cli import finalizers as module
+    from jobcommon.cli import finalizers as module
 
     kubeconfig, seen = tmp_path / "kubeconfig", asyncio.Event()
     async with cluster_for(operators=False) as cluster:

@@ -5,9 +5,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from cli import frameworks
-from cli.errors import UserError
-from operators.pytorch import PYTORCH
+from jobcommon.cli import frameworks
+from jobcommon.cli.errors import UserError
+from jobcommon.operators.pytorch import PYTORCH
 from tests.frameworks.jax import JAX
 
 
@@ -27,7 +27,7 @@ def entry(name: str, value: str) -> EntryPoint:
 
 
 def test_a_third_party_s_framework_stands_beside_ours(entries: list[EntryPoint]) -> None:
-    entries += [entry("pytorch", "operators.pytorch:PYTORCH"), entry("jax", "tests.frameworks.jax:JAX")]
+    entries += [entry("pytorch", "jobcommon.operators.pytorch:PYTORCH"), entry("jax", "tests.frameworks.jax:JAX")]
     assert frameworks.chosen(()) == (JAX, PYTORCH)
     assert frameworks.chosen(["jax", "jax"]) == (JAX,)
     assert frameworks.of_manifest({"apiVersion": "kubeflow.org/v1", "kind": "JAXJob"}) is JAX
@@ -38,15 +38,18 @@ def test_a_third_party_s_framework_stands_beside_ours(entries: list[EntryPoint])
     ("value", "message"),
     [
         ("no_such_module:X", "framework mine cannot be loaded from no_such_module:X: ModuleNotFoundError"),
-        ("operators.pytorch:NOTHING", "framework mine cannot be loaded from operators.pytorch:NOTHING: AttributeError"),
-        ("operators.pytorch.framework:env", "framework mine: operators.pytorch.framework:env is not a"),
+        (
+            "jobcommon.operators.pytorch:NOTHING",
+            "framework mine cannot be loaded from jobcommon.operators.pytorch:NOTHING: AttributeError",
+        ),
+        ("jobcommon.operators.pytorch.framework:env", "framework mine: jobcommon.operators.pytorch.framework:env is not a"),
     ],
 )
 def test_an_entry_that_is_no_framework_is_named(entries: list[EntryPoint], value: str, message: str) -> None:
     entries.append(entry("mine", value))
     with pytest.raises(UserError, match=message):
         frameworks.installed()
-    entries.append(entry("pytorch", "operators.pytorch:PYTORCH"))
+    entries.append(entry("pytorch", "jobcommon.operators.pytorch:PYTORCH"))
     frameworks._loaded.cache_clear()
     assert frameworks.installed() == {"pytorch": PYTORCH}, "a broken one leaves the others alone"
     assert frameworks.chosen(["pytorch"]) == (PYTORCH,)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.errors import UserError
-from cli.serving import amounts
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.serving import amounts
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, Kubectl, cluster_up, jobcommon, processes_with, started
 
 pytestmark = pytest.mark.cluster
@@ -77,10 +77,12 @@ def test_a_second_signal_does_not_disturb_the_cleaning_up(marker: str, tmp_path:
     assert processes_with(marker) == []
 
 
-@pytest.mark.parametrize("module", ["cli.interruption", "typer", "jobcommon.framework", "pydantic", "cli.running"])
+@pytest.mark.parametrize(
+    "module", ["jobcommon.cli.interruption", "typer", "jobcommon.framework", "pydantic", "jobcommon.cli.running"]
+)
 def test_ctrl_c_ends_a_command_that_still_reads_its_imports(module: str, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB.format(marker="60"))
-    command = [sys.executable, "-X", "importtime", "-m", "cli", "run", "-f", str(tmp_path / "job.yaml")]
+    command = [sys.executable, "-X", "importtime", "-m", "jobcommon.cli", "run", "-f", str(tmp_path / "job.yaml")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stderr is not None
         for line in process.stderr:

@@ -12,12 +12,12 @@ import pytest
 
 from jobcommon.api.status import read_status
 from jobcommon.client.request import Request, Response, Transport
+from jobcommon.localcluster.training import SETTINGS
+from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
-from localcluster.training import SETTINGS
-from operators.pytorch import PYTORCH
+from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from tests.cli.commands import cluster_up, started
 from tests.cli.jobs import shell_job
-from testutil.cluster import TestCluster, cluster_for, succeeded
 
 pytestmark = pytest.mark.cluster
 

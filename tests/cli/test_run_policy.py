@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from jobcommon.api.status import ConditionType, read_status
-from operators.pytorch import PYTORCH
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.cluster import cluster_for, failed, has, succeeded
 from tests.cli.jobs import shell_job
-from testutil.cluster import cluster_for, failed, has, succeeded
 
 pytestmark = pytest.mark.cluster
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.stalls import STARTED, Stalls, State
+from jobcommon.cli.stalls import STARTED, Stalls, State
 
 AFTER = 300.0
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from testutil.conformance import envtest, real, runner
-from testutil.conformance.case import Case, Expect, Step
-from testutil.conformance.cases import TABLE
-from testutil.conformance.comparison import Outcome, compare
-from testutil.conformance.driver import Driver
-from testutil.conformance.kinds import CONFIG_MAPS, config_map
-from testutil.conformance.record import Answer, Record, difference
-from testutil.conformance.sequences import KINDS, sequence
-from testutil.conformance.target import embedded
+from jobcommon.testutil.conformance import envtest, real, runner
+from jobcommon.testutil.conformance.case import Case, Expect, Step
+from jobcommon.testutil.conformance.cases import TABLE
+from jobcommon.testutil.conformance.comparison import Outcome, compare
+from jobcommon.testutil.conformance.driver import Driver
+from jobcommon.testutil.conformance.kinds import CONFIG_MAPS, config_map
+from jobcommon.testutil.conformance.record import Answer, Record, difference
+from jobcommon.testutil.conformance.sequences import KINDS, sequence
+from jobcommon.testutil.conformance.target import embedded
 
 SEQUENCES = int(os.environ.get("CONFORMANCE_SEQUENCES", "40"))
 SEED = int(os.environ.get("CONFORMANCE_SEED", "0"))

@@ -10,13 +10,13 @@ import pytest
 
 from jobcommon.client.request import JSON, MERGE_PATCH, Request
 from jobcommon.crd import custom_resource_definition
-from operators.mpi.framework import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
-from testutil.builders import job_manifest
-from testutil.conformance import real
-from testutil.conformance.target import Target, embedded
+from jobcommon.operators.mpi.framework import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.conformance import real
+from jobcommon.testutil.conformance.target import Target, embedded
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FRAMEWORKS = (PYTORCH, TF, MXNET, MPI)

@@ -8,13 +8,13 @@ import yaml
 
 from jobcommon.api.job import ReplicaSpec
 from jobcommon.api.template import template_for
-from jobcommon.convert import convert_text
+from jobcommon.cli.convert import convert_text
 from jobcommon.framework import Framework, Job
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import read_job
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
 
 DIRECTORY = Path(__file__).parent.parent / "golden" / "polyaxon"
 FRAMEWORKS: dict[str, Framework] = {framework.kind: framework for framework in (TF, PYTORCH, MPI, MXNET)}

@@ -7,12 +7,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcommon.convert import ConvertError, convert_text
-from jobcommon.convert.component import is_component
-from jobcommon.convert.document import parse
-from jobcommon.convert.mpi_v1alpha1 import is_flat_mpijob
+from jobcommon.cli.convert import ConvertError, convert_text
+from jobcommon.cli.convert.component import is_component
+from jobcommon.cli.convert.document import parse
+from jobcommon.cli.convert.mpi_v1alpha1 import is_flat_mpijob
+from jobcommon.cli.yaml_document import LIMITS
 from jobcommon.reconcile import read_job
-from jobcommon.yaml_document import LIMITS
 from tests.convert.documents import DIRECTORY, FRAMEWORKS
 
 WORDS = st.sampled_from(

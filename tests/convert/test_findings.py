@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobcommon.convert import ConvertError, convert
+from jobcommon.cli.convert import ConvertError, convert
 from tests.convert.documents import PLAIN, converted
 
 

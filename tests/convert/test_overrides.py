@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobcommon.api.job import ReplicaOverride, ReplicaSpec
 from jobcommon.api.template import template_for
-from jobcommon.convert.overrides import split
+from jobcommon.cli.convert.overrides import split
 
 NAMES = st.sampled_from(["a", "b", "c"])
 VALUES = st.one_of(

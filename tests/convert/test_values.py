@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from jobcommon.convert.draft import MPIJOB_EXEC, MPIJOB_SSH, MXJOB, PYTORCHJOB, TFJOB, Kind
-from jobcommon.convert.targets import _KINDS
+from jobcommon.cli.convert.draft import MPIJOB_EXEC, MPIJOB_SSH, MXJOB, PYTORCHJOB, TFJOB, Kind
+from jobcommon.cli.convert.targets import _KINDS
 from jobcommon.framework import Framework
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 from tests.convert.documents import PLAIN, converted, job_of, resources
 
 GPU = "nvidia.com/gpu"

@@ -52,5 +52,5 @@ def test_example(name: str) -> None:
 
 def run(python: Path, manifest: str) -> subprocess.CompletedProcess[str]:
     """`jobcommon run` with the environment's Python, which is then the one of the pods."""
-    command = [str(python), "-m", "cli", "run", "-f", manifest, "--timeout", "180"]
+    command = [str(python), "-m", "jobcommon.cli", "run", "-f", manifest, "--timeout", "180"]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=200)

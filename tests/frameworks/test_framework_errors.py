@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from cli.frameworks import installed
 from jobcommon.api.job import RestartPolicy
+from jobcommon.cli.framework_errors import framework_errors
+from jobcommon.cli.frameworks import installed
 from jobcommon.framework import ReplicaType, Version, follow_leader
-from jobcommon.framework_errors import framework_errors
+from jobcommon.testutil.frameworks import TEST_JOB
 from tests.frameworks.jax import JAX
-from testutil.frameworks import TEST_JOB
 
 
 @pytest.mark.parametrize("framework", [*installed().values(), JAX, TEST_JOB], ids=lambda f: f.kind)

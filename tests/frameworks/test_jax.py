@@ -9,9 +9,9 @@ from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.reconcile import Create, plan, read_job
+from jobcommon.testutil.builders import START, Pod, job_manifest
 from tests.architecture.source import ROOT
 from tests.frameworks.jax import JAX
-from testutil.builders import START, Pod, job_manifest
 
 COORDINATOR = {"COORDINATOR_PORT": "6666", "COORDINATOR_ADDRESS": "demo-worker-0.demo.default.svc"}
 

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
+from jobcommon.testutil.builders import job_manifest, replica_spec
+from jobcommon.testutil.cluster import cluster_for, succeeded
 from tests.frameworks.jax import JAX
-from testutil.builders import job_manifest, replica_spec
-from testutil.cluster import cluster_for, succeeded
 
 # What jax.distributed.initialize does first: everybody meets at the coordinator.
 SCRIPT = """

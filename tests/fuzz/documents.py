@@ -3,11 +3,11 @@
 from typing import Any
 
 from jobcommon.framework import FINALIZER
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
-from testutil.builders import job_manifest
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.builders import job_manifest
 
 FRAMEWORKS = (TF, PYTORCH, MPI, MXNET)
 TIME = "2023-11-14T22:13:20Z"

@@ -11,9 +11,6 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cli.errors import UserError
-from cli.manifests import Manifest
-from cli.planning import describe
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
 from jobcommon.api.quantity import parse_quantity
@@ -23,23 +20,26 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.api.view import identity, object_view
 from jobcommon.cache.reflector import Fetch, Reflector, Stream
 from jobcommon.cache.store import Store
+from jobcommon.cli.convert import ConvertError, convert
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.manifests import Manifest
+from jobcommon.cli.planning import describe
+from jobcommon.cli.yaml_document import DocumentError, documents
 from jobcommon.client import objects
 from jobcommon.client.config import ConfigError, Kubeconfig
 from jobcommon.client.lines import LineSplitter
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error, retry_after
-from jobcommon.convert import ConvertError, convert
 from jobcommon.reconcile import plan, plan_for_orphans, read_job
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings
 from jobcommon.runtime.writes import request_for
-from jobcommon.yaml_document import DocumentError, documents
+from jobcommon.testutil.builders import START
 from tests.convert.documents import DIRECTORY
 from tests.fuzz.documents import EVENTS, FRAMEWORKS, KUBECONFIG, LEASE, LIST, STATUS, job, pod
 from tests.fuzz.junk import JUNK, TREES, WORDS, changed, encoded, spoilt, torn
 from tests.fuzz.profile import examples
 from tests.fuzz.trial import trial
 from tests.runtime.fakes import FakeClock, quiet_log
-from testutil.builders import START
 
 NUMBERS = range(len(FRAMEWORKS))
 JOBS = [job(number) for number in NUMBERS]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.converting import convert_file
-from cli.errors import UserError
-from cli.manifests import load
-from jobcommon.yaml_document import LIMITS, DocumentError, Limits, documents
+from jobcommon.cli.converting import convert_file
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.manifests import load
+from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
 from tests.cli.commands import jobcommon
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from time import thread_time
 from typing import Any
 
-from testutil.effort import effort
+from jobcommon.testutil.effort import effort
 
 LIMIT = 50.0
 """In loops of `testutil.effort`, of about a millisecond each."""

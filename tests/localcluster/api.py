@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobcommon.client.request import APPLY_PATCH, JSON, MERGE_PATCH, Request, Response
-from localcluster.apiserver.env import Env
-from localcluster.apiserver.journal import Journal
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.users import ADMIN, User
-from localcluster.apiserver.watch import WatchStream
+from jobcommon.localcluster.apiserver.env import Env
+from jobcommon.localcluster.apiserver.journal import Journal
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.users import ADMIN, User
+from jobcommon.localcluster.apiserver.watch import WatchStream
 
 Json = dict[str, Any]
 CRS = "/apis/ex.com/v1/namespaces/default/foos"

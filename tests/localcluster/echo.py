@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from localcluster.apiserver.pods import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
+from jobcommon.localcluster.apiserver.pods import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
 
 
 class Echo:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localcluster.apiserver import ADMIN, ApiServer, Env
-from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.apiserver.journal import FileJournal
-from localcluster.apiserver.pods import ExecOptions, LogOptions, TerminalSize
-from localcluster.kubelet.api import Api
-from localcluster.kubelet.kubelet import Kubelet
-from localcluster.kubelet.lifecycle import Settings
-from localcluster.kubelet.options import KubeletOptions
+from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.localcluster.apiserver.journal import FileJournal
+from jobcommon.localcluster.apiserver.pods import ExecOptions, LogOptions, TerminalSize
+from jobcommon.localcluster.kubelet.api import Api
+from jobcommon.localcluster.kubelet.kubelet import Kubelet
+from jobcommon.localcluster.kubelet.lifecycle import Settings
+from jobcommon.localcluster.kubelet.options import KubeletOptions
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver.users import User, service_account
+from jobcommon.localcluster.apiserver.users import User, service_account
 from tests.localcluster.api import CRS, Answer, Api, cr, crd, pod
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from localcluster.timestamps import format_time
+from jobcommon.localcluster.timestamps import format_time
 from tests.localcluster.api import CRS, START, Api, cr, crd, pod, service
 
 Json = dict[str, Any]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from localcluster.controllers import Controllers
+from jobcommon.localcluster.controllers import Controllers
 from tests.localcluster.api import CRS, Api, cr, crd, pod, service
 
 Json = dict[str, Any]

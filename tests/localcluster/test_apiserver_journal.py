@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.apiserver import journal as journal_module
-from localcluster.apiserver.journal import Entry, FileJournal, JournalError
-from localcluster.controllers import Controllers
+from jobcommon.localcluster.apiserver import journal as journal_module
+from jobcommon.localcluster.apiserver.journal import Entry, FileJournal, JournalError
+from jobcommon.localcluster.controllers import Controllers
 from tests.localcluster.api import CRS, Api, cr, crd, pod
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -231,7 +231,7 @@ WRITER = """
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from localcluster.apiserver.journal import FileJournal
+from jobcommon.localcluster.apiserver.journal import FileJournal
 from tests.localcluster.api import Api
 api = Api(FileJournal(Path(sys.argv[1])))
 for number in range(100000):

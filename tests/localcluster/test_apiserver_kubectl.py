@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from localcluster.apiserver import ADMIN, ApiServer, Env, User, serve
-from localcluster.apiserver.certificates import self_signed
-from localcluster.apiserver.kubeconfig import kubeconfig
-from localcluster.controllers import Controllers
+from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, User, serve
+from jobcommon.localcluster.apiserver.certificates import self_signed
+from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.localcluster.controllers import Controllers
 from tests.localcluster.api import cr, crd, pod, service
 from tests.localcluster.echo import Echo
 

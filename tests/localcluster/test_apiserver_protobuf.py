@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localcluster.apiserver.protobuf import ProtobufError, decode
+from jobcommon.localcluster.apiserver.protobuf import ProtobufError, decode
 from tests.localcluster.api import Api
 
 

@@ -6,10 +6,14 @@ from pathlib import Path
 
 #: `env` is where time and chance come in, `journal` where writes go to disk; both are handed to the core. The package itself is
 #: the facade, which names the shell too.
-BOUNDARY = {"localcluster.apiserver", "localcluster.apiserver.env", "localcluster.apiserver.journal"}
+BOUNDARY = {
+    "jobcommon.localcluster.apiserver",
+    "jobcommon.localcluster.apiserver.env",
+    "jobcommon.localcluster.apiserver.journal",
+}
 IMPURE = {"aiohttp", "asyncio", "os", "random", "secrets", "select", "socket", "subprocess", "threading", "time"}
-CORE = ["localcluster.apiserver.server", "localcluster.apiserver.watch", *(
-    f"localcluster.controllers.{name}"
+CORE = ["jobcommon.localcluster.apiserver.server", "jobcommon.localcluster.apiserver.watch", *(
+    f"jobcommon.localcluster.controllers.{name}"
     for name in ("definitions", "endpoints", "event_ttl", "garbage_collector", "namespaces", "quota")
 )]  # fmt: skip
 
@@ -45,6 +49,12 @@ def test_nothing_the_core_imports_does_io() -> None:
         seen.add(module)
         found = imports(module)
         assert not {name.partition(".")[0] for name in found} & IMPURE, module
-        waiting += [name for name in found if name.startswith("localcluster.") and name not in seen and is_module(name)]
-    assert {"localcluster.apiserver.storage", "localcluster.apiserver.rest.delete", "localcluster.apiserver.kinds.pods"} <= seen
-    assert "localcluster.apiserver.http" not in seen
+        waiting += [
+            name for name in found if name.startswith("jobcommon.localcluster.") and name not in seen and is_module(name)
+        ]
+    assert {
+        "jobcommon.localcluster.apiserver.storage",
+        "jobcommon.localcluster.apiserver.rest.delete",
+        "jobcommon.localcluster.apiserver.kinds.pods",
+    } <= seen
+    assert "jobcommon.localcluster.apiserver.http" not in seen

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from jobcommon.client.request import Request
-from localcluster.apiserver.errors import ApiError
-from localcluster.apiserver.users import ADMIN
+from jobcommon.localcluster.apiserver.errors import ApiError
+from jobcommon.localcluster.apiserver.users import ADMIN
 from tests.localcluster.api import CRS, Api, cr, crd, pod
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localcluster.apiserver.spdy import DICTIONARY, Connection, Data, Event, Opened, Ping, Reset, SpdyError
+from jobcommon.localcluster.apiserver.spdy import DICTIONARY, Connection, Data, Event, Opened, Ping, Reset, SpdyError
 
 
 class Peer:

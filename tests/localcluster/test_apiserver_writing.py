@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobcommon.client.request import JSON_PATCH, STRATEGIC_PATCH
-from localcluster.apiserver.users import User
+from jobcommon.localcluster.apiserver.users import User
 from tests.localcluster.api import CRS, Api, cr, crd, pod, service
 
 Json = dict[str, Any]

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localcluster.apiserver import managed_fields, ownership
-from localcluster.apiserver.apply import ApplyConflictError, ApplyError, apply, manager_name
-from localcluster.apiserver.field_sets import Path, difference, from_fields_v1, holds, path_text, to_fields_v1, union
-from localcluster.apiserver.schema import compile_schema
-from localcluster.apiserver.shapes import Shape, builtin, compare, owned_by
+from jobcommon.localcluster.apiserver import managed_fields, ownership
+from jobcommon.localcluster.apiserver.apply import ApplyConflictError, ApplyError, apply, manager_name
+from jobcommon.localcluster.apiserver.field_sets import Path, difference, from_fields_v1, holds, path_text, to_fields_v1, union
+from jobcommon.localcluster.apiserver.schema import compile_schema
+from jobcommon.localcluster.apiserver.shapes import Shape, builtin, compare, owned_by
 
 Json = dict[str, Any]
 T1, T2, T3 = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z"

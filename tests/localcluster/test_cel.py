@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver import cel
-from localcluster.apiserver.schema import compile_schema, structural_causes
+from jobcommon.localcluster.apiserver import cel
+from jobcommon.localcluster.apiserver.schema import compile_schema, structural_causes
 
 Json = dict[str, Any]
 MISSING: Any = object()

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from jobcommon.client.errors import StatusError
-from localcluster.apiserver import journal as journal_module
-from localcluster.apiserver.pods import LogOptions, PodBackendError, TerminalSize
-from localcluster.kubelet.process import Isolation
+from jobcommon.localcluster.apiserver import journal as journal_module
+from jobcommon.localcluster.apiserver.pods import LogOptions, PodBackendError, TerminalSize
+from jobcommon.localcluster.kubelet.process import Isolation
 from tests.localcluster.process_cluster import PATIENCE, Caller, Cluster, cluster, processes_with, shell, state
 
 pytestmark = pytest.mark.cluster
@@ -95,7 +95,7 @@ async def test_attach_ends_with_the_exit_code(local: Cluster, tmp_path: Path) ->
     await local.running("p")
     found = await local.get("p")
     assert found is not None
-    from localcluster.apiserver.pods import ExecOptions
+    from jobcommon.localcluster.apiserver.pods import ExecOptions
 
     caller = Caller()
     session = asyncio.ensure_future(local.kubelet.backend.attach(found, ExecOptions("main", stdout=True), caller))
@@ -196,7 +196,7 @@ async def test_two_clusters_have_pod_networks_of_their_own(tmp_path: Path) -> No
 
 PROGRAM = """
 import asyncio, pathlib, sys
-from localcluster.kubelet.process import Isolation
+from jobcommon.localcluster.kubelet.process import Isolation
 from tests.localcluster.process_cluster import cluster, shell
 async def main():
     isolation = Isolation(namespaces=False) if sys.argv[3] == "fallback" else None

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from localcluster.kubelet.lifecycle import Run, Seen, Settings, Stop, backoff, decide
-from localcluster.kubelet.status import pod_status, qos_class
-from localcluster.timestamps import format_time
+from jobcommon.localcluster.kubelet.lifecycle import Run, Seen, Settings, Stop, backoff, decide
+from jobcommon.localcluster.kubelet.status import pod_status, qos_class
+from jobcommon.localcluster.timestamps import format_time
 
 SETTINGS = Settings(base=10, cap=300, reset=600)
 NOW = 1_000_000.0

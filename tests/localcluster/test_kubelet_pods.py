@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from localcluster.kubelet.process import Isolation, Launch, ShimProcess, detect
+from jobcommon.localcluster.kubelet.process import Isolation, Launch, ShimProcess, detect
 from tests.localcluster.process_cluster import PATIENCE, PODS, Cluster, cluster, pod, processes_with, shell, state
 
 pytestmark = pytest.mark.cluster
@@ -175,7 +175,7 @@ async def test_restarts_are_counted_and_the_previous_log_is_kept(local: Cluster)
 
 
 async def test_crash_loop_backs_off(tmp_path: Path) -> None:
-    from localcluster.kubelet.lifecycle import Settings
+    from jobcommon.localcluster.kubelet.lifecycle import Settings
 
     async with cluster(tmp_path, restart=Settings(base=60)) as local:
         await local.create(shell("p", "exit 1", spec={"restartPolicy": "Always"}))

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from localcluster.kubelet import kubelet
-from localcluster.kubelet.environment import container_environment
-from localcluster.kubelet.options import host_environment
-from localcluster.kubelet.process import Isolation, detect
-from localcluster.kubelet.service_account import MOUNT_PATH, access_mounts, automounts, server_environment
+from jobcommon.localcluster.kubelet import kubelet
+from jobcommon.localcluster.kubelet.environment import container_environment
+from jobcommon.localcluster.kubelet.options import host_environment
+from jobcommon.localcluster.kubelet.process import Isolation, detect
+from jobcommon.localcluster.kubelet.service_account import MOUNT_PATH, access_mounts, automounts, server_environment
+from jobcommon.testutil.cluster import TestCluster, cluster_for
 from tests.cli.commands import kubectl_path
 from tests.localcluster.process_cluster import pod, shell, state
-from testutil.cluster import TestCluster, cluster_for
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
 READ_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver.pods import LogOptions
-from localcluster.kubelet import fallback, scheduler
-from localcluster.kubelet.addresses import AddressPool
-from localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
-from localcluster.kubelet.hosts import Names
-from localcluster.kubelet.logs import Reader, read_log
-from localcluster.kubelet.probes import Threshold
-from localcluster.kubelet.recovery import recover
-from localcluster.kubelet.sandbox import identity, resolver_config
-from localcluster.kubelet.shim.logfile import LogFile
-from localcluster.kubelet.volumes import mount_source, plain_directory, projected_files, write_files
-from localcluster.taints import patience
+from jobcommon.localcluster.apiserver.pods import LogOptions
+from jobcommon.localcluster.kubelet import fallback, scheduler
+from jobcommon.localcluster.kubelet.addresses import AddressPool
+from jobcommon.localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
+from jobcommon.localcluster.kubelet.hosts import Names
+from jobcommon.localcluster.kubelet.logs import Reader, read_log
+from jobcommon.localcluster.kubelet.probes import Threshold
+from jobcommon.localcluster.kubelet.recovery import recover
+from jobcommon.localcluster.kubelet.sandbox import identity, resolver_config
+from jobcommon.localcluster.kubelet.shim.logfile import LogFile
+from jobcommon.localcluster.kubelet.volumes import mount_source, plain_directory, projected_files, write_files
+from jobcommon.localcluster.taints import patience
 
 POD: dict[str, Any] = {
     "metadata": {"name": "p", "namespace": "d", "uid": "u", "labels": {"a": "1", "b": 'x"y'}, "annotations": {"k/n": "v"}},
@@ -285,7 +285,7 @@ def test_no_two_pools_share_a_network() -> None:
 
 def test_the_kernel_frees_the_network_of_a_process_that_was_killed() -> None:
     code = (
-        "import sys; from localcluster.kubelet.addresses import AddressPool; "
+        "import sys; from jobcommon.localcluster.kubelet.addresses import AddressPool; "
         "pool = AddressPool(90, shared=False); print(pool.acquire('a'), flush=True); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

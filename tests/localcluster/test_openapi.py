@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver.openapi import content_hash, v2_document, v3_document, v3_index
-from localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.openapi import content_hash, v2_document, v3_document, v3_index
+from jobcommon.localcluster.apiserver.resource import Resource
 
 Json = dict[str, Any]
 CRD_VERSION: Json = {

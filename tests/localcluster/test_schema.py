@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver.schema import compile_schema, structural_causes
+from jobcommon.localcluster.apiserver.schema import compile_schema, structural_causes
 
 Json = dict[str, Any]
 

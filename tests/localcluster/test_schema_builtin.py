@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver import builtin_schemas
+from jobcommon.localcluster.apiserver import builtin_schemas
 
 KINDS = [
     ("", "v1", "Pod"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver.crd import default_crd, established_status, served_versions, validate_crd
+from jobcommon.localcluster.apiserver.crd import default_crd, established_status, served_versions, validate_crd
 
 Json = dict[str, Any]
 

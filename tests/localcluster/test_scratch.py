@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.scratch import scratch_directory
+from jobcommon.localcluster.scratch import scratch_directory
 
 HOLDER = (
-    "import sys; from localcluster.scratch import scratch_directory\n"
+    "import sys; from jobcommon.localcluster.scratch import scratch_directory\n"
     "with scratch_directory() as place:\n"
     "    (place / 'token').write_text('secret'); print(place, flush=True); sys.stdin.read()"
 )

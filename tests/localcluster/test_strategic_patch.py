@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localcluster.apiserver import builtin_schemas
-from localcluster.apiserver.generate_schemas import generate
-from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
+from jobcommon.localcluster.apiserver import builtin_schemas
+from jobcommon.localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
+from jobcommon.testutil.schemas.api_resources import generate
 
 POD = ("", "v1", "Pod")
 DEPLOYMENT = ("apps", "v1", "Deployment")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver.table import human_duration, to_table
-from localcluster.apiserver.table.custom import compile_path
-from localcluster.apiserver.table.duration import age, unix_seconds
+from jobcommon.localcluster.apiserver.table import human_duration, to_table
+from jobcommon.localcluster.apiserver.table.custom import compile_path
+from jobcommon.localcluster.apiserver.table.duration import age, unix_seconds
 
 NOW = unix_seconds("2026-11-21T12:00:00Z")
 META = {"name": "x", "creationTimestamp": "2026-11-21T11:56:34Z"}
@@ -373,7 +373,7 @@ def test_built_in_kind(name: str) -> None:
 
 
 def test_every_built_in_printer_survives_an_empty_object() -> None:
-    from localcluster.apiserver.table import _BUILT_IN
+    from jobcommon.localcluster.apiserver.table import _BUILT_IN
 
     for group, kind in _BUILT_IN:
         table = to_table(group, kind, [{"metadata": {}}], now=NOW)

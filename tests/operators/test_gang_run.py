@@ -11,14 +11,14 @@ import pytest
 
 from jobcommon.api.gang import VOLCANO
 from jobcommon.client.request import MERGE_PATCH
+from jobcommon.localcluster.cluster import background
+from jobcommon.localcluster.training import SETTINGS
+from jobcommon.localcluster.watching import follow
+from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
-from localcluster.cluster import background
-from localcluster.training import SETTINGS
-from localcluster.watching import follow
-from operators.pytorch import PYTORCH
+from jobcommon.testutil.builders import job_manifest, replica_spec
+from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from tests.runtime.test_gang import definition
-from testutil.builders import job_manifest, replica_spec
-from testutil.cluster import TestCluster, cluster_for, succeeded
 
 pytestmark = pytest.mark.cluster
 

@@ -19,15 +19,15 @@ from cryptography.hazmat.primitives.serialization import (
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.framework import SERVICE_PER_REPLICA, Job, Options
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mpi.hosts import discover_hosts, hostfile
+from jobcommon.operators.mpi.job import slots, ssh_path, waits_for_workers
 from jobcommon.reconcile import Create, Plan, plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
-from operators.mpi import MPI
-from operators.mpi.hosts import discover_hosts, hostfile
-from operators.mpi.job import slots, ssh_path, waits_for_workers
-from testutil import plans
-from testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest, replica_spec
-from testutil.plans import conditions, counts, creates, deletes, holding, next_pass, pods_of
-from testutil.world import World
+from jobcommon.testutil import plans
+from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest, replica_spec
+from jobcommon.testutil.plans import conditions, counts, creates, deletes, holding, next_pass, pods_of
+from jobcommon.testutil.world import World
 
 LAUNCHER = {"Launcher": 1}
 

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from jobcommon.api.observed import Observed
+from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import Create, plan, read_job
-from operators.mpi import MPI
-from testutil.builders import START, replica_spec
+from jobcommon.testutil.builders import START, replica_spec
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from jobcommon.api.status import ConditionType
-from operators.mpi import MPI
-from testutil.builders import Manifest, job_manifest
-from testutil.cluster import TestCluster, cluster_for, failed, has, succeeded
+from jobcommon.operators.mpi import MPI
+from jobcommon.testutil.builders import Manifest, job_manifest
+from jobcommon.testutil.cluster import TestCluster, cluster_for, failed, has, succeeded
 
 MISSING = [name for name in ("mpirun", "kubectl") if shutil.which(name) is None]
 MISSING += [name for name in ("mpi4py", "sklearn") if importlib.util.find_spec(name) is None]

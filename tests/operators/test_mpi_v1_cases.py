@@ -14,15 +14,15 @@ import pytest
 
 from jobcommon.api.replica import Replica
 from jobcommon.framework import Job, Options
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mpi.hosts import KUBECTL, discover_hosts, hostfile, kubexec
+from jobcommon.operators.mpi.job import waits_for_workers
 from jobcommon.reconcile import Create, Delete, Plan, plan, read_job
 from jobcommon.reconcile.children import pod_manifest
-from operators.mpi import MPI
-from operators.mpi.hosts import KUBECTL, discover_hosts, hostfile, kubexec
-from operators.mpi.job import waits_for_workers
-from testutil import plans
-from testutil.builders import Manifest, Pod, finished_status, job_manifest, observe, replica_spec
-from testutil.plans import conditions, counts, creates, deletes, holding, next_pass, pods_of
-from testutil.world import World
+from jobcommon.testutil import plans
+from jobcommon.testutil.builders import Manifest, Pod, finished_status, job_manifest, observe, replica_spec
+from jobcommon.testutil.plans import conditions, counts, creates, deletes, holding, next_pass, pods_of
+from jobcommon.testutil.world import World
 
 GPU = {"limits": {"nvidia.com/gpu": 1}}
 

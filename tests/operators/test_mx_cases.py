@@ -9,12 +9,12 @@ import pytest
 
 from jobcommon.api.replica import Replica
 from jobcommon.framework import SERVICE_PER_REPLICA, Options
+from jobcommon.operators.mxnet import MXNET
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.children import pod_manifest
-from operators.mxnet import MXNET
-from testutil import plans
-from testutil.builders import Manifest, job_manifest, observe, replica_spec
-from testutil.plans import NOW, conditions, creates, deletes, holding, next_pass
+from jobcommon.testutil import plans
+from jobcommon.testutil.builders import Manifest, job_manifest, observe, replica_spec
+from jobcommon.testutil.plans import NOW, conditions, creates, deletes, holding, next_pass
 
 TRAIN = {"Scheduler": 1, "Server": 1, "Worker": 2}
 TUNE = {"TunerTracker": 1, "TunerServer": 1, "Tuner": 1}

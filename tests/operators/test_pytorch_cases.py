@@ -6,12 +6,21 @@ import pytest
 
 from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.replica import Replica
+from jobcommon.operators.pytorch.framework import PYTORCH, elastic_bounds, elastic_policy
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create, Delete, Update
-from operators.pytorch.framework import PYTORCH, elastic_bounds, elastic_policy
-from testutil.builders import START, Manifest, condition, finished_status, job_manifest, observe, replica_spec, view_of
-from testutil.world import World
+from jobcommon.testutil.builders import (
+    START,
+    Manifest,
+    condition,
+    finished_status,
+    job_manifest,
+    observe,
+    replica_spec,
+    view_of,
+)
+from jobcommon.testutil.world import World
 
 ELASTIC = {
     "minReplicas": 1,

@@ -12,13 +12,13 @@ import pytest
 
 from jobcommon.api.replica import Replica
 from jobcommon.framework import SERVICE_PER_REPLICA, Framework, Job, Options
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import Create, Plan, plan, read_job
 from jobcommon.reconcile.children import owner_reference, pod_manifest, service_manifests
-from operators.tf import TF
-from testutil import plans
-from testutil.builders import START, Manifest, condition, finished_status, job_manifest, observe, replica_spec
-from testutil.plans import NOW, conditions, counts, creates, deletes, holding, next_pass, pods_of
-from testutil.world import World
+from jobcommon.testutil import plans
+from jobcommon.testutil.builders import START, Manifest, condition, finished_status, job_manifest, observe, replica_spec
+from jobcommon.testutil.plans import NOW, conditions, counts, creates, deletes, holding, next_pass, pods_of
+from jobcommon.testutil.world import World
 
 
 def decide(manifest: Manifest, pods: Mapping[str, str], now: float = NOW) -> Plan:

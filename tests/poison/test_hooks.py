@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from jobcommon.framework import Framework, Job
-from operators.mpi import MPI
-from operators.pytorch import PYTORCH
-from testutil.poison.kinds import Poison, Verdict
-from testutil.poison.trial import Trial, run_trial
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.poison.kinds import Poison, Verdict
+from jobcommon.testutil.poison.trial import Trial, run_trial
 
 # Those that a job comes to whose pods all succeed.
 HOOKS = ["env", "outcome", "is_master", "upgrade", "validate", "shape_pod", "companions", "may_create", "index_offsets"]

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from testutil.poison.kinds import FRAMEWORKS, KINDS, Poison, Verdict
-from testutil.poison.trial import Course, Trial, run_trial
+from jobcommon.testutil.poison.kinds import FRAMEWORKS, KINDS, Poison, Verdict
+from jobcommon.testutil.poison.trial import Course, Trial, run_trial
 
 HEALTHY_JOBS = 8
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from jobcommon.client.request import MERGE_PATCH, Request
-from localcluster.apiserver import ADMIN, ApiServer, Env
+from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -10,14 +10,14 @@ import pytest
 from jobcommon.api.gang import VOLCANO
 from jobcommon.api.observed import Observed
 from jobcommon.framework import Framework
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
-from testutil.builders import START, Manifest
-from testutil.poison.sizes import Attack, attacks
+from jobcommon.testutil.builders import START, Manifest
+from jobcommon.testutil.poison.sizes import Attack, attacks
 
 #: The dearest, a map of quantities, is at 26; what is quadratic is at many hundreds.
 ALLOWED = 80

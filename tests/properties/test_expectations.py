@@ -3,10 +3,10 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from jobcommon.barrier import STALL, Barrier
-from jobcommon.expectations import TIMEOUT, Creation, Expectations
+from jobcommon.controller.barrier import STALL, Barrier
+from jobcommon.controller.expectations import TIMEOUT, Creation, Expectations
+from jobcommon.testutil.models.expectations import BarrierModel, ExpectationsModel
 from tests.properties.profile import examples
-from testutil.models.expectations import BarrierModel, ExpectationsModel
 
 UIDS = st.sampled_from(["u1", "u2", "u3"])
 RESOURCES = st.sampled_from(["pods", "services"])

@@ -16,8 +16,8 @@ from jobcommon.cache.reflector import MAX_SILENT_RECONNECTS, WATCH_SILENCE, Fetc
 from jobcommon.cache.store import ChangeKind, Store
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
+from jobcommon.testutil.models.api_history import ApiHistory, Entry, document
 from tests.properties.profile import examples
-from testutil.models.api_history import ApiHistory, Entry, document
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 REFUSALS = [

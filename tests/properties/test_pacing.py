@@ -12,12 +12,12 @@ from jobcommon.client.limiter import TokenBucket
 from jobcommon.client.status import MAX_RETRY_AFTER, retry_after
 from jobcommon.reconcile.limits import MAX_DELAY, restart_due
 from jobcommon.runtime.fairness import FairGate
+from jobcommon.testutil.builders import START
+from jobcommon.testutil.models.round_robin import RoundRobinModel
+from jobcommon.testutil.models.token_bucket import exceeds, schedule
 from tests.properties.asynchronous import AsyncMachine
 from tests.properties.profile import examples
 from tests.runtime.fakes import turns
-from testutil.builders import START
-from testutil.models.round_robin import RoundRobinModel
-from testutil.models.token_bucket import exceeds, schedule
 
 FRACTIONS = st.floats(0, 1, exclude_max=True)
 

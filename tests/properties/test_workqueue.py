@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from jobcommon.workqueue import BASE_DELAY, MAX_DELAY, WorkQueue
+from jobcommon.controller.workqueue import BASE_DELAY, MAX_DELAY, WorkQueue
+from jobcommon.testutil.models.work_queue import WorkQueueModel
 from tests.properties.profile import examples
-from testutil.models.work_queue import WorkQueueModel
 
 KEYS = st.sampled_from("abcd")
 # Few distinct values, so that equal times happen.

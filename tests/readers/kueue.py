@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from jobcommon.api.timestamp import parse_time
-from operators.mpi import MPI
+from jobcommon.operators.mpi import MPI
 from tests.readers.lives import (
     FLAVOR,
     GATE,

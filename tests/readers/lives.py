@@ -14,18 +14,18 @@ import yaml
 
 from jobcommon.api import labels
 from jobcommon.framework import Framework
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import Change
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import read_job
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Change
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
+from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
+from jobcommon.testutil.sim.shapes import MPI_V1, MPI_V2, MX, SHAPES, TENSORFLOW, TORCH, Shape
+from jobcommon.testutil.sim.simulation import Simulation
 from tests.architecture.source import ROOT
-from testutil.sim import user
-from testutil.sim.scenario import Exit, Scenario, UserStep
-from testutil.sim.shapes import MPI_V1, MPI_V2, MX, SHAPES, TENSORFLOW, TORCH, Shape
-from testutil.sim.simulation import Simulation
 
 Obj = dict[str, Any]
 FRAMEWORKS = {framework.kind: framework for framework in (TF, PYTORCH, MPI, MXNET)}

@@ -10,9 +10,9 @@ from typing import Any
 from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
 from jobcommon.api.observed import Observed
 from jobcommon.reconcile import Create, plan, read_job
+from jobcommon.testutil.builders import START, view_of
 from tests.readers.lives import Life, Obj, label
 from tests.readers.need import WITHOUT_MXNET, Need, text_of
-from testutil.builders import START, view_of
 
 # -- KAI -------------------------------------------------------------------------------------------------------------------
 

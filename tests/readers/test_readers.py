@@ -14,11 +14,11 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
+from jobcommon.testutil.builders import START
 from tests.architecture.source import ROOT
 from tests.readers import clients, kueue, schedulers
 from tests.readers.lives import FRAMEWORKS, Life, Obj, lives, manifests
 from tests.readers.need import KINDS, Need
-from testutil.builders import START
 
 NEEDS = (*kueue.NEEDS, *schedulers.NEEDS, *clients.NEEDS)
 DOCUMENT = ROOT / "docs/readers.md"

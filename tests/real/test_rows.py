@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from testutil.conformance import envtest
-from testutil.real import __main__ as command
-from testutil.real.cluster import MARKED, embedded_cluster
-from testutil.real.manifests import KINDS, PYTORCHJOB
-from testutil.real.rows import ROWS, Row
-from testutil.real.runner import Outcome, run_row
+from jobcommon.testutil.conformance import envtest
+from jobcommon.testutil.real import __main__ as command
+from jobcommon.testutil.real.cluster import MARKED, embedded_cluster
+from jobcommon.testutil.real.manifests import KINDS, PYTORCHJOB
+from jobcommon.testutil.real.rows import ROWS, Row
+from jobcommon.testutil.real.runner import Outcome, run_row
 
 #: Of the other kinds, which go the same way through the library, these stand for all; each row costs an operator's start.
 OF_EVERY_KIND = ("success", "eviction")

@@ -11,8 +11,8 @@ from jobcommon.framework import EnvVar, Job
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests, with_env
 from jobcommon.reconcile.plan import Create
-from testutil.builders import START, Manifest, job_manifest, replica_spec, template
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, Manifest, job_manifest, replica_spec, template
+from jobcommon.testutil.frameworks import TEST_JOB
 
 PREFIX = "training.kubeflow.org/"
 

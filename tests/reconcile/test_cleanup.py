@@ -5,8 +5,8 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.reconcile import plan, plan_for_orphans, read_job
 from jobcommon.reconcile.plan import Delete, Plan, Release
-from testutil.builders import START, Pod, condition, finished_status, job_manifest, observe, services_of
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, Pod, condition, finished_status, job_manifest, observe, services_of
+from jobcommon.testutil.frameworks import TEST_JOB
 
 MIXED = {"Worker-0": "running", "Worker-1": "running,succeeded", "Worker-2": "running,failed 1"}
 

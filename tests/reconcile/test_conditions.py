@@ -5,8 +5,8 @@ import pytest
 from jobcommon.api.status import ConditionType, JobCondition, read_status
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.conditions import MAX_FOREIGN, Conditions, set_condition, tidy
-from testutil.builders import START, condition, job_manifest
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, condition, job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
 
 
 def shown(conditions: tuple[JobCondition, ...]) -> str:

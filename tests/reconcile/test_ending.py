@@ -9,9 +9,9 @@ from jobcommon.api.pod import Terminated
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.ending import Verdict, decode, ending_of, failures_in_place
 from jobcommon.reconcile.plan import Create, Delete
-from testutil.builders import START, Pod, job_manifest, observe
-from testutil.frameworks import TEST_JOB
-from testutil.world import World
+from jobcommon.testutil.builders import START, Pod, job_manifest, observe
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.world import World
 
 JOB = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
 POD = Pod.of(TEST_JOB, JOB, "Worker", 0)

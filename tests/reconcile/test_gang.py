@@ -10,13 +10,13 @@ from jobcommon.api.gang import VOLCANO, GangScheduler, gang_scheduler
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.framework import Framework, Job, Options, Tallies
+from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.gang import other_schedulers
 from jobcommon.reconcile.plan import Create, Delete, Plan, Update
-from operators.mpi import MPI
-from testutil.builders import START, Manifest, Pod, job_manifest
-from testutil.frameworks import TEST_JOB
-from testutil.world import World
+from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.world import World
 
 COSCHEDULING = gang_scheduler("my-scheduler")
 assert COSCHEDULING is not None

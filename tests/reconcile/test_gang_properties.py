@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from jobcommon.api.gang import MEMBER, VOLCANO, gang_scheduler
 from jobcommon.reconcile.plan import Create
+from jobcommon.testutil.builders import Manifest, job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
 from tests.reconcile.test_gang import KEY, GangWorld, under
 from tests.reconcile.test_properties import BOUNDED, EVENTS, play
-from testutil.builders import Manifest, job_manifest
-from testutil.frameworks import TEST_JOB
 
 MISSING = "PodGroup is not installed"
 GANG_EVENTS = st.one_of(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from testutil.frameworks import TEST_JOB
-from testutil.world import World
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.world import World
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SITUATIONS: dict[str, Callable[[], World]] = {}

@@ -9,8 +9,8 @@ from jobcommon.api.observed import Observed
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create, Delete, Plan
-from testutil.builders import START, Manifest, Pod, condition, job_manifest, observe, replica_spec
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe, replica_spec
+from jobcommon.testutil.frameworks import TEST_JOB
 
 GONE: Any = object()
 TYPES = "testReplicaSpecs"

@@ -11,9 +11,9 @@ from jobcommon.framework import Companion, CompanionKind, EnvVar, Framework, Job
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create
-from testutil.builders import START, Pod, finished_status, job_manifest, observe, replica_spec, view_of
-from testutil.frameworks import TEST_JOB
-from testutil.world import World
+from jobcommon.testutil.builders import START, Pod, finished_status, job_manifest, observe, replica_spec, view_of
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.world import World
 
 
 def tolerant(_job: Job, replica: Replica) -> bool:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from testutil.frameworks import TEST_JOB
-from testutil.world import World
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.world import World
 
 
 def started(replicas: dict[str, int], policy: str = "ExitCode", **run_policy: object) -> World:

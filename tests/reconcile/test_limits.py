@@ -6,8 +6,8 @@ from jobcommon.api.observed import Observed
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.limits import MAX_DELAY, restart_due
 from jobcommon.reconcile.plan import Plan
-from testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
+from jobcommon.testutil.frameworks import TEST_JOB
 
 STARTED: Manifest = {
     "conditions": [condition("Created", reason="TestJobCreated", message="TestJob demo is created."), condition("Running")],

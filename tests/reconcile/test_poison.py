@@ -8,8 +8,8 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import read_status
 from jobcommon.reconcile import plan, read_job
-from testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
+from jobcommon.testutil.frameworks import TEST_JOB
 
 W = "spec.testReplicaSpecs.Worker"
 AT = "spec.testReplicaSpecs[Worker]"

@@ -13,10 +13,10 @@ from jobcommon.api.pod import PodView
 from jobcommon.api.replica import parse_indexes
 from jobcommon.api.status import read_status
 from jobcommon.reconcile import plan, read_job
-from testutil.builders import START, Manifest, Pod, job_manifest, services_of
-from testutil.frameworks import TEST_JOB
-from testutil.invariants import check_plan
-from testutil.world import World
+from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, services_of
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.invariants import check_plan
+from jobcommon.testutil.world import World
 
 BOUNDED = settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 

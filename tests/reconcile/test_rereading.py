@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jobcommon.reconcile import read_job, reread_job
-from testutil.builders import job_manifest
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
 
 Raw = dict[str, Any]
 

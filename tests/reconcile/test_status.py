@@ -5,8 +5,8 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.reconcile import plan, read_job
-from testutil.builders import START, Pod, job_manifest, observe, services_of
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, Pod, job_manifest, observe, services_of
+from jobcommon.testutil.frameworks import TEST_JOB
 
 
 def decided_status(replicas: dict[str, int], pods: dict[str, str], policy: str = "Never") -> JobStatus:

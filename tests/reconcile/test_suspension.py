@@ -8,9 +8,9 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import ledger, plan, read_job
-from testutil.builders import START, Pod, condition, job_manifest, observe
-from testutil.frameworks import TEST_JOB
-from testutil.world import World
+from jobcommon.testutil.builders import START, Pod, condition, job_manifest, observe
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.world import World
 
 TIMED = ("failed", "deleting", "last_delete")
 BOTH = {"Master-0": "running", "Worker-0": "running"}

@@ -8,8 +8,8 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.waiting import LATE
-from testutil.builders import START, Manifest, Pod, condition, job_manifest, services_of
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, services_of
+from jobcommon.testutil.frameworks import TEST_JOB
 
 CREATED = "TestJob demo is created"
 RUNNING = "TestJob default/demo is running"

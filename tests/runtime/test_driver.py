@@ -12,11 +12,11 @@ import pytest
 
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.controller import JobController, Moment
-from jobcommon.expectations import TIMEOUT
+from jobcommon.controller.expectations import TIMEOUT
+from jobcommon.controller.job_controller import JobController, Moment
+from jobcommon.controller.report import Report
+from jobcommon.controller.result import Result, Work
 from jobcommon.framework import EnvVar
-from jobcommon.report import Report
-from jobcommon.result import Result, Work
 from jobcommon.runtime import logging
 from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.driver import Driver

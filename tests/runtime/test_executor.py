@@ -12,17 +12,17 @@ from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.pruning import PrunedError
 from jobcommon.client.request import JSON_PATCH, Request, Response
+from jobcommon.controller.report import report
+from jobcommon.controller.result import BULK, Effect, Result, Work
 from jobcommon.framework import FINALIZER
+from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, read_job
 from jobcommon.reconcile.conditions import set_condition
-from jobcommon.report import report
-from jobcommon.result import BULK, Effect, Result, Work
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import COURTEOUS, FairGate, Lane
 from jobcommon.runtime.fence import FencedError, FencedTransport
 from jobcommon.runtime.recheck import SIGHT_SECONDS
-from operators.mpi import MPI
 from tests.runtime.fakes import TESTJOB, Answer, FakeClock, ScriptedTransport, a_job, refusal, reply, turns
 
 UID = "job-uid"

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from jobcommon.client.request import Response
+from jobcommon.controller.result import Effect, Result, Work
 from jobcommon.reconcile import Action, Create, Plan, read_job
 from jobcommon.reconcile.plan import LookUp
-from jobcommon.result import Effect, Result, Work
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.fairness import FairGate
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply

@@ -10,9 +10,9 @@ import pytest
 from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
+from jobcommon.localcluster.controllers.definitions import DefinitionController
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
-from localcluster.controllers.definitions import DefinitionController
 from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, quiet_log, refusal, reply
 from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs
 

@@ -292,8 +292,8 @@ async def test_it_is_not_ready_before_the_caches_are() -> None:
 PROGRAM = """
 import asyncio, sys
 from jobcommon import Settings, run_operators
-from localcluster.apiserver import ApiServer, Env
-from localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.localcluster.apiserver import ApiServer, Env
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from tests.runtime.fakes import TESTJOB
 
 async def main():

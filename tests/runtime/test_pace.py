@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobcommon.lanes import PATIENCE, Lanes
+from jobcommon.controller.lanes import PATIENCE, Lanes
 from jobcommon.runtime.fairness import FairGate
 from jobcommon.runtime.pace import LONG, SPAN, START, Pace
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from jobcommon.framework import Framework
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile.companions import LOOK_AGAIN
-from localcluster.apiserver.inprocess import InProcessTransport
-from operators.mpi import MPI
+from jobcommon.testutil.builders import finished_status, job_manifest
+from jobcommon.testutil.recording import Recording
 from tests.charts.test_recorded_verbs import Life
 from tests.runtime.world import SETTINGS, operating
-from testutil.builders import finished_status, job_manifest
-from testutil.recording import Recording
 
 CORE = "/api/v1/namespaces/default"
 SECRET, CONFIG = f"{CORE}/secrets/train-ssh", f"{CORE}/configmaps/train-config"

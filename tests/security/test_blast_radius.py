@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobcommon import rbac
-from jobcommon.rbac import Rule
+from jobcommon.testutil import rbac
+from jobcommon.testutil.cluster import TestCluster
+from jobcommon.testutil.rbac import Rule
 from tests.charts.charts import NAMESPACE, OPERATORS, Json
 from tests.charts.test_install import empty_cluster, install
 from tests.cli.commands import Kubectl
-from testutil.cluster import TestCluster
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "rights"
 CHARTS = [(chart, exec_) for chart in OPERATORS for exec_ in ((False, True) if "mpi-operator" in chart else (False,))]

@@ -17,14 +17,14 @@ import aiohttp
 import pytest
 import yaml
 
-from cli.errors import UserError
-from cli.main import app
-from cli.operating import token_in
-from jobcommon import rbac
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.main import app
+from jobcommon.cli.operating import token_in
 from jobcommon.crd import crd_files
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.settings import Settings
+from jobcommon.testutil import rbac
 from tests.charts.charts import CHARTS, FRAMEWORKS, OPERATORS, container, render
 from tests.cli.commands import cluster_up
 

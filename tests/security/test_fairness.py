@@ -5,14 +5,14 @@ from random import Random
 
 import msgspec
 
-from jobcommon.controller import JobController, JobKey, Moment
-from jobcommon.result import Result
-from jobcommon.round_robin import RoundRobin
+from jobcommon.controller.job_controller import JobController, JobKey, Moment
+from jobcommon.controller.result import Result
+from jobcommon.controller.round_robin import RoundRobin
+from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.runtime.fairness import FairGate
-from jobcommon.workqueue import WorkQueue
+from jobcommon.testutil.builders import START, job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
 from tests.runtime.fakes import turns
-from testutil.builders import START, job_manifest
-from testutil.frameworks import TEST_JOB
 
 HUGE, SMALL = 100_000, 10
 

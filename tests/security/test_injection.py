@@ -14,26 +14,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.display import clean
 from jobcommon.api.pod import pod_view
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import parse_indexes
 from jobcommon.api.timestamp import parse_time
+from jobcommon.cli.display import clean
+from jobcommon.cli.yaml_document import LIMITS, DocumentError, documents
 from jobcommon.client.status import retry_after
 from jobcommon.framework import Framework, Replica
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mpi.hosts import KUBECTL, files
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create
 from jobcommon.runtime import logging
-from jobcommon.yaml_document import LIMITS, DocumentError, documents
-from operators.mpi import MPI
-from operators.mpi.hosts import KUBECTL, files
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
-from testutil.builders import START, job_manifest, observe
-from testutil.effort import effort
-from testutil.frameworks import TEST_JOB
+from jobcommon.testutil.builders import START, job_manifest, observe
+from jobcommon.testutil.effort import effort
+from jobcommon.testutil.frameworks import TEST_JOB
 
 HOSTILE = [
     "a;reboot",
@@ -203,7 +203,11 @@ def test_s13_every_command_that_reads_a_file_has_the_limits(command: tuple[str, 
     bomb = tmp_path / "bomb.yaml"
     bomb.write_text(BILLION)
     done = subprocess.run(
-        [sys.executable, "-m", "cli", *command, str(bomb)], capture_output=True, text=True, timeout=180, env=dict(os.environ)
+        [sys.executable, "-m", "jobcommon.cli", *command, str(bomb)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env=dict(os.environ),
     )
     assert done.returncode == 2
     assert "error:" in done.stderr

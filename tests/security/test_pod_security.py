@@ -8,17 +8,17 @@ import pytest
 
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.framework import Framework, Replica
+from jobcommon.localcluster.apiserver import ApiServer, Env
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest
-from localcluster.apiserver import ApiServer, Env
-from localcluster.apiserver.inprocess import InProcessTransport
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
+from jobcommon.testutil.builders import job_manifest, replica_spec
+from jobcommon.testutil.conformance.envtest import assets, control_plane
 from tests.charts.charts import OPERATORS, render, the
-from testutil.builders import job_manifest, replica_spec
-from testutil.conformance.envtest import assets, control_plane
 
 Json = dict[str, Any]
 NAMESPACE = "security-restricted"

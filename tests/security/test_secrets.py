@@ -21,21 +21,21 @@ from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.framework import Replica
+from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from jobcommon.localcluster.apiserver.certificates import self_signed
+from jobcommon.localcluster.credentials import Credentials
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mpi.environment import SSH_ARGS
+from jobcommon.operators.mpi.ssh_key import new_key_pair
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.runtime import logging
 from jobcommon.runtime.manager import Env as RuntimeEnv
 from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.settings import Settings
-from localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from localcluster.apiserver.certificates import self_signed
-from localcluster.credentials import Credentials
-from operators.mpi import MPI
-from operators.mpi.environment import SSH_ARGS
-from operators.mpi.ssh_key import new_key_pair
+from jobcommon.testutil.builders import job_manifest
 from tests.charts.charts import CHARTS, OPERATORS, render
 from tests.runtime.test_unwatched_companions import ALL, CORE, LAUNCHER, SECRET, Watched
-from testutil.builders import job_manifest
 
 TOKEN = "canary-token-6f1d"
 ENVIRONMENT = "canary-environment-77ab"
@@ -147,7 +147,7 @@ def test_s18_plan_shows_no_key(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(yaml.safe_dump(manifest))
     for form in ("text", "yaml"):
-        argv = [sys.executable, "-m", "cli", "plan", "-f", str(path), "-o", form]
+        argv = [sys.executable, "-m", "jobcommon.cli", "plan", "-f", str(path), "-o", form]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=180)
         assert done.returncode == 0, done.stderr
         assert "create secrets/demo-ssh" in done.stdout

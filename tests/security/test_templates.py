@@ -6,26 +6,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobcommon import rbac
 from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.client.request import Request, Response
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import FINALIZER, Framework, Options, Replica
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.localcluster.apiserver.users import User
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create, Delete, Release
-from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.apiserver.users import User
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
+from jobcommon.testutil import rbac
+from jobcommon.testutil.builders import START, Pod, job_manifest, observe, replica_spec
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.recording import Recording
 from tests.runtime.fakes import TESTJOB, a_job
 from tests.runtime.world import JOBS, PODS, SETTINGS, World, operating, world_with_testjobs
-from testutil.builders import START, Pod, job_manifest, observe, replica_spec
-from testutil.frameworks import TEST_JOB
-from testutil.recording import Recording
 
 Json = dict[str, Any]
 FRAMEWORKS = pytest.mark.parametrize("framework", [TF, PYTORCH, MXNET, MPI], ids=lambda f: f.name)

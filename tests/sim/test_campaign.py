@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from testutil.sim import election
-from testutil.sim.campaign import Case, judge
-from testutil.sim.faults import KINDS, Fault, to_json
-from testutil.sim.swarm import case_of
-from testutil.sim.sweep import WRITE_FAULTS
+from jobcommon.testutil.sim import election
+from jobcommon.testutil.sim.campaign import Case, judge
+from jobcommon.testutil.sim.faults import KINDS, Fault, to_json
+from jobcommon.testutil.sim.swarm import case_of
+from jobcommon.testutil.sim.sweep import WRITE_FAULTS
 
 QUICK = [kind for kind, facts in KINDS.items() if facts.neutral and not facts.world and kind not in ("two-operators", "flood")]
 SPECIAL = {
@@ -58,7 +58,7 @@ def test_a_run_is_the_same_in_another_interpreter() -> None:
     """Not even the seed of the interpreter's hashes makes a difference."""
     case = case_of(6)
     arguments = ["replay", "--no-shrink", "--scenario", case.scenario, "--seed", "6", "--faults", to_json(case.faults)]
-    command = [sys.executable, "-m", "testutil.sim", *arguments]
+    command = [sys.executable, "-m", "jobcommon.testutil.sim", *arguments]
     outputs = [
         subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=False).stdout
         for seed in ("1", "2")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from testutil.sim import swarm, sweep
-from testutil.sim.campaign import Case, Verdict
-from testutil.sim.faults import KINDS, NUMBERS, Fault, from_json, to_json, unfired
-from testutil.sim.shrink import shrink
-from testutil.sim.weather import replayed_from
+from jobcommon.testutil.sim import swarm, sweep
+from jobcommon.testutil.sim.campaign import Case, Verdict
+from jobcommon.testutil.sim.faults import KINDS, NUMBERS, Fault, from_json, to_json, unfired
+from jobcommon.testutil.sim.shrink import shrink
+from jobcommon.testutil.sim.weather import replayed_from
 
 FAULTS = (
     Fault("crash-before", write=0),
@@ -39,7 +39,7 @@ def test_bad_ones_are_refused(text: str) -> None:
 
 def test_the_replay_command_is_one_shell_word_each() -> None:
     replay = Case("pytorch/L1-success", 7, FAULTS).replay
-    assert replay.startswith("python -m testutil.sim replay --scenario pytorch/L1-success --seed 7 --faults '[{")
+    assert replay.startswith("python -m jobcommon.testutil.sim replay --scenario pytorch/L1-success --seed 7 --faults '[{")
 
 
 def test_shrinking_finds_the_pair_that_fails() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from testutil.sim.differential import compare
-from testutil.sim.lifecycles import LIFECYCLES
-from testutil.sim.scenario import Scenario
-from testutil.sim.simulation import simulate
-from testutil.sim.story import story
+from jobcommon.testutil.sim.differential import compare
+from jobcommon.testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.simulation import simulate
+from jobcommon.testutil.sim.story import story
 
 GOLDEN = Path(__file__).parent / "golden"
 

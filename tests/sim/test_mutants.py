@@ -5,8 +5,8 @@ A change of the code may move what a seed does: then `make mutants` finds the fi
 
 import pytest
 
-from testutil.sim.mutants import MUTANTS
-from testutil.sim.mutation import hunt, problems
+from jobcommon.testutil.sim.mutants import MUTANTS
+from jobcommon.testutil.sim.mutation import hunt, problems
 
 #: The first seed that catches each (`make mutants` prints them, counted from 1).
 SEEDS = {
@@ -82,5 +82,5 @@ def test_every_rule_and_defect_has_its_mutant() -> None:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_caught_and_the_code_without_it_is_clean(name: str) -> None:
     found = hunt(MUTANTS[name], (SEEDS[name],))
-    assert found is not None, f"python -m testutil.sim.mutants --only {name}"
+    assert found is not None, f"python -m jobcommon.testutil.sim.mutants --only {name}"
     assert problems(MUTANTS[name], SEEDS[name], planted=False) == []

@@ -10,15 +10,15 @@ import pytest
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.request import JSON, MERGE_PATCH, Request
 from jobcommon.framework import FINALIZER
+from jobcommon.localcluster.apiserver import ApiServer, Env
+from jobcommon.localcluster.apiserver.users import ADMIN
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
-from localcluster.apiserver import ApiServer, Env
-from localcluster.apiserver.users import ADMIN
-from testutil.builders import START
-from testutil.sim import user
-from testutil.sim.oracles import Watchdog
-from testutil.sim.scenario import Scenario
-from testutil.sim.shapes import TORCH
+from jobcommon.testutil.builders import START
+from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.oracles import Watchdog
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.shapes import TORCH
 
 Obj = dict[str, Any]
 OPERATOR = "operator-0"

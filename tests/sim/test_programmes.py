@@ -6,11 +6,11 @@ import json
 import pytest
 
 from jobcommon.framework import Framework
-from testutil.sim import acto, sieve
-from testutil.sim.campaign import judge
-from testutil.sim.faults import KINDS
-from testutil.sim.sieve import Event
-from testutil.sim.spec_edits import Edit, edits, leaves
+from jobcommon.testutil.sim import acto, sieve
+from jobcommon.testutil.sim.campaign import judge
+from jobcommon.testutil.sim.faults import KINDS
+from jobcommon.testutil.sim.sieve import Event
+from jobcommon.testutil.sim.spec_edits import Edit, edits, leaves
 
 
 def test_plans_of_all_patterns_come_of_a_recorded_run() -> None:

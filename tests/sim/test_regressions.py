@@ -2,8 +2,8 @@
 
 import pytest
 
-from testutil.sim.campaign import judge
-from testutil.sim.regressions import Regression, regressions
+from jobcommon.testutil.sim.campaign import judge
+from jobcommon.testutil.sim.regressions import Regression, regressions
 
 
 @pytest.mark.parametrize("regression", list(regressions()), ids=lambda regression: regression.why)

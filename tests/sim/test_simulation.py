@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from testutil.sim.differential import compare
-from testutil.sim.faults import Fault
-from testutil.sim.lifecycles import LIFECYCLES
-from testutil.sim.loop import DeadlockError, OutsideWorldError, SimLoop
-from testutil.sim.simulation import simulate
+from jobcommon.testutil.sim.differential import compare
+from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.loop import DeadlockError, OutsideWorldError, SimLoop
+from jobcommon.testutil.sim.simulation import simulate
 
 SUCCESS = LIFECYCLES["pytorch/L1-success"]
 

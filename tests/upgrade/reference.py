@@ -10,11 +10,11 @@ from typing import Any
 
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
-from testutil.builders import condition
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.builders import condition
 
 Json = dict[str, Any]
 PREFIX = "training.kubeflow.org/"

@@ -9,9 +9,9 @@ import pytest
 
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import FINALIZER
+from jobcommon.testutil.builders import condition
 from tests.runtime.world import PODS, Json, World, operating
 from tests.upgrade.reference import SHAPES, Shape
-from testutil.builders import condition
 
 SERVICES = "/api/v1/namespaces/default/services"
 SETTLED = 30.0

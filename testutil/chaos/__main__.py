@@ -1,4 +1,4 @@
-"""``python -m testutil.chaos``: real processes under kill -9; prints what was killed and what became of the jobs."""
+"""``python -m jobcommon.testutil.chaos``: real processes under kill -9; prints what was killed and what became of the jobs."""
 
 import argparse
 import asyncio
@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import median
 
 from jobcommon.api.status import read_status
-from testutil.chaos.election import CRASH_LIMIT, GRACEFUL_LIMIT, Takeovers, measure
-from testutil.chaos.jobs import FRAMEWORKS, Script
-from testutil.chaos.trial import Plan, Result, run_trial
+from jobcommon.testutil.chaos.election import CRASH_LIMIT, GRACEFUL_LIMIT, Takeovers, measure
+from jobcommon.testutil.chaos.jobs import FRAMEWORKS, Script
+from jobcommon.testutil.chaos.trial import Plan, Result, run_trial
 
 #: One operator that is killed every few seconds; then two that elect a leader, whose leader is killed.
 PLANS = (
@@ -29,7 +29,7 @@ ARENAS, ROUNDS, PAUSE = 3, 3, 20.0
 
 def main() -> int:
     """Exit code 0 if everything is as it must be."""
-    parser = argparse.ArgumentParser(prog="python -m testutil.chaos", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.chaos", description=__doc__)
     parser.add_argument("--keep", type=Path, help="a directory for ledgers and logs; kept")
     parser.add_argument("--seed", type=int, default=0, help="added to the seeds of the plans")
     options = parser.parse_args()

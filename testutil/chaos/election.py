@@ -13,17 +13,17 @@ from itertools import count
 from pathlib import Path
 
 from jobcommon.client.request import Request, Response
-from localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.apiserver.kubeconfig import kubeconfig
-from localcluster.apiserver.users import User
-from localcluster.cluster import background
-from localcluster.controllers import Controllers
-from localcluster.credentials import Credentials
-from localcluster.training import install
-from operators.pytorch import PYTORCH
-from testutil.builders import job_manifest
-from testutil.chaos.processes import Process
+from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.localcluster.apiserver.users import User
+from jobcommon.localcluster.cluster import background
+from jobcommon.localcluster.controllers import Controllers
+from jobcommon.localcluster.credentials import Credentials
+from jobcommon.localcluster.training import install
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.chaos.processes import Process
 
 CRASH_LIMIT, GRACEFUL_LIMIT = 24.0, 5.0
 #: The operator stops writing so long after the last renewal of its lease; a write under way may last a little longer.

@@ -8,12 +8,12 @@ from random import Random
 from typing import Any
 
 from jobcommon.framework import Framework
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
-from testutil.builders import Manifest
-from testutil.chaos.processes import MARKER
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.builders import Manifest
+from jobcommon.testutil.chaos.processes import MARKER
 
 RETRYABLE, PERMANENT = 137, 3
 #: What a kill of the cluster costs a job whose containers are restarted in place is charged: it must never be the limit.

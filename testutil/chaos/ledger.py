@@ -9,8 +9,8 @@ from typing import Any
 
 from jobcommon.api.reasons import BACKOFF_LIMIT_EXCEEDED
 from jobcommon.api.status import ConditionType, JobStatus, read_status
-from operators.tf import TF
-from testutil.chaos.jobs import EXHAUST_LIMIT, ChaosJob, Script
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.chaos.jobs import EXHAUST_LIMIT, ChaosJob, Script
 
 LOST = "ContainerStatusUnknown"
 

@@ -13,7 +13,7 @@ from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, Timeouts
 
-COMMAND = (sys.executable, "-m", "cli")
+COMMAND = (sys.executable, "-m", "jobcommon.cli")
 ROOT = Path(__file__).resolve().parents[2]
 MARKER = "JOBCOMMON_CHAOS"
 START_SECONDS = 60.0

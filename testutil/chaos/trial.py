@@ -13,9 +13,9 @@ from jobcommon.api.status import read_status
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request
 from jobcommon.framework import Framework
-from testutil.chaos.jobs import FRAMEWORKS, ChaosJob, make_jobs
-from testutil.chaos.ledger import Evidence, RunOf, job_faults, read_ledger, repeated_pods, surplus_runs
-from testutil.chaos.processes import Ground, until_none_marked
+from jobcommon.testutil.chaos.jobs import FRAMEWORKS, ChaosJob, make_jobs
+from jobcommon.testutil.chaos.ledger import Evidence, RunOf, job_faults, read_ledger, repeated_pods, surplus_runs
+from jobcommon.testutil.chaos.processes import Ground, until_none_marked
 
 LOOK = 0.25
 ORPHAN_SECONDS = 60.0

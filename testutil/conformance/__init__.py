@@ -7,5 +7,5 @@ A `Case` is data: steps, each a request with what its answer must be. `cases.TAB
 `Record`, in which everything that may differ between two right servers (uids, versions, times, allocated addresses) is
 replaced by what must not: which one it is, and their order. Two servers agree on a case when their records are equal.
 
-``python -m testutil.conformance --help`` runs it; docs/conformance.md says which real servers it finds.
+``python -m jobcommon.testutil.conformance --help`` runs it; docs/conformance.md says which real servers it finds.
 """

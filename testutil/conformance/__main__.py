@@ -1,4 +1,4 @@
-"""Run the suite: ``python -m testutil.conformance --sequences 200 --seed 0``."""
+"""Run the suite: ``python -m jobcommon.testutil.conformance --sequences 200 --seed 0``."""
 
 import argparse
 import asyncio
@@ -7,16 +7,16 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 
-from testutil.conformance import real, runner
-from testutil.conformance.case import Case
-from testutil.conformance.cases import TABLE
-from testutil.conformance.comparison import Outcome
-from testutil.conformance.driver import Driver
-from testutil.conformance.sequences import sequence
+from jobcommon.testutil.conformance import real, runner
+from jobcommon.testutil.conformance.case import Case
+from jobcommon.testutil.conformance.cases import TABLE
+from jobcommon.testutil.conformance.comparison import Outcome
+from jobcommon.testutil.conformance.driver import Driver
+from jobcommon.testutil.conformance.sequences import sequence
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m testutil.conformance", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.conformance", description=__doc__)
     parser.add_argument("--sequences", type=int, default=100, help="how many random sequences (default 100)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument(

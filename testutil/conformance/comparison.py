@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from testutil.conformance.case import Case
-from testutil.conformance.driver import Driver
-from testutil.conformance.record import difference
+from jobcommon.testutil.conformance.case import Case
+from jobcommon.testutil.conformance.driver import Driver
+from jobcommon.testutil.conformance.record import difference
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 import random
 from typing import Any
 
-from testutil.conformance.case import Json, Kind, Ref
-from testutil.conformance.kinds import (
+from jobcommon.testutil.conformance.case import Json, Kind, Ref
+from jobcommon.testutil.conformance.kinds import (
     CONFIG_MAPS,
     JOBS,
     NODE,

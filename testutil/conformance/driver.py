@@ -10,9 +10,9 @@ import msgspec
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import metadata_only
 from jobcommon.client.request import Request
-from testutil.conformance.case import Case, Expect, Json, Kind, Space, Step
-from testutil.conformance.expectation import unmet
-from testutil.conformance.kinds import (
+from jobcommon.testutil.conformance.case import Case, Expect, Json, Kind, Space, Step
+from jobcommon.testutil.conformance.expectation import unmet
+from jobcommon.testutil.conformance.kinds import (
     ACCOUNTS,
     CONFIG_MAPS,
     CRDS,
@@ -30,9 +30,9 @@ from testutil.conformance.kinds import (
     widget,
     widget_crd,
 )
-from testutil.conformance.memory import Memory, at
-from testutil.conformance.record import Answer, Record
-from testutil.conformance.target import Target
+from jobcommon.testutil.conformance.memory import Memory, at
+from jobcommon.testutil.conformance.record import Answer, Record
+from jobcommon.testutil.conformance.target import Target
 
 SPACES = ("a", "b")
 #: What ends a watch carries these, so that the selectors of the suite let it through.

@@ -21,8 +21,8 @@ import msgspec
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
-from localcluster.apiserver.certificates import self_signed
-from testutil.conformance.target import ADMINISTRATORS, Target, connected
+from jobcommon.localcluster.apiserver.certificates import self_signed
+from jobcommon.testutil.conformance.target import ADMINISTRATORS, Target, connected
 
 ASSETS = "KUBEBUILDER_ASSETS"
 PROGRAMS = ("etcd", "kube-apiserver")

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from localcluster.timestamps import parse_time
-from testutil.conformance.case import After, Expect
-from testutil.conformance.memory import at
-from testutil.conformance.record import Answer
+from jobcommon.localcluster.timestamps import parse_time
+from jobcommon.testutil.conformance.case import After, Expect
+from jobcommon.testutil.conformance.memory import at
+from jobcommon.testutil.conformance.record import Answer
 
 
 def unmet(expect: Expect, fields: Mapping[str, Any], answer: Answer) -> list[str]:

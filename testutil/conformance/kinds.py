@@ -3,8 +3,8 @@
 from typing import Any
 
 from jobcommon.crd import custom_resource_definition
-from operators.tf import TF
-from testutil.conformance.case import Json, Kind
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.conformance.case import Json, Kind
 
 CONFIG_MAPS = Kind("/api/v1", "configmaps", "ConfigMap")
 PODS = Kind("/api/v1", "pods", "Pod")

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from testutil.conformance.case import After, Json, Ref, Seen, Space
+from jobcommon.testutil.conformance.case import After, Json, Ref, Seen, Space
 
 
 def at(value: Any, path: str) -> Any:

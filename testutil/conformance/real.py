@@ -10,8 +10,8 @@ import yaml
 
 from jobcommon.client import config
 from jobcommon.client.request import Request
-from testutil.conformance import envtest
-from testutil.conformance.target import Target, connected
+from jobcommon.testutil.conformance import envtest
+from jobcommon.testutil.conformance.target import Target, connected
 
 MARKED = "KUBECONFIG_CONFORMANCE"
 #: A kubeconfig that is there for other purposes counts only when its current context says so.

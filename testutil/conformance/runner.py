@@ -4,10 +4,10 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from testutil.conformance.case import Case
-from testutil.conformance.comparison import Outcome, compare
-from testutil.conformance.driver import Driver
-from testutil.conformance.target import embedded
+from jobcommon.testutil.conformance.case import Case
+from jobcommon.testutil.conformance.comparison import Outcome, compare
+from jobcommon.testutil.conformance.driver import Driver
+from jobcommon.testutil.conformance.target import embedded
 
 WORKERS = 6
 """Enough to keep two cores busy."""

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from testutil.conformance.case import Case, Json, Kind, Ref, Seen, Step
-from testutil.conformance.content import changes, fresh, invalid, operations, statuses
-from testutil.conformance.kinds import CONFIG_MAPS, JOBS, NODE, PODS, SERVICES, WIDGETS
+from jobcommon.testutil.conformance.case import Case, Json, Kind, Ref, Seen, Step
+from jobcommon.testutil.conformance.content import changes, fresh, invalid, operations, statuses
+from jobcommon.testutil.conformance.kinds import CONFIG_MAPS, JOBS, NODE, PODS, SERVICES, WIDGETS
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
 KINDS = (CONFIG_MAPS, PODS, SERVICES, WIDGETS, JOBS)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
-from testutil.conformance.case import Expect, Json, Kind, Ref, Space, Step
+from jobcommon.testutil.conformance.case import Expect, Json, Kind, Ref, Space, Step
 
 UID, VERSION = "metadata.uid", "metadata.resourceVersion"
 NOBODY = "00000000-0000-4000-8000-000000000000"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import Endpoint, HttpTransport, StaticEndpoint
-from localcluster.apiserver import ApiServer, Env, User, serve
+from jobcommon.localcluster.apiserver import ApiServer, Env, User, serve
 
 ADMINISTRATORS = "system:masters"
 

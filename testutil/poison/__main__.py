@@ -1,11 +1,11 @@
-"""``python -m testutil.poison``: a thousand healthy jobs alone, then among poison; prints what became of all of them."""
+"""``python -m jobcommon.testutil.poison``: 1,000 healthy jobs alone, then among malformed ones, and how all ended."""
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
-from testutil.poison.kinds import KINDS, Verdict
-from testutil.poison.trial import PEACE_AFTER, START_AFTER, Trial, run_trial
+from jobcommon.testutil.poison.kinds import KINDS, Verdict
+from jobcommon.testutil.poison.trial import PEACE_AFTER, START_AFTER, Trial, run_trial
 
 SLOWER_ALLOWED = 1.10
 HOT_ALLOWED = 0.05
@@ -14,7 +14,7 @@ FAULTS_SHOWN = 40
 
 def main() -> int:
     """Exit code 0 if everything is as it must be."""
-    parser = argparse.ArgumentParser(prog="python -m testutil.poison", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.poison", description=__doc__)
     parser.add_argument("--healthy", type=int, default=1000, help="healthy jobs")
     parser.add_argument("--each", type=int, default=25, help="jobs of each kind of poison")
     parser.add_argument("--rate", type=float, default=5.0, help="healthy jobs submitted a second")
@@ -29,7 +29,7 @@ def main() -> int:
     for fault in found[:FAULTS_SHOWN]:
         print("FAULT", fault)
     if found:
-        print(f"{len(found)} faults; again with: python -m testutil.poison --seed {options.seed} "
+        print(f"{len(found)} faults; again with: python -m jobcommon.testutil.poison --seed {options.seed} "
               f"--healthy {options.healthy} --each {options.each} --rate {options.rate}")  # fmt: skip
     return 1 if found else 0
 

@@ -8,8 +8,8 @@ import msgspec
 
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.request import MERGE_PATCH, Request
-from localcluster.apiserver import ADMIN, ApiServer
-from localcluster.apiserver.storage import DELETED, Item
+from jobcommon.localcluster.apiserver import ADMIN, ApiServer
+from jobcommon.localcluster.apiserver.storage import DELETED, Item
 
 ENDED = ("Succeeded", "Failed")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
-from testutil.builders import Manifest, replica_spec
-from testutil.poison.kinds import HEALTHY, healthy
+from jobcommon.testutil.builders import Manifest, replica_spec
+from jobcommon.testutil.poison.kinds import HEALTHY, healthy
 
 Json = dict[str, Any]
 ENTRY, VALUE = "[]", "*"

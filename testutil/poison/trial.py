@@ -21,23 +21,23 @@ import msgspec
 from jobcommon.api.reasons import INVALID_SPEC
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.client.request import Request, Response
+from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
-from jobcommon.result import Work
+from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.localcluster.apiserver.storage import DELETED, Change
+from jobcommon.localcluster.apiserver.users import User
+from jobcommon.localcluster.controllers import Controllers
+from jobcommon.localcluster.controllers.controllers import Controller
 from jobcommon.runtime import logging
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.manager import Env as RuntimeEnv
 from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.settings import Settings
-from localcluster.apiserver import ADMIN, ApiServer, Env
-from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.apiserver.storage import DELETED, Change
-from localcluster.apiserver.users import User
-from localcluster.controllers import Controllers
-from localcluster.controllers.controllers import Controller
-from testutil.builders import Manifest
-from testutil.poison.cpu_time import CpuTimeLoop, LoopClock
-from testutil.poison.kinds import FRAMEWORKS, HEALTHY, Poison, Verdict, healthy
-from testutil.poison.kubelet import FakeKubelet
+from jobcommon.testutil.builders import Manifest
+from jobcommon.testutil.poison.cpu_time import CpuTimeLoop, LoopClock
+from jobcommon.testutil.poison.kinds import FRAMEWORKS, HEALTHY, Poison, Verdict, healthy
+from jobcommon.testutil.poison.kubelet import FakeKubelet
 
 Key = tuple[str, str, str]
 """Kind, namespace and name of a job."""

@@ -1,4 +1,4 @@
-"""``python -m testutil.real``: the table on a real control plane; without one it says so and ends well."""
+"""``python -m jobcommon.testutil.real``: the table on a real control plane; without one it says so and ends well."""
 
 import argparse
 import asyncio
@@ -8,15 +8,15 @@ import uuid
 from collections import Counter
 from pathlib import Path
 
-from testutil.conformance import envtest
-from testutil.real.cluster import WHY_NOT, embedded_cluster, given, real_cluster
-from testutil.real.rows import ROWS, Row
-from testutil.real.runner import AT_ONCE, run_rows
+from jobcommon.testutil.conformance import envtest
+from jobcommon.testutil.real.cluster import WHY_NOT, embedded_cluster, given, real_cluster
+from jobcommon.testutil.real.rows import ROWS, Row
+from jobcommon.testutil.real.runner import AT_ONCE, run_rows
 
 
 def main() -> int:
     """Exit code 0 when no row failed."""
-    parser = argparse.ArgumentParser(prog="python -m testutil.real", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.real", description=__doc__)
     parser.add_argument("--only", metavar="TEXT", action="append", help="only rows whose name has this text; repeatable")
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
     parser.add_argument("--embedded", action="store_true", help="on the embedded cluster")

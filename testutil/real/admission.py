@@ -11,9 +11,9 @@ from typing import Any
 
 from aiohttp import web
 
-from localcluster.apiserver.certificates import self_signed
-from localcluster.kubelet.api import Api
-from testutil.conformance.envtest import LOOPBACK
+from jobcommon.localcluster.apiserver.certificates import self_signed
+from jobcommon.localcluster.kubelet.api import Api
+from jobcommon.testutil.conformance.envtest import LOOPBACK
 
 Object = dict[str, Any]
 Answer = Callable[[Object], Object]

@@ -15,17 +15,17 @@ import yaml
 from jobcommon.client.config import find_cluster
 from jobcommon.client.errors import StatusError
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
-from localcluster.apiserver.kubeconfig import kubeconfig
-from localcluster.kubelet.api import Api
-from localcluster.training import install
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
-from testutil.chaos.processes import ROOT, Ground
-from testutil.conformance import envtest, real
-from testutil.conformance.envtest import LOOPBACK, Program, Servers, free_port
-from testutil.real.containers import container_node
+from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.localcluster.kubelet.api import Api
+from jobcommon.localcluster.training import install
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.chaos.processes import ROOT, Ground
+from jobcommon.testutil.conformance import envtest, real
+from jobcommon.testutil.conformance.envtest import LOOPBACK, Program, Servers, free_port
+from jobcommon.testutil.real.containers import container_node
 
 FRAMEWORKS = (TF, PYTORCH, MPI, MXNET)
 OPERATORS = "training-operators"
@@ -140,7 +140,7 @@ async def _start_node(stack: AsyncExitStack, cluster: Cluster, assets: Path, adm
         cluster.press = found.press
         cluster.name += ", kubelet and containerd"
         return
-    arguments = ["-m", "testutil.real.node", str(admin), str(cluster.directory)]
+    arguments = ["-m", "jobcommon.testutil.real.node", str(admin), str(cluster.directory)]
     cluster.node, cluster.node_name = (
         Program(Path(sys.executable), ROOT, arguments, log=cluster.directory / "node.log"),
         "local",

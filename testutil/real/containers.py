@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from testutil.conformance.envtest import LOOPBACK, Program, StartError, free_port
+from jobcommon.testutil.conformance.envtest import LOOPBACK, Program, StartError, free_port
 
 SHELL, PAUSE = "jobcommon.test/shell:1", "jobcommon.test/pause:1"
 NODE = "real-node"

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobcommon.framework import Framework
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
-from testutil.real.run import IMAGE, JOB
-from testutil.real.steps import ENDS, Step, done, end
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.real.run import IMAGE, JOB
+from jobcommon.testutil.real.steps import ENDS, Step, done, end
 
 Manifest = dict[str, Any]
 HOLD = "jobcommon.test/hold"

@@ -1,4 +1,4 @@
-"""``python -m testutil.real.node KUBECONFIG DIRECTORY``: the embedded cluster's kubelet, for another control plane."""
+"""``python -m jobcommon.testutil.real.node KUBECONFIG DIRECTORY``: our kubelet for another control plane."""
 
 import asyncio
 import signal
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from jobcommon.client.config import find_cluster
 from jobcommon.client.transport import HttpTransport, Timeouts
-from localcluster.kubelet.kubelet import Kubelet
-from localcluster.kubelet.options import KubeletOptions
+from jobcommon.localcluster.kubelet.kubelet import Kubelet
+from jobcommon.localcluster.kubelet.options import KubeletOptions
 
 
 async def main(kubeconfig: str, directory: Path) -> None:

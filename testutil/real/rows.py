@@ -10,9 +10,9 @@ from itertools import product
 from typing import Any
 
 from jobcommon.api.status import ConditionType
-from testutil.real.admission import allow, deny, mutate
-from testutil.real.cluster import CONTAINERS, SCHEDULER
-from testutil.real.disturbances import (
+from jobcommon.testutil.real.admission import allow, deny, mutate
+from jobcommon.testutil.real.cluster import CONTAINERS, SCHEDULER
+from jobcommon.testutil.real.disturbances import (
     admission_by,
     admission_ends,
     leader_dies,
@@ -30,7 +30,7 @@ from testutil.real.disturbances import (
     server_dies,
     unreachable_webhook,
 )
-from testutil.real.manifests import (
+from jobcommon.testutil.real.manifests import (
     KINDS,
     MOUNTS,
     MPIJOB,
@@ -43,7 +43,7 @@ from testutil.real.manifests import (
     held_pod,
     script,
 )
-from testutil.real.steps import (
+from jobcommon.testutil.real.steps import (
     Step,
     becomes,
     delete,

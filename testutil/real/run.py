@@ -12,11 +12,11 @@ from jobcommon.api.status import JobStatus, read_status
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import Framework
-from localcluster.cluster import background
-from localcluster.kubelet.api import Api
-from localcluster.watching import follow
-from testutil.chaos.processes import Process
-from testutil.real.cluster import OPERATOR, Cluster
+from jobcommon.localcluster.cluster import background
+from jobcommon.localcluster.kubelet.api import Api
+from jobcommon.localcluster.watching import follow
+from jobcommon.testutil.chaos.processes import Process
+from jobcommon.testutil.real.cluster import OPERATOR, Cluster
 
 Object = dict[str, Any]
 JOB = "job"

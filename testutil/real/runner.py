@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
 from jobcommon.client.errors import ClientError
-from testutil.real.cluster import Cluster
-from testutil.real.rows import Row
-from testutil.real.run import PATIENCE, RowError, Run
-from testutil.real.steps import gone_namespace
+from jobcommon.testutil.real.cluster import Cluster
+from jobcommon.testutil.real.rows import Row
+from jobcommon.testutil.real.run import PATIENCE, RowError, Run
+from jobcommon.testutil.real.steps import gone_namespace
 
 #: How many rows run at once; each has an operator of its own.
 AT_ONCE = 4

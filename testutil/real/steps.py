@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.status import ConditionType
-from testutil.real.run import JOB, TERMINAL, Life, Run
+from jobcommon.testutil.real.run import JOB, TERMINAL, Life, Run
 
 #: One exit code a line: the n-th run of the container ends with the n-th, as soon as it is there.
 ENDS = "jobcommon.test/ends"

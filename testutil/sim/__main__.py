@@ -1,4 +1,4 @@
-"""The simulator on the command line: ``python -m testutil.sim``. `make sim` and `make sim-full` call it."""
+"""The simulator on the command line: ``python -m jobcommon.testutil.sim``. `make sim` and `make sim-full` call it."""
 
 import argparse
 import sys
@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
-from testutil.sim import acto, election, regressions, sieve, swarm, sweep
-from testutil.sim.campaign import Case, Tally, conduct, judge, record
-from testutil.sim.crowds import scenario_named
-from testutil.sim.faults import from_json, unfired
-from testutil.sim.lifecycles import LIFECYCLES
-from testutil.sim.shrink import shrink
-from testutil.sim.simulation import simulate
+from jobcommon.testutil.sim import acto, election, regressions, sieve, swarm, sweep
+from jobcommon.testutil.sim.campaign import Case, Tally, conduct, judge, record
+from jobcommon.testutil.sim.crowds import scenario_named
+from jobcommon.testutil.sim.faults import from_json, unfired
+from jobcommon.testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.shrink import shrink
+from jobcommon.testutil.sim.simulation import simulate
 
 #: The thin run: every so manieth point of the write-point sweep, and so many seeds.
 THIN_STEP = 61
@@ -25,7 +25,7 @@ FULL_SEEDS = 10_000
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 1 when something was not as it should be."""
-    parser = argparse.ArgumentParser(prog="python -m testutil.sim", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.sim", description=__doc__)
     commands = parser.add_subparsers(required=True)
     for name, action, text in (
         ("thin", thin, "a sample of everything, in a few minutes"),

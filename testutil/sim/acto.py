@@ -20,16 +20,16 @@ from typing import Any, TextIO
 import msgspec
 
 from jobcommon.framework import Framework
-from localcluster.apiserver.server import ApiServer
-from testutil.sim import user
-from testutil.sim.campaign import COMMAND, spread
-from testutil.sim.canonical import difference, end_state
-from testutil.sim.pod_groups import VOLCANO_GROUPS
-from testutil.sim.scenario import SETTINGS, Scenario, UserStep
-from testutil.sim.shapes import JOB, MPI_V2, MX, TENSORFLOW, TORCH, Shape
-from testutil.sim.simulation import simulate
-from testutil.sim.spec_edits import Edit, edits, leaves
-from testutil.sim.user import RefusedError, ask, job_of
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.campaign import COMMAND, spread
+from jobcommon.testutil.sim.canonical import difference, end_state
+from jobcommon.testutil.sim.pod_groups import VOLCANO_GROUPS
+from jobcommon.testutil.sim.scenario import SETTINGS, Scenario, UserStep
+from jobcommon.testutil.sim.shapes import JOB, MPI_V2, MX, TENSORFLOW, TORCH, Shape
+from jobcommon.testutil.sim.simulation import simulate
+from jobcommon.testutil.sim.spec_edits import Edit, edits, leaves
+from jobcommon.testutil.sim.user import RefusedError, ask, job_of
 
 Obj = dict[str, Any]
 SHAPES = (TENSORFLOW, TORCH, MPI_V2, MX)

@@ -16,15 +16,15 @@ from itertools import chain, islice
 from typing import TextIO, TypeVar
 from zlib import crc32
 
-from testutil.sim import image
-from testutil.sim.crowds import scenario_named
-from testutil.sim.differential import compare
-from testutil.sim.faults import KINDS, Fault, to_json
-from testutil.sim.simulation import Run, simulate
+from jobcommon.testutil.sim import image
+from jobcommon.testutil.sim.crowds import scenario_named
+from jobcommon.testutil.sim.differential import compare
+from jobcommon.testutil.sim.faults import KINDS, Fault, to_json
+from jobcommon.testutil.sim.simulation import Run, simulate
 
 A = TypeVar("A")
 B = TypeVar("B")
-COMMAND = "python -m testutil.sim"
+COMMAND = "python -m jobcommon.testutil.sim"
 DOUBLE_RUN = 100
 """One case in so many is run twice, and must have the same history (oracle O8)."""
 PROGRESS_SECONDS = 60.0

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.server import ApiServer
 
 Obj = dict[str, Any]
 

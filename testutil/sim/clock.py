@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import inf
 
 from jobcommon.runtime.clock import Clock, Timer
-from testutil.sim.loop import SimLoop
+from jobcommon.testutil.sim.loop import SimLoop
 
 
 class _Alarm:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from itertools import chain
 from random import Random
 
-from testutil.sim.lifecycles import LIFECYCLES, common_lifecycles
-from testutil.sim.scenario import Exit, Manifest, Scenario, UserStep
-from testutil.sim.shapes import SHAPES
+from jobcommon.testutil.sim.lifecycles import LIFECYCLES, common_lifecycles
+from jobcommon.testutil.sim.scenario import Exit, Manifest, Scenario, UserStep
+from jobcommon.testutil.sim.shapes import SHAPES
 
 PREFIX = "crowd-"
 #: What these do, they do to all jobs: nodes, quotas, the collector of pods, gang schedulers and the queue. Of others so much is

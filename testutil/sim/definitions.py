@@ -4,8 +4,8 @@ from copy import deepcopy
 from typing import Any
 
 from jobcommon.framework import Framework
-from localcluster.apiserver.server import ApiServer
-from testutil.sim import user
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.testutil.sim import user
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "format": "int32"}

@@ -11,13 +11,13 @@ from typing import Any
 from jobcommon.api import labels
 from jobcommon.client.transport import Timeouts
 from jobcommon.framework import FINALIZER, Framework
-from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
-from testutil.sim.canonical import difference, objects_in
-from testutil.sim.crowds import scenario_named
-from testutil.sim.faults import KINDS, Fault
-from testutil.sim.oracles import OVER
-from testutil.sim.scenario import Scenario
-from testutil.sim.simulation import Run, is_slow
+from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
+from jobcommon.testutil.sim.canonical import difference, objects_in
+from jobcommon.testutil.sim.crowds import scenario_named
+from jobcommon.testutil.sim.faults import KINDS, Fault
+from jobcommon.testutil.sim.oracles import OVER
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.simulation import Run, is_slow
 
 LIVENESS_SECONDS = 150.0
 """From the last fault healed to the reference's end, beside what the lifecycle itself takes: goal of 4.4, O4."""

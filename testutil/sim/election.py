@@ -12,14 +12,14 @@ from random import Random
 from statistics import median
 
 from jobcommon.client.transport import LEADER_TIMEOUTS
-from localcluster.apiserver.storage import Change
-from testutil.sim import campaign
-from testutil.sim.campaign import COMMAND, Case, Tally, Verdict
-from testutil.sim.differential import compare
-from testutil.sim.lifecycles import LIFECYCLES
-from testutil.sim.processes import Process
-from testutil.sim.scenario import Scenario
-from testutil.sim.simulation import Run, Simulation, is_slow
+from jobcommon.localcluster.apiserver.storage import Change
+from jobcommon.testutil.sim import campaign
+from jobcommon.testutil.sim.campaign import COMMAND, Case, Tally, Verdict
+from jobcommon.testutil.sim.differential import compare
+from jobcommon.testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.processes import Process
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.simulation import Run, Simulation, is_slow
 
 CRASH_SECONDS = 24.0
 GRACEFUL_SECONDS = 5.0

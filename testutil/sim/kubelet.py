@@ -19,13 +19,13 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from jobcommon.client.request import STRATEGIC_PATCH
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
-from localcluster.kubelet.lifecycle import TERMINAL, Decision, Run, Seen, Settings, decide
-from localcluster.kubelet.status import pod_status
-from localcluster.timestamps import format_time
-from testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.controllers.access import Access
+from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Decision, Run, Seen, Settings, decide
+from jobcommon.localcluster.kubelet.status import pod_status
+from jobcommon.localcluster.timestamps import format_time
+from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
 
 Obj = dict[str, Any]
 STATE = "sim.jobcommon/state"

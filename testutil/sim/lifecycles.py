@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobcommon.runtime.settings import Settings
-from testutil.sim import user
-from testutil.sim.kubelet import DOWN
-from testutil.sim.own_lifecycles import own_lifecycles
-from testutil.sim.platform import QUEUE_LABEL
-from testutil.sim.pod_groups import COSCHEDULING_GROUPS, VOLCANO_GROUPS
-from testutil.sim.scenario import SETTINGS, Exit, Scenario, UserStep
-from testutil.sim.shapes import SHAPES, Shape
-from testutil.sim.stopped_lifecycles import stopped_lifecycles
+from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.kubelet import DOWN
+from jobcommon.testutil.sim.own_lifecycles import own_lifecycles
+from jobcommon.testutil.sim.platform import QUEUE_LABEL
+from jobcommon.testutil.sim.pod_groups import COSCHEDULING_GROUPS, VOLCANO_GROUPS
+from jobcommon.testutil.sim.scenario import SETTINGS, Exit, Scenario, UserStep
+from jobcommon.testutil.sim.shapes import SHAPES, Shape
+from jobcommon.testutil.sim.stopped_lifecycles import stopped_lifecycles
 
 Obj = dict[str, Any]
 _CRDS = user.DEFINITIONS

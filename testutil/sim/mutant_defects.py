@@ -13,17 +13,17 @@ from jobcommon.api.replica import Replica
 from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Change, ChangeKind
 from jobcommon.client.errors import ClientError, StatusError
-from jobcommon.controller import JobController
-from jobcommon.expectations import Expectations, Expected
+from jobcommon.controller.expectations import Expectations, Expected
+from jobcommon.controller.job_controller import JobController
+from jobcommon.controller.result import Outcome, Work
+from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import Job
 from jobcommon.reconcile import cleanup, decision, ending, limits, slots
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.plan import Plan
-from jobcommon.result import Outcome, Work
 from jobcommon.runtime.executor import Executor
-from jobcommon.workqueue import WorkQueue
-from testutil.sim.faults import Fault
-from testutil.sim.mutation import Mutant
+from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.mutation import Mutant
 
 _NO_EXIT_CODE = 0xBEEF
 

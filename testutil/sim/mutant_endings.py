@@ -13,7 +13,7 @@ from jobcommon.reconcile import cleanup, decision, ending, ledger, limits
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.plan import Plan
 from jobcommon.reconcile.slots import Slots
-from testutil.sim.mutation import Mutant
+from jobcommon.testutil.sim.mutation import Mutant
 
 _ending_of = ending.ending_of
 _ending = ledger._ending

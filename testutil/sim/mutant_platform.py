@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from jobcommon import controller, watched
 from jobcommon.client import objects
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error
 from jobcommon.client.transport import Timeouts
+from jobcommon.controller import job_controller as controller
+from jobcommon.controller import watched
 from jobcommon.runtime import executor, served_schema
-from testutil.sim import processes
-from testutil.sim.faults import Fault
-from testutil.sim.mutation import Mutant
+from jobcommon.testutil.sim import processes
+from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.mutation import Mutant
 
 
 def _hasty() -> Timeouts:

@@ -6,32 +6,33 @@ from typing import Any
 
 import msgspec
 
-from jobcommon import controller, job_memory, workqueue
 from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import ObjectView
-from jobcommon.barrier import Barrier
 from jobcommon.cache.delta import Key
 from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client import objects
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import JSON_PATCH, Request
 from jobcommon.client.transport import HttpTransport
-from jobcommon.controller import JobController
-from jobcommon.expectations import Expectations
+from jobcommon.controller import job_controller as controller
+from jobcommon.controller import job_memory, workqueue
+from jobcommon.controller.barrier import Barrier
+from jobcommon.controller.expectations import Expectations
+from jobcommon.controller.job_controller import JobController
+from jobcommon.controller.job_memory import JobMemory
+from jobcommon.controller.orphans import left_behind
+from jobcommon.controller.result import Effect, Outcome, Work
 from jobcommon.framework import Job
-from jobcommon.job_memory import JobMemory
-from jobcommon.orphans import left_behind
 from jobcommon.reconcile import cleanup, decision, finished, ledger, retirement
 from jobcommon.reconcile.plan import Create
-from jobcommon.result import Effect, Outcome, Work
 from jobcommon.runtime import executor
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.leader import LeaderElector
 from jobcommon.runtime.writes import status_write
-from testutil.sim.faults import Fault
-from testutil.sim.mutation import Mutant
+from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.mutation import Mutant
 
 
 def _nothing(*_: Any, **__: Any) -> tuple[()]:

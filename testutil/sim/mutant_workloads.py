@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 
 from jobcommon.api import labels
 from jobcommon.framework import FINALIZER
-from localcluster.apiserver.server import ApiServer
-from testutil.sim import user
-from testutil.sim.scenario import Exit, Scenario, UserStep
-from testutil.sim.shapes import JOB, MPI_V2, MX, TENSORFLOW, TORCH, Shape
-from testutil.sim.simulation import Run
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
+from jobcommon.testutil.sim.shapes import JOB, MPI_V2, MX, TENSORFLOW, TORCH, Shape
+from jobcommon.testutil.sim.simulation import Run
 
 _NO_PODS = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
 _CONTAINERS = [{"name": "main", "image": "image", "command": ["run"]}]

@@ -1,4 +1,4 @@
-"""The mutants by name, and the table of which oracle catches which: ``python -m testutil.sim.mutants`` (`make mutants`).
+"""The mutants by name, and which oracle catches each: ``python -m jobcommon.testutil.sim.mutants`` (`make mutants`).
 
 `MUTANTS` are the reference operators' defects D1-D14 in our terms, each of the rules R1-R19 taken out (docs/rules.md), what the
 ends of pods were once taken for, E1-E12, and what the faults F34 and F41 to F44 have shown to be wrong. For each the first
@@ -10,12 +10,12 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from testutil.sim import campaign
-from testutil.sim.mutant_defects import DEFECTS
-from testutil.sim.mutant_endings import ENDINGS
-from testutil.sim.mutant_platform import PLATFORM
-from testutil.sim.mutant_rules import RULES
-from testutil.sim.mutation import LIMIT, Mutant, hunt, problems
+from jobcommon.testutil.sim import campaign
+from jobcommon.testutil.sim.mutant_defects import DEFECTS
+from jobcommon.testutil.sim.mutant_endings import ENDINGS
+from jobcommon.testutil.sim.mutant_platform import PLATFORM
+from jobcommon.testutil.sim.mutant_rules import RULES
+from jobcommon.testutil.sim.mutation import LIMIT, Mutant, hunt, problems
 
 MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*DEFECTS, *RULES, *ENDINGS, *PLATFORM)}
 
@@ -38,7 +38,7 @@ def oracle(problem: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 when a mutant got away or the unmutated code was not clean."""
-    parser = argparse.ArgumentParser(prog="python -m testutil.sim.mutants", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.sim.mutants", description=__doc__)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=int, default=LIMIT, help="how many seeds to try for each")
     parser.add_argument("--only", default="", help="mutants whose name contains this")

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 from unittest import mock
 
 from jobcommon.client.transport import LEADER_TIMEOUTS
-from testutil.sim import campaign, election, swarm
-from testutil.sim.differential import compare
-from testutil.sim.faults import Fault
-from testutil.sim.lifecycles import LIFECYCLES
-from testutil.sim.mutant_workloads import WORKLOADS, request_faults
-from testutil.sim.scenario import Scenario
-from testutil.sim.simulation import Run, simulate
+from jobcommon.testutil.sim import campaign, election, swarm
+from jobcommon.testutil.sim.differential import compare
+from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.mutant_workloads import WORKLOADS, request_faults
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.simulation import Run, simulate
 
 LIMIT = 1500
 SCENARIOS: Mapping[str, Scenario] = {**LIFECYCLES, **WORKLOADS}

@@ -17,10 +17,10 @@ from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
-from localcluster.apiserver.errors import ApiError
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.users import ADMIN
-from testutil.sim.loop import PROCESS, SimLoop
+from jobcommon.localcluster.apiserver.errors import ApiError
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.users import ADMIN
+from jobcommon.testutil.sim.loop import PROCESS, SimLoop
 
 ENDPOINT = StaticEndpoint("http://simulated")
 _END = None

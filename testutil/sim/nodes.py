@@ -6,12 +6,12 @@ All level-triggered: each step reads what is there and does what is due. Times a
 from typing import Any
 
 from jobcommon.client.request import MERGE_PATCH, STRATEGIC_PATCH
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
-from localcluster.timestamps import format_time, parse_time
-from testutil.sim.kubelet import STATE
-from testutil.sim.scenario import Scenario
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.controllers.access import Access
+from jobcommon.localcluster.timestamps import format_time, parse_time
+from jobcommon.testutil.sim.kubelet import STATE
+from jobcommon.testutil.sim.scenario import Scenario
 
 Obj = dict[str, Any]
 #: node-monitor-grace-period, and the toleration of not-ready nodes that every pod gets by default.

@@ -12,10 +12,10 @@ from jobcommon.api import labels
 from jobcommon.api.job import MAX_REPLICAS
 from jobcommon.api.replica import parse_indexes
 from jobcommon.framework import FINALIZER, Framework
-from localcluster.apiserver.storage import ADDED, DELETED, Change, Item
-from localcluster.timestamps import parse_time
-from testutil.builders import START
-from testutil.sim.scenario import Scenario
+from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, Change, Item
+from jobcommon.localcluster.timestamps import parse_time
+from jobcommon.testutil.builders import START
+from jobcommon.testutil.sim.scenario import Scenario
 
 Obj = dict[str, Any]
 OVER = ("Succeeded", "Failed")

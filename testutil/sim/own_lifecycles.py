@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from jobcommon.client.request import MERGE_PATCH
-from testutil.sim import user
-from testutil.sim.scenario import Exit, Scenario, UserStep
-from testutil.sim.shapes import JOB, MPI_V1, MPI_V2, MX, TENSORFLOW, TORCH
+from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
+from jobcommon.testutil.sim.shapes import JOB, MPI_V1, MPI_V2, MX, TENSORFLOW, TORCH
 
 
 def own_lifecycles() -> Iterator[Scenario]:

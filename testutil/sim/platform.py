@@ -9,17 +9,17 @@ from typing import Any
 
 from jobcommon.api import gang
 from jobcommon.client.request import MERGE_PATCH
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Item
-from localcluster.controllers.access import Access
-from localcluster.controllers.controllers import Controller
-from localcluster.kubelet.scheduler import DEFAULT_SCHEDULER
-from localcluster.timestamps import parse_time
-from testutil.sim.kubelet import Draw, Kubelet, drawing
-from testutil.sim.nodes import Nodes, PodCollector, ready_of
-from testutil.sim.saboteur import Saboteur
-from testutil.sim.scenario import Scenario
-from testutil.sim.user import User
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.controllers.access import Access
+from jobcommon.localcluster.controllers.controllers import Controller
+from jobcommon.localcluster.kubelet.scheduler import DEFAULT_SCHEDULER
+from jobcommon.localcluster.timestamps import parse_time
+from jobcommon.testutil.sim.kubelet import Draw, Kubelet, drawing
+from jobcommon.testutil.sim.nodes import Nodes, PodCollector, ready_of
+from jobcommon.testutil.sim.saboteur import Saboteur
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.user import User
 
 Obj = dict[str, Any]
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

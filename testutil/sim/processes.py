@@ -20,9 +20,9 @@ from jobcommon.framework import Framework
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.manager import Env, Manager
 from jobcommon.runtime.settings import Settings
-from testutil.sim.clock import SimClock
-from testutil.sim.loop import PROCESS, SimLoop
-from testutil.sim.network import SimTransport, Wires
+from jobcommon.testutil.sim.clock import SimClock
+from jobcommon.testutil.sim.loop import PROCESS, SimLoop
+from jobcommon.testutil.sim.network import SimTransport, Wires
 
 
 @dataclass(frozen=True)

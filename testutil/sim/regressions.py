@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from testutil.sim.campaign import Case
-from testutil.sim.faults import Fault
+from jobcommon.testutil.sim.campaign import Case
+from jobcommon.testutil.sim.faults import Fault
 
-DIRECTORY = Path(__file__).parents[2] / "tests" / "sim" / "regressions"
+DIRECTORY = Path(__file__).resolve().parents[2] / "tests" / "sim" / "regressions"
 
 
 class Regression(msgspec.Struct, forbid_unknown_fields=True):

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobcommon.framework import Framework
-from operators.mpi import MPI
-from operators.mxnet import MXNET
-from operators.pytorch import PYTORCH
-from operators.tf import TF
-from testutil.sim.scenario import Exit, Scenario
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.sim.scenario import Exit, Scenario
 
 Obj = dict[str, Any]
 JOB = "demo"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from testutil.sim.faults import Fault
+from jobcommon.testutil.sim.faults import Fault
 
 Fails = Callable[[tuple[Fault, ...]], bool]
 

@@ -17,14 +17,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from localcluster.apiserver.storage import ADDED, DELETED, Change
-from testutil.sim import campaign
-from testutil.sim.campaign import Case, Tally, spread
-from testutil.sim.crowds import scenario_named
-from testutil.sim.faults import Fault
-from testutil.sim.scenario import Scenario
-from testutil.sim.simulation import Run, Simulation
-from testutil.sim.weather import FROZEN
+from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, Change
+from jobcommon.testutil.sim import campaign
+from jobcommon.testutil.sim.campaign import Case, Tally, spread
+from jobcommon.testutil.sim.crowds import scenario_named
+from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.simulation import Run, Simulation
+from jobcommon.testutil.sim.weather import FROZEN
 
 #: Effects this long after an event may be its doing; three times what the slowest of the networks takes.
 CAUSAL_SECONDS = 6.0

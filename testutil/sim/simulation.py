@@ -10,25 +10,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from jobcommon.localcluster.apiserver import Env
+from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.storage import Change
+from jobcommon.localcluster.controllers.controllers import Controller, Controllers
 from jobcommon.runtime.settings import Settings
-from localcluster.apiserver import Env
-from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Change
-from localcluster.controllers.controllers import Controller, Controllers
-from testutil.builders import START
-from testutil.sim import image
-from testutil.sim.canonical import end_state
-from testutil.sim.faults import Fault
-from testutil.sim.kubelet import Kubelet
-from testutil.sim.loop import DeadlockError, SimLoop
-from testutil.sim.network import Wires, Write
-from testutil.sim.oracles import Watchdog
-from testutil.sim.platform import actors
-from testutil.sim.processes import Deployment, Process
-from testutil.sim.scenario import Scenario
-from testutil.sim.trouble import Trouble
-from testutil.sim.user import User
-from testutil.sim.weather import FaultyWeather
+from jobcommon.testutil.builders import START
+from jobcommon.testutil.sim import image
+from jobcommon.testutil.sim.canonical import end_state
+from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.kubelet import Kubelet
+from jobcommon.testutil.sim.loop import DeadlockError, SimLoop
+from jobcommon.testutil.sim.network import Wires, Write
+from jobcommon.testutil.sim.oracles import Watchdog
+from jobcommon.testutil.sim.platform import actors
+from jobcommon.testutil.sim.processes import Deployment, Process
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.trouble import Trouble
+from jobcommon.testutil.sim.user import User
+from jobcommon.testutil.sim.weather import FaultyWeather
 
 QUIET_SECONDS = 65.0
 """Without a change for so long, and nothing due, a run is at rest: a cache that cannot be had asks again within a minute."""

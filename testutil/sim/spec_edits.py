@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.framework import Framework
-from testutil.sim.user import definition_of
+from jobcommon.testutil.sim.user import definition_of
 
 Obj = dict[str, Any]
 Path = tuple[str, ...]

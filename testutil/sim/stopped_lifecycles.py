@@ -6,9 +6,9 @@ However a program answers SIGTERM, whatever a node's clock says and whichever op
 from collections.abc import Iterator
 from typing import Any
 
-from testutil.sim import user
-from testutil.sim.scenario import Exit, Scenario, UserStep
-from testutil.sim.shapes import Shape
+from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
+from jobcommon.testutil.sim.shapes import Shape
 
 Obj = dict[str, Any]
 

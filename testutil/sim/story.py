@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from jobcommon.framework import Framework
-from testutil.sim.scenario import Scenario
-from testutil.sim.simulation import Run
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.simulation import Run
 
 Obj = dict[str, Any]
 

@@ -7,9 +7,9 @@ The crowds of eight seeds are the same, each time under other faults: the fault-
 from collections.abc import Iterator, Mapping
 from random import Random
 
-from testutil.sim.campaign import Case
-from testutil.sim.faults import KINDS, Fault
-from testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.campaign import Case
+from jobcommon.testutil.sim.faults import KINDS, Fault
+from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 
 BLOCK = 8
 _LATEST = 40.0

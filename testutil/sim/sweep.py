@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from testutil.sim import campaign
-from testutil.sim.campaign import Case, Verdict
-from testutil.sim.faults import Fault
+from jobcommon.testutil.sim import campaign
+from jobcommon.testutil.sim.campaign import Case, Verdict
+from jobcommon.testutil.sim.faults import Fault
 
 WRITE_FAULTS = (
     Fault("crash-before", write=0),

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jobcommon.client.request import MERGE_PATCH, Request
-from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Storage
-from localcluster.apiserver.users import ADMIN
-from testutil.sim import definitions
-from testutil.sim.faults import Fault
-from testutil.sim.kubelet import node_states
-from testutil.sim.network import SimStream
-from testutil.sim.processes import Process
-from testutil.sim.user import mark_node
-from testutil.sim.weather import BROKEN, FROZEN
+from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Storage
+from jobcommon.localcluster.apiserver.users import ADMIN
+from jobcommon.testutil.sim import definitions
+from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.kubelet import node_states
+from jobcommon.testutil.sim.network import SimStream
+from jobcommon.testutil.sim.processes import Process
+from jobcommon.testutil.sim.user import mark_node
+from jobcommon.testutil.sim.weather import BROKEN, FROZEN
 
 if TYPE_CHECKING:
-    from testutil.sim.simulation import Simulation
+    from jobcommon.testutil.sim.simulation import Simulation
 
 #: How long it may take until a silent watch is given up (`jobcommon.cache.reflector.WATCH_SILENCE`), and a lease taken over.
 SILENCE_SECONDS = 155.0

@@ -8,10 +8,10 @@ from typing import Protocol
 import msgspec
 
 from jobcommon.client.request import Request, Response
-from localcluster.apiserver.errors import ApiError, expired, too_large_version, unauthorized
-from testutil.recording import access
-from testutil.sim.faults import Fault
-from testutil.sim.network import Fate, SimStream, Wires, Write
+from jobcommon.localcluster.apiserver.errors import ApiError, expired, too_large_version, unauthorized
+from jobcommon.testutil.recording import access
+from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.network import Fate, SimStream, Wires, Write
 
 #: The value of a lag in which nothing comes until it is over: ``frozen``, with a plural or an operator after a colon.
 FROZEN = "frozen"

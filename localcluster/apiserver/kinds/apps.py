@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, invalid, required
-from localcluster.apiserver.kinds.pods import default_spec, validate_spec
-from localcluster.apiserver.selectors import from_object
+from jobcommon.localcluster.apiserver.errors import Cause, invalid, required
+from jobcommon.localcluster.apiserver.kinds.pods import default_spec, validate_spec
+from jobcommon.localcluster.apiserver.selectors import from_object
 
 Obj = dict[str, Any]
 

@@ -4,8 +4,8 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, forbidden, invalid, required, too_long
-from localcluster.apiserver.names import check, config_key
+from jobcommon.localcluster.apiserver.errors import Cause, forbidden, invalid, required, too_long
+from jobcommon.localcluster.apiserver.names import check, config_key
 
 Obj = dict[str, Any]
 

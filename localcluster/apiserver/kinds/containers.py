@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, invalid, not_found_cause, not_supported, required
-from localcluster.apiserver.names import check, check_entry_name, env_name, port_name
-from localcluster.apiserver.quantity import parse_quantity
+from jobcommon.localcluster.apiserver.errors import Cause, duplicate, invalid, not_found_cause, not_supported, required
+from jobcommon.localcluster.apiserver.names import check, check_entry_name, env_name, port_name
+from jobcommon.localcluster.apiserver.quantity import parse_quantity
 
 Obj = dict[str, Any]
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.crd import established_status, validate_crd
-from localcluster.apiserver.errors import Cause
+from jobcommon.localcluster.apiserver.crd import established_status, validate_crd
+from jobcommon.localcluster.apiserver.errors import Cause
 
 Obj = dict[str, Any]
 

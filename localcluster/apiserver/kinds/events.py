@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, invalid
-from localcluster.apiserver.resource import Conversion, field_table
-from localcluster.apiserver.selectors import FieldGetter, field
+from jobcommon.localcluster.apiserver.errors import Cause, invalid
+from jobcommon.localcluster.apiserver.resource import Conversion, field_table
+from jobcommon.localcluster.apiserver.selectors import FieldGetter, field
 
 Obj = dict[str, Any]
 

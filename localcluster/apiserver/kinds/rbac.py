@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, invalid, not_supported, required
-from localcluster.apiserver.names import path_segment
-from localcluster.apiserver.resource import Strategy
+from jobcommon.localcluster.apiserver.errors import Cause, invalid, not_supported, required
+from jobcommon.localcluster.apiserver.names import path_segment
+from jobcommon.localcluster.apiserver.resource import Strategy
 
 Obj = dict[str, Any]
 

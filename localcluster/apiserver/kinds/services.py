@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_supported, required
-from localcluster.apiserver.names import check, check_labels, dns1123_label, port_name
+from jobcommon.localcluster.apiserver.errors import Cause, duplicate, forbidden, invalid, not_supported, required
+from jobcommon.localcluster.apiserver.names import check, check_labels, dns1123_label, port_name
 
 Obj = dict[str, Any]
 

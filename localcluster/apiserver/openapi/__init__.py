@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from localcluster.apiserver.builtin_schemas import Json, kubernetes_version
-from localcluster.apiserver.openapi import protobuf
-from localcluster.apiserver.openapi.definitions import collect, v2_definitions, v3_schemas
-from localcluster.apiserver.openapi.paths import group_version_path, paths
-from localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.builtin_schemas import Json, kubernetes_version
+from jobcommon.localcluster.apiserver.openapi import protobuf
+from jobcommon.localcluster.apiserver.openapi.definitions import collect, v2_definitions, v3_schemas
+from jobcommon.localcluster.apiserver.openapi.paths import group_version_path, paths
+from jobcommon.localcluster.apiserver.resource import Resource
 
 __all__ = ["protobuf", "v2_document", "v3_document", "v3_index"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from localcluster.apiserver import builtin_schemas
-from localcluster.apiserver.builtin_schemas import REF_PREFIX, Json, crd_root
-from localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver import builtin_schemas
+from jobcommon.localcluster.apiserver.builtin_schemas import REF_PREFIX, Json, crd_root
+from jobcommon.localcluster.apiserver.resource import Resource
 
 V3_PREFIX = "#/components/schemas/"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."

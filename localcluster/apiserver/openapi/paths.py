@@ -6,9 +6,9 @@ by itself, or refuses a server-side dry run), and whether PATCH takes a strategi
 
 from collections.abc import Iterable, Iterator
 
-from localcluster.apiserver.builtin_schemas import REF_PREFIX, Json
-from localcluster.apiserver.openapi.definitions import GVK, V3_PREFIX, definition_name, gvk_of
-from localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.builtin_schemas import REF_PREFIX, Json
+from jobcommon.localcluster.apiserver.openapi.definitions import GVK, V3_PREFIX, definition_name, gvk_of
+from jobcommon.localcluster.apiserver.resource import Resource
 
 _PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 _STRATEGIC = "application/strategic-merge-patch+json"

@@ -3,12 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver import typed
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import ApiError, Cause, StrictDecodingError, bad_request, invalid, invalid_object
-from localcluster.apiserver.json_copy import json_copy
-from localcluster.apiserver.names import check, check_annotations, check_labels, check_name, dns1123_subdomain, qualified_name
-from localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver import typed
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import ApiError, Cause, StrictDecodingError, bad_request, invalid, invalid_object
+from jobcommon.localcluster.apiserver.json_copy import json_copy
+from jobcommon.localcluster.apiserver.names import (
+    check,
+    check_annotations,
+    check_labels,
+    check_name,
+    dns1123_subdomain,
+    qualified_name,
+)
+from jobcommon.localcluster.apiserver.resource import Resource
 
 Obj = dict[str, Any]
 

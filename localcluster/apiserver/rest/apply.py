@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobcommon.client.request import Response
-from localcluster.apiserver import last_applied
-from localcluster.apiserver.apply import ApplyConflictError, ApplyError, UntypableError
-from localcluster.apiserver.apply import apply as merge
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, required
-from localcluster.apiserver.rest.accept import accept, decode
-from localcluster.apiserver.rest.create import create_object
-from localcluster.apiserver.rest.managers import manager_of, reset, shape_of
-from localcluster.apiserver.rest.update import replace
-from localcluster.apiserver.storage import Item
-from localcluster.apiserver.typed import UndecodableError
+from jobcommon.localcluster.apiserver import last_applied
+from jobcommon.localcluster.apiserver.apply import ApplyConflictError, ApplyError, UntypableError
+from jobcommon.localcluster.apiserver.apply import apply as merge
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, required
+from jobcommon.localcluster.apiserver.rest.accept import accept, decode
+from jobcommon.localcluster.apiserver.rest.create import create_object
+from jobcommon.localcluster.apiserver.rest.managers import manager_of, reset, shape_of
+from jobcommon.localcluster.apiserver.rest.update import replace
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.apiserver.typed import UndecodableError
 
 Obj = dict[str, Any]
 

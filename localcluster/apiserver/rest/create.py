@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from jobcommon.client.request import Response
-from localcluster.apiserver import admission, escalation, pod_security
-from localcluster.apiserver.call import OBJECT_LIMIT, Call
-from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
-from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.rest.accept import accept, check_metadata, type_causes
-from localcluster.apiserver.rest.managers import spec_asked, track_created
+from jobcommon.localcluster.apiserver import admission, escalation, pod_security
+from jobcommon.localcluster.apiserver.call import OBJECT_LIMIT, Call
+from jobcommon.localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
+from jobcommon.localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.rest.accept import accept, check_metadata, type_causes
+from jobcommon.localcluster.apiserver.rest.managers import spec_asked, track_created
 
 Obj = dict[str, Any]
 

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 
 from jobcommon.client.request import Response
-from localcluster.apiserver.call import Call, decode
-from localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, success_status
-from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.rest.read import scope_of, select
-from localcluster.apiserver.storage import Item
-from localcluster.timestamps import format_time, parse_time
+from jobcommon.localcluster.apiserver.call import Call, decode
+from jobcommon.localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, success_status
+from jobcommon.localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.rest.read import scope_of, select
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.timestamps import format_time, parse_time
 
 Obj = dict[str, Any]
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver import builtin_schemas, ownership
-from localcluster.apiserver.apply import manager_name
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.field_sets import Path
-from localcluster.apiserver.managed_fields import Manager
-from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.shapes import Shape, builtin
+from jobcommon.localcluster.apiserver import builtin_schemas, ownership
+from jobcommon.localcluster.apiserver.apply import manager_name
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.field_sets import Path
+from jobcommon.localcluster.apiserver.managed_fields import Manager
+from jobcommon.localcluster.apiserver.resource import Resource
+from jobcommon.localcluster.apiserver.shapes import Shape, builtin
 
 Obj = dict[str, Any]
 

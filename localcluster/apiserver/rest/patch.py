@@ -8,8 +8,8 @@ import msgspec
 from jsonpointer import JsonPointerException
 
 from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Response
-from localcluster.apiserver.call import BODY_LIMIT, Call, decode
-from localcluster.apiserver.errors import (
+from jobcommon.localcluster.apiserver.call import BODY_LIMIT, Call, decode
+from jobcommon.localcluster.apiserver.errors import (
     ApiError,
     StrictDecodingError,
     bad_request,
@@ -17,13 +17,13 @@ from localcluster.apiserver.errors import (
     invalid_object,
     unsupported_media_type,
 )
-from localcluster.apiserver.json_copy import json_copy
-from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
-from localcluster.apiserver.rest.accept import accept
-from localcluster.apiserver.rest.apply import apply
-from localcluster.apiserver.rest.managers import schema_node
-from localcluster.apiserver.rest.update import replace
-from localcluster.apiserver.typed import UndecodableError
+from jobcommon.localcluster.apiserver.json_copy import json_copy
+from jobcommon.localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
+from jobcommon.localcluster.apiserver.rest.accept import accept
+from jobcommon.localcluster.apiserver.rest.apply import apply
+from jobcommon.localcluster.apiserver.rest.managers import schema_node
+from jobcommon.localcluster.apiserver.rest.update import replace
+from jobcommon.localcluster.apiserver.typed import UndecodableError
 
 Obj = dict[str, Any]
 

@@ -5,14 +5,22 @@ from dataclasses import replace
 from typing import Any
 
 from jobcommon.client.request import Response
-from localcluster.apiserver.authentication import DEFAULT_AUDIENCES
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import ApiError, bad_request, conflict, forbidden, invalid, invalid_object, required
-from localcluster.apiserver.rest.delete import check_preconditions, delete_object, options_of
-from localcluster.apiserver.rest.update import commit
-from localcluster.apiserver.selectors import from_object
-from localcluster.apiserver.storage import Item
-from localcluster.timestamps import format_time
+from jobcommon.localcluster.apiserver.authentication import DEFAULT_AUDIENCES
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import (
+    ApiError,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    invalid_object,
+    required,
+)
+from jobcommon.localcluster.apiserver.rest.delete import check_preconditions, delete_object, options_of
+from jobcommon.localcluster.apiserver.rest.update import commit
+from jobcommon.localcluster.apiserver.selectors import from_object
+from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.timestamps import format_time
 
 Obj = dict[str, Any]
 

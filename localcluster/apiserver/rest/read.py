@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from jobcommon.client.request import Response
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import ApiError, Cause, bad_request, expired, invalid_object
-from localcluster.apiserver.selectors import parse_fields, parse_labels
-from localcluster.apiserver.storage import Item, Table
-from localcluster.apiserver.watch import Encode, Scope, WatchOptions, WatchStream
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import ApiError, Cause, bad_request, expired, invalid_object
+from jobcommon.localcluster.apiserver.selectors import parse_fields, parse_labels
+from jobcommon.localcluster.apiserver.storage import Item, Table
+from jobcommon.localcluster.apiserver.watch import Encode, Scope, WatchOptions, WatchStream
 
 _MATCHES = ("Exact", "NotOlderThan")
 _CONTINUE_EXPIRED = (

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobcommon.client.request import Response
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import bad_request
-from localcluster.apiserver.rbac import Attributes
-from localcluster.apiserver.users import User
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import bad_request
+from jobcommon.localcluster.apiserver.rbac import Attributes
+from jobcommon.localcluster.apiserver.users import User
 
 Obj = dict[str, Any]
 

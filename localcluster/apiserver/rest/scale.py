@@ -4,14 +4,22 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobcommon.client.request import Response
-from localcluster.apiserver import ownership
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, invalid, invalid_object, not_found_cause
-from localcluster.apiserver.json_copy import json_copy
-from localcluster.apiserver.resource import Scale
-from localcluster.apiserver.rest.managers import manager_of
-from localcluster.apiserver.rest.patch import apply_patch, media_of
-from localcluster.apiserver.rest.update import replace
+from jobcommon.localcluster.apiserver import ownership
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import (
+    STALE,
+    Cause,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_object,
+    not_found_cause,
+)
+from jobcommon.localcluster.apiserver.json_copy import json_copy
+from jobcommon.localcluster.apiserver.resource import Scale
+from jobcommon.localcluster.apiserver.rest.managers import manager_of
+from jobcommon.localcluster.apiserver.rest.patch import apply_patch, media_of
+from jobcommon.localcluster.apiserver.rest.update import replace
 
 Obj = dict[str, Any]
 

@@ -3,14 +3,14 @@
 from typing import Any
 
 from jobcommon.client.request import Response
-from localcluster.apiserver import admission, escalation, ownership, pod_security
-from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
-from localcluster.apiserver.json_copy import json_copy
-from localcluster.apiserver.rest.accept import accept
-from localcluster.apiserver.rest.create import check_type, create_object, prepare, validate
-from localcluster.apiserver.rest.managers import entries_of_update, set_entries, spec_asked
-from localcluster.apiserver.storage import Item
+from jobcommon.localcluster.apiserver import admission, escalation, ownership, pod_security
+from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
+from jobcommon.localcluster.apiserver.json_copy import json_copy
+from jobcommon.localcluster.apiserver.rest.accept import accept
+from jobcommon.localcluster.apiserver.rest.create import check_type, create_object, prepare, validate
+from jobcommon.localcluster.apiserver.rest.managers import entries_of_update, set_entries, spec_asked
+from jobcommon.localcluster.apiserver.storage import Item
 
 Obj = dict[str, Any]
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.builtin_schemas import Json, crd_root
-from localcluster.apiserver.errors import Cause
-from localcluster.apiserver.schema import defaults, rules, values
-from localcluster.apiserver.schema.trim import trim
-from localcluster.apiserver.shapes import Shape
+from jobcommon.localcluster.apiserver.builtin_schemas import Json, crd_root
+from jobcommon.localcluster.apiserver.errors import Cause
+from jobcommon.localcluster.apiserver.schema import defaults, rules, values
+from jobcommon.localcluster.apiserver.schema.trim import trim
+from jobcommon.localcluster.apiserver.shapes import Shape
 
 #: A rule may rely on what these would have made sure of, so it does not run.
 _BLOCKING = ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")

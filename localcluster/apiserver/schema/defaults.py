@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from localcluster.apiserver.builtin_schemas import Json, resolve
-from localcluster.apiserver.json_copy import json_copy
-from localcluster.apiserver.schema.trim import branches
+from jobcommon.localcluster.apiserver.builtin_schemas import Json, resolve
+from jobcommon.localcluster.apiserver.json_copy import json_copy
+from jobcommon.localcluster.apiserver.schema.trim import branches
 
 
 def prune(node: Json, value: Any, path: str = "") -> list[str]:

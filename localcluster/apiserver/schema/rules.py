@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from localcluster.apiserver import cel
-from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.errors import Cause
-from localcluster.apiserver.schema.trim import branches, step
+from jobcommon.localcluster.apiserver import cel
+from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.errors import Cause
+from jobcommon.localcluster.apiserver.schema.trim import branches, step
 
 #: How many verdicts are remembered at one place of a schema.
 _MOST_KNOWN = 1024

@@ -9,11 +9,11 @@ from typing import Any
 
 import jsonschema_rs
 
-from localcluster.apiserver import cel
-from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
-from localcluster.apiserver.schema.rules import Rule, compile_rule
-from localcluster.apiserver.schema.values import validator, value_causes
+from jobcommon.localcluster.apiserver import cel
+from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
+from jobcommon.localcluster.apiserver.schema.rules import Rule, compile_rule
+from jobcommon.localcluster.apiserver.schema.values import validator, value_causes
 
 REASONS = ("FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")
 _FIELD_STEP = re.compile(r"(\.([A-Za-z_][A-Za-z0-9_]*)|\['([^']+)'\])")

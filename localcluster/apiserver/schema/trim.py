@@ -7,7 +7,7 @@ cheap.
 from collections.abc import Callable
 from typing import Any
 
-from localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.builtin_schemas import Json
 
 
 def trim(node: Json, wanted: Callable[[Json], bool]) -> Json | None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import jsonschema_rs
 
-from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
-from localcluster.apiserver.schema.formats import FORMATS
-from localcluster.apiserver.schema.trim import branches, step
+from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
+from jobcommon.localcluster.apiserver.schema.formats import FORMATS
+from jobcommon.localcluster.apiserver.schema.trim import branches, step
 
 _COPIED = (
     "pattern", "format", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",

@@ -4,11 +4,11 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from localcluster.apiserver.table import pods, resources, workloads
-from localcluster.apiserver.table.custom import custom_printer
-from localcluster.apiserver.table.duration import human_duration
-from localcluster.apiserver.table.pods import pod_status
-from localcluster.apiserver.table.printer import Json, Printer
+from jobcommon.localcluster.apiserver.table import pods, resources, workloads
+from jobcommon.localcluster.apiserver.table.custom import custom_printer
+from jobcommon.localcluster.apiserver.table.duration import human_duration
+from jobcommon.localcluster.apiserver.table.pods import pod_status
+from jobcommon.localcluster.apiserver.table.printer import Json, Printer
 
 __all__ = ["human_duration", "pod_status", "to_table"]
 

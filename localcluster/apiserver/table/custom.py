@@ -8,8 +8,8 @@ from typing import Any
 
 import jsonpath
 
-from localcluster.apiserver.table.duration import age
-from localcluster.apiserver.table.printer import NAME, Column, Json, Printer, name_of
+from jobcommon.localcluster.apiserver.table.duration import age
+from jobcommon.localcluster.apiserver.table.printer import NAME, Column, Json, Printer, name_of
 
 DEFAULT_COLUMNS: list[Json] = [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
 _STEP = re.compile(r"\.((?:[A-Za-z0-9_-]|\\\.)+)|\[(-?\d+)\]|\[(-1:)\]|\['([^'\]]+)'\]")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from localcluster.apiserver.table.duration import age
-from localcluster.apiserver.table.printer import NONE, Column, Json, Printer, columns, created, dig, name_of
+from jobcommon.localcluster.apiserver.table.duration import age
+from jobcommon.localcluster.apiserver.table.printer import NONE, Column, Json, Printer, columns, created, dig, name_of
 
 
 def _condition(pod: Json, kind: str) -> Json:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from localcluster.apiserver.table.duration import age
+from jobcommon.localcluster.apiserver.table.duration import age
 
 Json = dict[str, Any]
 NONE = "<none>"

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from localcluster.apiserver.table.duration import UNKNOWN, age
-from localcluster.apiserver.table.printer import (
+from jobcommon.localcluster.apiserver.table.duration import UNKNOWN, age
+from jobcommon.localcluster.apiserver.table.printer import (
     NAME,
     NONE,
     UNSET,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from localcluster.apiserver.table.duration import UNKNOWN, age, human_duration, unix_seconds
-from localcluster.apiserver.table.printer import (
+from jobcommon.localcluster.apiserver.table.duration import UNKNOWN, age, human_duration, unix_seconds
+from jobcommon.localcluster.apiserver.table.printer import (
     NONE,
     UNSET,
     Json,

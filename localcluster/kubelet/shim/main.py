@@ -21,11 +21,11 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from localcluster.kubelet.shim import supervise
-from localcluster.kubelet.shim.supervise import report
+from jobcommon.localcluster.kubelet.shim import supervise
+from jobcommon.localcluster.kubelet.shim.supervise import report
 
 if TYPE_CHECKING:
-    from localcluster.kubelet.shim.ports import PortSpace
+    from jobcommon.localcluster.kubelet.shim.ports import PortSpace
 
 LINUX = sys.platform == "linux"
 
@@ -47,7 +47,7 @@ def _read_spec(control: int) -> Spec:
 
 
 def _new_namespaces(user: bool) -> None:
-    from localcluster.kubelet.shim import linux
+    from jobcommon.localcluster.kubelet.shim import linux
 
     uid, gid = os.getuid(), os.getgid()
     flags = linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWUTS
@@ -60,7 +60,7 @@ def _new_namespaces(user: bool) -> None:
 
 def _join_namespaces(pid: int, user: bool) -> None:
     """Enter the namespaces of `pid`; the user namespace first, for it grants the right to enter the others."""
-    from localcluster.kubelet.shim import linux
+    from jobcommon.localcluster.kubelet.shim import linux
 
     kinds = [("user", linux.CLONE_NEWUSER)] if user else []
     kinds += [("pid", linux.CLONE_NEWPID), ("uts", linux.CLONE_NEWUTS), ("mnt", linux.CLONE_NEWNS)]
@@ -73,7 +73,7 @@ def _join_namespaces(pid: int, user: bool) -> None:
 def _guard(parent: int | None) -> None:
     """Die with the parent, also when it died before this call (`parent` is the pid it must still have)."""
     if LINUX:
-        from localcluster.kubelet.shim import linux
+        from jobcommon.localcluster.kubelet.shim import linux
 
         linux.die_with_parent(signal.SIGKILL)
         if parent is not None and os.getppid() != parent:
@@ -84,7 +84,7 @@ def _port_space(spec: Spec) -> "PortSpace | None":
     """The pod's own ports, where the kernel allows it; without them the pods share the machine's."""
     if not LINUX or not spec["namespaces"] or not spec["address"]:
         return None
-    from localcluster.kubelet.shim import ports
+    from jobcommon.localcluster.kubelet.shim import ports
 
     try:
         return ports.PortSpace(ports.watch(), spec["address"])
@@ -94,10 +94,10 @@ def _port_space(spec: Spec) -> "PortSpace | None":
 
 def _init(spec: Spec, control: int) -> None:
     if LINUX:
-        from localcluster.kubelet.shim import linux
+        from jobcommon.localcluster.kubelet.shim import linux
 
         if spec["mode"] == "run" and spec["namespaces"]:
-            from localcluster.kubelet.shim.mounts import View
+            from jobcommon.localcluster.kubelet.shim.mounts import View
 
             View().mount_all([(source, target, read_only) for source, target, read_only in spec["mounts"]])
             linux.set_hostname(spec["hostname"])

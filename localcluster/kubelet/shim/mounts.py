@@ -13,7 +13,7 @@ import re
 import resource
 import stat
 
-from localcluster.kubelet.shim import linux
+from jobcommon.localcluster.kubelet.shim import linux
 
 # Consoles and disks of the host that no container gets to see.
 _HIDDEN_DEVICE = re.compile(r"(tty\w+|vcs\w*|loop.*|ram\d+|initctl|log)\Z")

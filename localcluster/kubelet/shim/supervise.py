@@ -12,10 +12,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from localcluster.kubelet.shim.logfile import LogFile
+from jobcommon.localcluster.kubelet.shim.logfile import LogFile
 
 if TYPE_CHECKING:
-    from localcluster.kubelet.shim.ports import PortSpace
+    from jobcommon.localcluster.kubelet.shim.ports import PortSpace
 
 _CHUNK = 1 << 16
 
@@ -75,7 +75,7 @@ def _become(spec: dict[str, Any]) -> None:
     if spec["uid"] is not None:
         os.setuid(spec["uid"])
     if spec["mode"] == "run" and not spec["namespaces"] and sys.platform == "linux":
-        from localcluster.kubelet.shim import linux
+        from jobcommon.localcluster.kubelet.shim import linux
 
         linux.die_with_parent(signal.SIGKILL)
     os.umask(0o022)

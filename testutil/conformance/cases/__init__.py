@@ -1,7 +1,7 @@
 """The facts about an API server that jobcommon relies on, measured on Kubernetes 1.36.2: the table of the suite."""
 
-from testutil.conformance.case import Case
-from testutil.conformance.cases import (
+from jobcommon.testutil.conformance.case import Case
+from jobcommon.testutil.conformance.cases import (
     apply,
     custom,
     deletion,

@@ -2,9 +2,9 @@
 
 import json
 
-from testutil.conformance.case import Case, Expect, Json, Step
-from testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, config_map, obj, widget
-from testutil.conformance.steps import NOBODY, VERSION, apply, create, delete, get, patch, ref
+from jobcommon.testutil.conformance.case import Case, Expect, Json, Step
+from jobcommon.testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, config_map, obj, widget
+from jobcommon.testutil.conformance.steps import NOBODY, VERSION, apply, create, delete, get, patch, ref
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _OTHER_VERSION = json.dumps({"apiVersion": "v2", "kind": "ConfigMap", "data": {"a": "1"}})

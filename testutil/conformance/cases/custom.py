@@ -3,9 +3,9 @@
 from typing import Any
 
 from jobcommon.client.request import STRATEGIC_PATCH
-from testutil.conformance.case import Case, Json, Seen
-from testutil.conformance.kinds import WIDGETS, widget
-from testutil.conformance.steps import (
+from jobcommon.testutil.conformance.case import Case, Json, Seen
+from jobcommon.testutil.conformance.kinds import WIDGETS, widget
+from jobcommon.testutil.conformance.steps import (
     NOBODY,
     UID,
     VERSION,

@@ -1,8 +1,21 @@
 """DELETE: preconditions, finalizers, grace."""
 
-from testutil.conformance.case import After, Case, Expect, Seen, Step
-from testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, bound, config_map, pod, service, widget
-from testutil.conformance.steps import NOBODY, UID, VERSION, create, delete, get, listed, patch, put, ref, start, watch
+from jobcommon.testutil.conformance.case import After, Case, Expect, Seen, Step
+from jobcommon.testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, bound, config_map, pod, service, widget
+from jobcommon.testutil.conformance.steps import (
+    NOBODY,
+    UID,
+    VERSION,
+    create,
+    delete,
+    get,
+    listed,
+    patch,
+    put,
+    ref,
+    start,
+    watch,
+)
 
 _MAKERS = ((PODS, pod), (SERVICES, service), (CONFIG_MAPS, config_map), (WIDGETS, widget))
 _HOLD = ["example.com/hold"]

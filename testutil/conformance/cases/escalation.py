@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from testutil.conformance.case import Case, Expect, Json, Step
-from testutil.conformance.kinds import BINDINGS, CLUSTER_ROLES, RBAC_GROUP, ROLES, obj
-from testutil.conformance.steps import create
+from jobcommon.testutil.conformance.case import Case, Expect, Json, Step
+from jobcommon.testutil.conformance.kinds import BINDINGS, CLUSTER_ROLES, RBAC_GROUP, ROLES, obj
+from jobcommon.testutil.conformance.steps import create
 
 _USER = "conformance-jane"
 _WRITE_ROLES: Json = {

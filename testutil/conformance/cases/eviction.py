@@ -1,8 +1,8 @@
 """The eviction API: what it shows of a pod, and in which order."""
 
-from testutil.conformance.case import Case, Expect, Json, Step
-from testutil.conformance.kinds import PODS, bound
-from testutil.conformance.steps import NOBODY, UID, VERSION, create, get, patch, ref, watch
+from jobcommon.testutil.conformance.case import Case, Expect, Json, Step
+from jobcommon.testutil.conformance.kinds import PODS, bound
+from jobcommon.testutil.conformance.steps import NOBODY, UID, VERSION, create, get, patch, ref, watch
 
 _HOLD = ["example.com/hold"]
 _SHOWN = {

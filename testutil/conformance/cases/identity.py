@@ -1,7 +1,7 @@
 """Names, uids, versions: creates and updates."""
 
-from testutil.conformance.case import Case, Expect, Kind, Seen, Space, Step
-from testutil.conformance.kinds import (
+from jobcommon.testutil.conformance.case import Case, Expect, Kind, Seen, Space, Step
+from jobcommon.testutil.conformance.kinds import (
     CONFIG_MAPS,
     NAMESPACES,
     PODS,
@@ -15,7 +15,7 @@ from testutil.conformance.kinds import (
     service,
     widget,
 )  # fmt: skip
-from testutil.conformance.steps import (
+from jobcommon.testutil.conformance.steps import (
     NOBODY,
     UID,
     VERSION,

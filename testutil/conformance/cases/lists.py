@@ -1,8 +1,8 @@
 """GET of collections: selectors, pages, versions."""
 
-from testutil.conformance.case import Case, Expect, Ref, Step
-from testutil.conformance.kinds import CONFIG_MAPS, NODE, PODS, WIDGETS, bound, config_map, pod, widget
-from testutil.conformance.steps import VERSION, create, delete, get, listed, patch, ref
+from jobcommon.testutil.conformance.case import Case, Expect, Ref, Step
+from jobcommon.testutil.conformance.kinds import CONFIG_MAPS, NODE, PODS, WIDGETS, bound, config_map, pod, widget
+from jobcommon.testutil.conformance.steps import VERSION, create, delete, get, listed, patch, ref
 
 #: The namespace holds the certificate bundle of a full cluster besides; only labelled objects are counted on.
 _LABELLED = tuple(

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from testutil.conformance.case import Case, Ref, Seen, Step
-from testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, bound, config_map, pod, service, widget
-from testutil.conformance.steps import UID, VERSION, create, delete, get, json_patch, patch, put, ref
+from jobcommon.testutil.conformance.case import Case, Ref, Seen, Step
+from jobcommon.testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, bound, config_map, pod, service, widget
+from jobcommon.testutil.conformance.steps import UID, VERSION, create, delete, get, json_patch, patch, put, ref
 
 _MAKERS = ((PODS, pod), (SERVICES, service), (CONFIG_MAPS, config_map), (WIDGETS, widget))
 _HOLD = ["example.com/hold"]

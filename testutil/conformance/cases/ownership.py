@@ -1,7 +1,7 @@
 """managedFields: who owns which fields after writes that are no applies."""
 
-from testutil.conformance.case import Case, Expect, Json, Seen, Step
-from testutil.conformance.kinds import (
+from jobcommon.testutil.conformance.case import Case, Expect, Json, Seen, Step
+from jobcommon.testutil.conformance.kinds import (
     CONFIG_MAPS,
     JOBS,
     PODS,
@@ -14,7 +14,7 @@ from testutil.conformance.kinds import (
     service,
     widget,
 )
-from testutil.conformance.steps import VERSION, apply, create, delete, get, json_patch, patch, put, ref
+from jobcommon.testutil.conformance.steps import VERSION, apply, create, delete, get, json_patch, patch, put, ref
 
 _MANAGED = "metadata.managedFields"
 _OWNED = f"{_MANAGED}.0.fieldsV1"

@@ -1,8 +1,8 @@
 """Pod Security: what the levels of a namespace refuse, in the real server's words."""
 
-from testutil.conformance.case import Case, Expect, Json, Space, Step
-from testutil.conformance.kinds import NAMESPACES, PODS, obj, pod
-from testutil.conformance.steps import create, get, json_patch, patch
+from jobcommon.testutil.conformance.case import Case, Expect, Json, Space, Step
+from jobcommon.testutil.conformance.kinds import NAMESPACES, PODS, obj, pod
+from jobcommon.testutil.conformance.steps import create, get, json_patch, patch
 
 _PREFIX = "pod-security.kubernetes.io/"
 _SAFE: Json = {

@@ -3,9 +3,9 @@
 from typing import Any
 
 from jobcommon.client.request import MERGE_PATCH, STRATEGIC_PATCH
-from testutil.conformance.case import Case, Expect, Json, Seen, Step
-from testutil.conformance.kinds import NODE, PODS, bound, pod
-from testutil.conformance.steps import VERSION, create, get, json_patch, patch, put, ref
+from jobcommon.testutil.conformance.case import Case, Expect, Json, Seen, Step
+from jobcommon.testutil.conformance.kinds import NODE, PODS, bound, pod
+from jobcommon.testutil.conformance.steps import VERSION, create, get, json_patch, patch, put, ref
 
 
 def _refused(what: str, *causes: str, spec: Json | None = None, container: Json | None = None) -> Case:

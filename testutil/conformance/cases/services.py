@@ -3,9 +3,9 @@
 from typing import Any
 
 from jobcommon.client.request import STRATEGIC_PATCH
-from testutil.conformance.case import Case, Json, Seen, Step
-from testutil.conformance.kinds import SERVICES, service
-from testutil.conformance.steps import NOBODY, apply, create, get, patch, put
+from jobcommon.testutil.conformance.case import Case, Json, Seen, Step
+from jobcommon.testutil.conformance.kinds import SERVICES, service
+from jobcommon.testutil.conformance.steps import NOBODY, apply, create, get, patch, put
 
 
 def _node_ports(name: str, *ports: tuple[str, int, int] | tuple[str, int, int, str]) -> Json:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from testutil.conformance.case import Case, Expect, Json, Kind, Step
-from testutil.conformance.kinds import CONFIG_MAPS, PODS, WIDGETS, config_map, pod, widget
-from testutil.conformance.steps import create
+from jobcommon.testutil.conformance.case import Case, Expect, Json, Kind, Step
+from jobcommon.testutil.conformance.kinds import CONFIG_MAPS, PODS, WIDGETS, config_map, pod, widget
+from jobcommon.testutil.conformance.steps import create
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 _MAKERS = ((PODS, pod), (CONFIG_MAPS, config_map), (WIDGETS, widget))

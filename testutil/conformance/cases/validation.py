@@ -1,8 +1,19 @@
 """Refusals: metadata, sizes, unknown fields."""
 
-from testutil.conformance.case import Case, Expect, Json, Step
-from testutil.conformance.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES, WIDGETS, config_map, obj, pod, service, widget
-from testutil.conformance.steps import NOBODY, create, patch
+from jobcommon.testutil.conformance.case import Case, Expect, Json, Step
+from jobcommon.testutil.conformance.kinds import (
+    CONFIG_MAPS,
+    PODS,
+    SECRETS,
+    SERVICES,
+    WIDGETS,
+    config_map,
+    obj,
+    pod,
+    service,
+    widget,
+)
+from jobcommon.testutil.conformance.steps import NOBODY, create, patch
 
 _MIB = 1024 * 1024
 

@@ -1,8 +1,8 @@
 """WATCH: order, selectors, where it starts."""
 
-from testutil.conformance.case import Case, Expect, Ref, Step
-from testutil.conformance.kinds import CONFIG_MAPS, PODS, WIDGETS, config_map, pod, widget
-from testutil.conformance.steps import VERSION, create, delete, listed, patch, ref, start, watch
+from jobcommon.testutil.conformance.case import Case, Expect, Ref, Step
+from jobcommon.testutil.conformance.kinds import CONFIG_MAPS, PODS, WIDGETS, config_map, pod, widget
+from jobcommon.testutil.conformance.steps import VERSION, create, delete, listed, patch, ref, start, watch
 
 _X, _Y = {"metadata": {"labels": {"app": "x"}}}, {"metadata": {"labels": {"app": "y"}}}
 _HISTORY = (

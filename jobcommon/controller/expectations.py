@@ -1,0 +1,116 @@
+"""Expectations: writes of ours that the cache has not shown yet.
+
+A job is not reconciled while some are outstanding, so that no decision is made twice (rules R4, R5). They are keyed by
+the job's UID: those of a deleted job can never hold up another of the same name (kubernetes#131917). A creation is
+known by resource and name, a deletion by the UID of the object. All of them must be met: there is no OR over replica
+types or resources (tf-operator#1120).
+
+Raise an expectation before the write; lower it when a watch shows the effect, or when the write turns out to have had
+none. A creation whose response has arrived may be lowered too: from then on the barrier (`jobcommon.controller.barrier`) covers
+it.
+"""
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+TIMEOUT = 300.0
+
+
+class Creation(msgspec.Struct, frozen=True, order=True, gc=False):
+    """An object of ours that should appear in the cache."""
+
+    resource: str
+    name: str
+
+
+class Deletion(msgspec.Struct, frozen=True, order=True, gc=False):
+    """An object that should vanish from the cache, or be seen terminating."""
+
+    uid: str
+
+
+Expected = Creation | Deletion
+
+
+@dataclass(slots=True)
+class Expectations:
+    """The outstanding expectations of all jobs. Each lapses `timeout` seconds after it was raised."""
+
+    timeout: float = TIMEOUT
+    _lapse_times: dict[str, dict[Expected, float]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How many jobs have expectations on record."""
+        return len(self._lapse_times)
+
+    def expect_creation(self, uid: str, resource: str, name: str, now: float) -> None:
+        """Job `uid` is about to create `name`."""
+        self._raise(uid, Creation(resource, name), now)
+
+    def expect_deletion(self, uid: str, object_uid: str, now: float) -> None:
+        """Job `uid` is about to delete the object with `object_uid`."""
+        self._raise(uid, Deletion(object_uid), now)
+
+    def observe_created(self, uid: str, resource: str, name: str) -> bool:
+        """`name`, owned by job `uid`, is in the cache. Returns whether it was expected."""
+        return self._lower(uid, Creation(resource, name))
+
+    def observe_deleted(self, uid: str, object_uid: str) -> None:
+        """The object is gone from the cache, or is seen there with a deletion time."""
+        self._lower(uid, Deletion(object_uid))
+
+    def creation_failed(self, uid: str, resource: str, name: str) -> None:
+        """The server refused the creation. Not for a lost response: its outcome is unknown (rule R12)."""
+        self._lower(uid, Creation(resource, name))
+
+    def deletion_failed(self, uid: str, object_uid: str) -> None:
+        """The server refused the deletion, or found nothing to delete, in which case no watch will show an effect."""
+        self._lower(uid, Deletion(object_uid))
+
+    def satisfied(self, uid: str, now: float) -> bool:
+        """Whether everything expected of job `uid` was observed, failed or has lapsed."""
+        lapse = self.next_expiry(uid)
+        return lapse is None or lapse <= now
+
+    def next_expiry(self, uid: str) -> float | None:
+        """From when job `uid` is satisfied whatever happens; None if it is already.
+
+        An unsatisfied job must be queued for this time: no event may come that would queue it.
+        """
+        return max(self._lapse_times.get(uid, {}).values(), default=None)
+
+    def outstanding(self, uid: str) -> tuple[Expected, ...]:
+        """What job `uid` waits for, creations first, sorted."""
+        return _sorted(self._lapse_times.get(uid, {}))
+
+    def lapsed(self, uid: str, now: float) -> tuple[Expected, ...]:
+        """Drop and return what has lapsed for job `uid`, to be logged and counted: each is a lost observation."""
+        lapse_times = self._lapse_times.get(uid, {})
+        lapsed = [expected for expected, when in lapse_times.items() if when <= now]
+        for expected in lapsed:
+            self._lower(uid, expected)
+        return _sorted(lapsed)
+
+    def forget(self, uid: str) -> None:
+        """Drop everything about job `uid`: it is gone, or its key now belongs to another UID."""
+        self._lapse_times.pop(uid, None)
+
+    def _raise(self, uid: str, expected: Expected, now: float) -> None:
+        self._lapse_times.setdefault(uid, {})[expected] = now + self.timeout
+
+    def _lower(self, uid: str, expected: Expected) -> bool:
+        lapse_times = self._lapse_times.get(uid)
+        if lapse_times is None:
+            return False
+        lowered = lapse_times.pop(expected, None) is not None
+        if not lapse_times:
+            del self._lapse_times[uid]
+        return lowered
+
+
+def _sorted(expected: "dict[Expected, float] | list[Expected]") -> tuple[Expected, ...]:
+    return (
+        *sorted(item for item in expected if isinstance(item, Creation)),
+        *sorted(item for item in expected if isinstance(item, Deletion)),
+    )

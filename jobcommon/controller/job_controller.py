@@ -1,0 +1,393 @@
+"""The job controller of one framework, without I/O: a driver feeds it and carries out what it says.
+
+The driver (asyncio in production, a seeded loop in the simulator) does four things::
+
+    batch  = controller.informers["pods"].line(data, now)      # what the API server says
+    controller.take("pods", batch)                             # -> keys in the queue
+    work   = controller.begin(moment)                          # -> a plan for the next key, expectations raised
+    after  = controller.finish(work, result, moment)           # -> events to emit, counts for metrics
+
+A key is never in two hands. An exception in a framework's function costs its own job a back-off and nobody else anything
+(rule R14).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobcommon.api import reasons
+from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASSES
+from jobcommon.api.observed import Observed
+from jobcommon.api.pod import PodView
+from jobcommon.api.view import ObjectView
+from jobcommon.cache.informer import Batch, Informer
+from jobcommon.cache.lister import Lister, owned_indexes
+from jobcommon.cache.store import Change, ChangeKind, Store
+from jobcommon.client.errors import StatusError
+from jobcommon.controller.barrier import Barrier
+from jobcommon.controller.expectations import Expectations, Expected
+from jobcommon.controller.job_memory import URGENT, USUAL, JobMemory
+from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
+from jobcommon.controller.open_pods import OpenPods
+from jobcommon.controller.orphans import job_keys, left_behind, work_on_orphans
+from jobcommon.controller.pruned import Pruned
+from jobcommon.controller.refusals import Refusals
+from jobcommon.controller.releases import Releases, is_release
+from jobcommon.controller.report import Report, report
+from jobcommon.controller.result import Effect, Outcome, Result, Work
+from jobcommon.controller.watched import PODS, SERVICES, informer_of, watched
+from jobcommon.controller.workqueue import WorkQueue
+from jobcommon.framework import Framework
+from jobcommon.reconcile import plan as decide
+from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, Release
+
+JobKey = tuple[str, str]
+BY_JOB = "job"
+
+
+@dataclass
+class JobController:
+    """Caches, queue and memory of one framework's jobs, in one `namespace` or in all (None).
+
+    `random` gives floats in [0, 1).
+    """
+
+    framework: Framework
+    random: Callable[[], float]
+    namespace: str | None = None
+
+    def __post_init__(self) -> None:
+        self.queue: WorkQueue[JobKey] = WorkQueue(self.random, share=_namespace, lane=self._lane)
+        self.expectations, self.barrier = Expectations(), Barrier()
+        self.releases = Releases()
+        self.open_pods = OpenPods()
+        self.on_news: Callable[[JobKey, bool], None] = lambda _, __: None
+        """Called with the key of a job to which more has happened than that more of its pods run or succeed, and whether its
+        last open pod is over: whoever holds something back may stop, or even whoever rests from it."""
+        self.on_lapsed: Callable[[JobKey, Sequence[Expected]], None] = lambda _, __: None
+        """Called with writes of ours that no watch has shown in all the time that they were waited for."""
+        self.pruned = Pruned(f"{self.framework.plural}.{self.framework.group}")
+        self.on_pruned: Callable[[], None] = lambda: None
+        """Called when there is news of status fields that are not stored."""
+        self.resources = watched(self.framework)
+        self._jobs: Store[ObjectView] = Store()
+        self._pods: Store[PodView] = Store({BY_JOB: job_keys})
+        self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
+        self._others = {name: Store[ObjectView](owned_indexes()) for name in self.resources if name not in (self.jobs, PODS)}
+        self._memory: dict[str, JobMemory] = {}
+        self._missing: tuple[bool, str] = (False, "")
+        stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
+        self.informers: dict[str, Informer[Any]] = {
+            name: informer_of(resource, self.namespace, stores[name], self.random) for name, resource in self.resources.items()
+        }
+
+    @property
+    def jobs(self) -> str:
+        """The name of the jobs' own resource."""
+        return self.framework.plural
+
+    @property
+    def synced(self) -> bool:
+        """Whether every cache that is to be had has had its first complete list. Before that `begin` gives nothing."""
+        return all(informer.synced or self._is_missing(name) for name, informer in self.informers.items())
+
+    @property
+    def gang_off(self) -> str:
+        """Why the gang scheduler that was chosen cannot be used now; "" if it can, or none was chosen."""
+        gang = self.framework.options.gang
+        if gang is None or not self._is_missing(POD_GROUPS):
+            return ""
+        return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
+
+    def _is_missing(self, name: str) -> bool:
+        """Whether the API server does not have a resource that the controller can do without. Its cache keeps asking."""
+        error = self.informers[name].reflector.last_error
+        return isinstance(error, StatusError) and error.code in self.resources[name].dispensable
+
+    # -- what the API server says --------------------------------------------------------------------------------------
+
+    def take(self, resource: str, batch: Batch[Any]) -> None:
+        """Take in what an informer's input brought."""
+        for change in batch.changes:
+            if resource == self.jobs:
+                self._job_changed(change)
+            else:
+                self._child_changed(resource, change)
+        if batch.relisted is not None and batch.relisted.quorum:
+            lost = self.barrier.reset(resource, batch.relisted.resource_version, batch.relisted.requested_at)
+            for job in self._jobs.all() if lost else ():
+                if job.uid in lost:
+                    self.queue.add((job.namespace, job.name))
+
+    def look_at_all(self) -> None:
+        """Queue every job in the cache."""
+        for job in self._jobs.all():
+            self.queue.add((job.namespace, job.name))
+
+    def served(self, undeclared: frozenset[str]) -> None:
+        """Take note of the status fields that the served schema of the jobs lacks."""
+        if self.pruned.served(undeclared):
+            self._pruned_changed()
+
+    def _pruned_changed(self) -> None:
+        """Jobs say so, or go on: what was not recorded may have held them up."""
+        self.look_at_all()
+        self.on_pruned()
+
+    def _job_changed(self, change: Change[ObjectView]) -> None:
+        if change.new is not None and not ((memory := self._memory.get(change.new.uid)) and memory.wrote(change.new)):
+            self.queue.add((change.new.namespace, change.new.name))
+            self.on_news((change.new.namespace, change.new.name), False)
+        if change.kind is ChangeKind.DELETED and change.old is not None:
+            self._forget(change.old.uid)
+            self.queue.add((change.old.namespace, change.old.name))
+
+    def _child_changed(self, resource: str, change: Change[Any]) -> None:
+        """Lower expectations and queue the owner, the one before the change as well as the one after it."""
+        new, old = change.new, change.old
+        memory = self._memory.get(new.owner.uid) if new is not None and new.owner is not None else None
+        expected = False
+        if new is not None and new.owner is not None and change.kind is ChangeKind.ADDED:
+            expected = self.expectations.observe_created(new.owner.uid, resource, new.name)
+        gone = change.kind is ChangeKind.DELETED or (new is not None and new.deletion_time is not None)
+        if gone and old is not None and old.owner is not None:
+            self.expectations.observe_deleted(old.owner.uid, old.uid)
+        if gone and new is not None and new.owner is not None:
+            self.expectations.observe_deleted(new.owner.uid, new.uid)
+        settled = news = False
+        if resource == PODS:
+            settled = self.open_pods.take(change)
+            news = gone or memory is None or not memory.running or (new is not None and new.phase == "Failed")
+            self.releases.observe(change)
+            if memory is not None and memory.finished and is_release(change):
+                memory.rest()
+                return
+        # Of others, such as a PodGroup, there may be news by now.
+        if expected and resource in (PODS, SERVICES) and memory is not None and new is not None and memory.brings_nothing(new):
+            return
+        ours = (child for child in (old, new) if child and (not child.owner or child.owner.kind == self.framework.kind))
+        for key in dict.fromkeys(key for child in ours for key in job_keys(child)):
+            if settled:
+                self.queue.hasten(key)
+            if settled or news:
+                self.on_news(key, settled)
+            self.queue.add(key)
+
+    # -- a plan for the next key ------------------------------------------------------------------------------------------
+
+    def begin(self, moment: Moment) -> Work | None:
+        """The next key's plan, its expectations raised; None when no key is ready or the one that is must wait.
+
+        Every Work must be given back with `finish`. Whatever is raised here has cost its key a back-off already.
+        """
+        if not self.synced:
+            return None
+        self._notice_missing()
+        while (key := self.queue.get(moment.monotonic)) is not None:
+            try:
+                work = self._work(key, moment)
+            except Exception:
+                self.queue.done(key)
+                self.queue.add_rate_limited(key, moment.monotonic)
+                raise
+            if work is not None:
+                return work
+            self.queue.done(key)
+        return None
+
+    def _notice_missing(self) -> None:
+        """When the definition of jobs or PodGroups comes or goes, every job is reconciled: it may wait in vain."""
+        missing = (self._is_missing(self.jobs), self.gang_off)
+        if missing != self._missing:
+            self._missing = missing
+            self.look_at_all()
+
+    def _work(self, key: JobKey, moment: Moment) -> Work | None:
+        # Without the definition there are no jobs, whatever the cache has last seen: their pods are left behind.
+        cached = None if self._is_missing(self.jobs) else self._jobs.get(*key)
+        named = self._pods.indexed(BY_JOB, key)
+        left = left_behind(self.framework.kind, named, cached.uid if cached is not None else "")
+        if (orphans := work_on_orphans(key, left)) is not None:
+            return orphans
+        if cached is None:
+            self.queue.forget(key)
+            return None
+        if self._must_wait(key, cached.uid, moment):
+            if (memory := self._memory.get(cached.uid)) is not None:
+                memory.put_off = True
+            return None
+        return self._plan(cached, named, moment)
+
+    def _lane(self, key: JobKey) -> int:
+        """In which lane of the queue a job waits; see `JobMemory.lane`."""
+        cached = self._jobs.get(*key)
+        if cached is None:
+            return USUAL
+        memory = self._memory.get(cached.uid)
+        return URGENT if memory is None else memory.lane(settled=self.open_pods.settled(cached.uid))
+
+    def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
+        """Whether our own writes are not in the caches yet, or the server has asked for a pause (rule R18).
+
+        Asked before anything is read from the caches (rule R5).
+        """
+        if (memory := self._memory.get(uid)) is not None and moment.monotonic < memory.asked_until:
+            self.queue.add_at(key, memory.asked_until)
+            return True
+        if lapsed := self.expectations.lapsed(uid, moment.monotonic):
+            self.on_lapsed(key, lapsed)
+        expiry = self.expectations.next_expiry(uid)
+        if expiry is not None:
+            self.queue.add_at(key, expiry)
+            return True
+        versions = {n: informer.store.resource_version for n, informer in self.informers.items() if not self._is_missing(n)}
+        if not self.barrier.behind(uid, versions):
+            return False
+        for resource in self.barrier.stalled(uid, versions, moment.monotonic):
+            self.informers[resource].relist()
+        self.queue.add_rate_limited(key, moment.monotonic)
+        return True
+
+    def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
+        memory = self._memory.setdefault(cached.uid, JobMemory())
+        try:
+            job = memory.read(self.framework, cached)
+            decided = decide(self.framework, job, self._observe(cached, named, memory), moment.wall)
+            plan = memory.refusals.left_out(decided, moment.monotonic)
+            memory.decided(plan)
+            if not plan.actions:
+                memory.rest()
+        except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
+            event = Event(WARNING, reasons.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1024], lasting=True)
+            plan = Plan(events=(event,), reason=reasons.INTERNAL_ERROR)
+            return Work(cached.namespace, cached.name, cached.uid, plan, error=error)
+        for action in plan.actions:
+            if isinstance(action, Create) and action.plural in self.informers:
+                self.expectations.expect_creation(cached.uid, action.plural, action.name, moment.monotonic)
+            elif isinstance(action, Delete) and action.plural in self.informers and action.plural != self.jobs:
+                self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
+        if (due := self.releases.due(plan)) is not None:
+            self.queue.add_at((cached.namespace, cached.name), due)
+        plan, releases = self.releases.part(plan, moment.monotonic)
+        raw = cached.raw if plan.status is not None else None
+        return Work(cached.namespace, cached.name, cached.uid, plan, job, raw, releases=releases, later=memory.finished)
+
+    def _observe(self, cached: ObjectView, named: Sequence[PodView], memory: JobMemory) -> Observed:
+        uid = cached.uid
+        gang = self.framework.options.gang
+        kinds = [(kind.kind, kind.plural) for kind in self.framework.companion_kinds if kind.watched]
+        companions = {
+            (kind, view.name): view
+            for kind, plural in [*kinds, *([(POD_GROUP, POD_GROUPS)] if gang else [])]
+            for view in Lister(self._others[plural]).owned_by(uid)
+        }
+        for unwatched in self._unwatched:
+            companions.update(((unwatched.kind, view.name), view) for view in memory.sights.found(unwatched.plural))
+        pods = [pod for pod in named if pod.owner and pod.owner.uid == uid]
+        left = left_behind(self.framework.kind, named, uid) if len(pods) < len(named) else []
+        self.open_pods.count(uid, pods)
+        memory.begun = memory.begun or bool(pods)
+        return Observed(
+            pods=tuple(pods),
+            services=tuple(Lister(self._others[SERVICES]).owned_by(uid)),
+            companions=companions,
+            sights={kind.plural: memory.sights.of(kind.plural) for kind in self._unwatched},
+            rejections=dict(memory.rejections),
+            refusal=self.pruned.text or memory.refusals.text,
+            begun=memory.begun,
+            predecessors=frozenset(pod.name for pod in left),
+            priorities=self._priorities() if gang else {},
+            gang_off=self.gang_off,
+        )
+
+    def _priorities(self) -> dict[str, int]:
+        values = {view.name: view.raw.get("value") for view in self._others[PRIORITY_CLASSES].all()}
+        return {name: value for name, value in values.items() if isinstance(value, int)}
+
+    # -- what became of it ---------------------------------------------------------------------------------------------------
+
+    def finish(self, work: Work, result: Result, moment: Moment) -> Report:
+        """Take note of what was written, see to it that the key comes back when it must, and say what to tell the world."""
+        key = (work.namespace, work.name)
+        self._settle(work, result, moment)
+        self._requeue(key, work, result, moment)
+        self.queue.done(key)
+        current = self._jobs.get(*key)
+        if current is None or current.uid != work.uid:
+            self._forget(work.uid)
+        said = self._memory[work.uid].said if work.uid in self._memory else set()
+        return report(self.framework, work, result, said)
+
+    def released(self, work: Work, result: Result, moment: Moment) -> None:
+        """Take note of what became of releases that were carried out beside the rest."""
+        dues = [self.releases.take(outcome, moment.monotonic, self.random()) for outcome in result.outcomes]
+        for due in dues:
+            if due is not None:
+                self.queue.add_at((work.namespace, work.name), due)
+
+    def _settle(self, work: Work, result: Result, moment: Moment) -> None:
+        tried = {id(outcome.action) for outcome in result.outcomes}
+        skipped = [Outcome(a, Effect.SKIPPED) for a in work.plan.actions if id(a) not in tried]
+        for outcome in (*result.outcomes, *skipped):
+            action, wrote = outcome.action, outcome.effect in (Effect.APPLIED, Effect.EXISTED)
+            if isinstance(action, Create) and (outcome.resource_version or not wrote):
+                # From here on the barrier covers it; the expectation covered the time until now, and goes on without a version.
+                self.expectations.creation_failed(work.uid, action.plural, action.name)
+            elif isinstance(action, Delete) and not wrote:
+                self.expectations.deletion_failed(work.uid, action.uid)
+            if wrote and outcome.resource_version and not isinstance(action, Delete):
+                plural = PODS if isinstance(action, Release) else action.plural
+                self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
+        if self.pruned.take(work, result):
+            self._pruned_changed()
+        if result.status_version is not None:
+            if work.plan.status is not None and work.plan.status.finished and work.uid in self._memory:
+                self._memory[work.uid].finished = True
+            self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
+        if (memory := self._memory.get(work.uid)) is not None:
+            memory.take(result.outcomes)
+            unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
+            if True in [memory.sights.take(outcome, moment.wall) for outcome in unwatched]:
+                self.queue.add((work.namespace, work.name))
+
+    def _is_unwatched(self, action: Action) -> bool:
+        return not isinstance(action, Release) and any(kind.plural == action.plural for kind in self._unwatched)
+
+    def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
+        refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.TAKEN, Effect.SKIPPED)]
+        memory = self._memory.setdefault(work.uid, JobMemory()) if work.job is not None else JobMemory()
+        # Nothing was deleted or released, and no event need come of it: the server may have said so for once only.
+        contested = any(o.effect is Effect.ABSENT and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
+        known = memory.refusals.text
+        waits = memory.refused(work.plan, result.outcomes, moment.monotonic)
+        if memory.refusals.text != known:
+            self.queue.add(key)  # for its status
+        unfinished = (
+            refused
+            or contested
+            or result.status_error is not None
+            or result.stale
+            or work.plan.reason == reasons.INTERNAL_ERROR
+        )
+        errors = (result.status_error, *(outcome.error for outcome in result.outcomes))
+        # The transport has waited for as long as it can; what the server asked for beyond that is ours to keep.
+        memory.asked_until = moment.monotonic + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
+        if unfinished and not waits:
+            self.queue.add_rate_limited(key, moment.monotonic)
+        elif not memory.refusals.pending(moment.monotonic):
+            memory.refusals = Refusals()
+            self.queue.forget(key)
+        if memory.refusals.pending(moment.monotonic):
+            self.queue.add_at(key, memory.refusals.until)
+        if work.plan.wake_at is not None:
+            self.queue.add_after(key, min(max(work.plan.wake_at - moment.wall, 0.0), MAX_WAKE) + 0.001, moment.monotonic)
+
+    def _forget(self, uid: str) -> None:
+        self.expectations.forget(uid)
+        self.barrier.forget(uid)
+        self.open_pods.forget(uid)
+        self._memory.pop(uid, None)
+
+
+def _namespace(key: JobKey) -> str:
+    return key[0]

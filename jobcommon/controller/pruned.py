@@ -1,0 +1,49 @@
+"""What a controller knows of status fields that are not stored (`jobcommon.client.pruning`)."""
+
+from dataclasses import dataclass
+
+from jobcommon.client.pruning import PrunedError, fields_of, in_short
+from jobcommon.controller.result import Result, Work
+
+
+@dataclass(slots=True)
+class Pruned:
+    """The fields that one kind loses: `undeclared` in the schema that is served, `dropped` by the last writes."""
+
+    definition: str
+    undeclared: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """All of them."""
+        return self.undeclared | self.dropped
+
+    @property
+    def text(self) -> str:
+        """What is wrong and what to do; "" if nothing is."""
+        if not self.fields:
+            return ""
+        return (
+            f"the CustomResourceDefinition {self.definition} is outdated: {in_short(self.fields)} cannot be stored. "
+            "Update it: jobcommon crds | kubectl apply --server-side -f -"
+        )
+
+    def served(self, undeclared: frozenset[str]) -> bool:
+        """Take note of what the served schema lacks. Returns whether that changes anything."""
+        before, changed = self.fields, undeclared != self.undeclared
+        self.undeclared = undeclared
+        if changed and not undeclared:
+            # It was mended; the next write tells whether anything is still dropped.
+            self.dropped = frozenset()
+        return self.fields != before
+
+    def take(self, work: Work, result: Result) -> bool:
+        """Take note of what a status write brought back. Returns whether that changes anything."""
+        before, status = self.fields, work.plan.status
+        if isinstance(result.status_error, PrunedError):
+            self.dropped |= result.status_error.fields
+        elif self.dropped and status is not None and result.status_version and self.dropped & fields_of(status.to_json()):
+            # What was dropped before is stored now.
+            self.dropped = frozenset()
+        return self.fields != before

@@ -1,0 +1,132 @@
+"""What a reconcile has to tell the world: events on the job, and counts for metrics.
+
+Both come after the writes, and from what the writes really did: a transition is announced and counted once its status is
+on record, so that a conflict or a restart counts nothing twice.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jobcommon.api import reasons
+from jobcommon.api.gang import POD_GROUPS
+from jobcommon.api.status import ConditionType, JobStatus
+from jobcommon.controller.result import Effect, Outcome, Result, Work
+from jobcommon.controller.status_size import is_too_large
+from jobcommon.framework import Framework
+from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, LookUp, in_short
+
+_Done = defaultdict[tuple[type[Create] | type[Delete], str], list[str]]
+
+# What was done to many objects at once is one event: a job has room for 25 events in a burst, and each costs a request.
+MAX_NAMES = 12
+
+JOBS_CREATED = "jobs_created"
+JOBS_DELETED = "jobs_deleted"
+JOBS_SUCCESSFUL = "jobs_successful"
+JOBS_FAILED = "jobs_failed"
+JOBS_RESTARTED = "jobs_restarted"
+PODS_CREATED = "created_pods"
+PODS_DELETED = "deleted_pods"
+PODS_FAILED = "failed_pods"
+POD_GROUPS_CREATED = "created_pod_groups"
+POD_GROUPS_DELETED = "deleted_pod_groups"
+SERVICES_CREATED = "succeeded_service_creation"
+SERVICES_FAILED = "failed_service_creation"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Events to emit on the job, in order, and by how much each counter grows."""
+
+    events: tuple[Event, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def report(framework: Framework, work: Work, result: Result, said: set[tuple[str, str]]) -> Report:
+    """The report on `result`. `said` remembers the lasting events already emitted for this job; it is extended."""
+    planned = () if result.stale or (work.plan.status is not None and result.status_version is None) else work.plan.events
+    fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in said)]
+    done = _done(result.outcomes)
+    written = dict.fromkeys([*_write_events(framework, result.outcomes, done), *_status_events(result)])
+    writes = [event for event in written if (event.reason, event.message) not in said]
+    said.update((event.reason, event.message) for event in (*fresh, *writes) if event.lasting)
+    return Report((*writes, *fresh), _counts(framework, work, result, done))
+
+
+def _write_events(framework: Framework, outcomes: Iterable[Outcome], done: _Done) -> list[Event]:
+    events: list[Event] = []
+    for plural, word in (("services", "Service"), ("pods", "Pod")):
+        events += _listed(f"SuccessfulCreate{word}", f"Created {word.lower()}: ", done[Create, plural])
+        events += _listed(f"SuccessfulDelete{word}", f"Deleted {word.lower()}: ", done[Delete, plural])
+    for outcome in outcomes:
+        if outcome.effect is Effect.TAKEN and isinstance(outcome.action, Create):
+            there = "an object of that name exists that is not this job's or has lost its labels"
+            text = f"{outcome.action} failed: {there}; delete or rename it"
+            events.append(Event(WARNING, reasons.NAME_CONFLICT, text, lasting=True))
+        elif outcome.effect is Effect.ABSENT and isinstance(outcome.action, LookUp) and outcome.action.known:
+            text = f"{outcome.action.plural}/{outcome.action.name} is gone; it is made anew. Pods that run keep what they have"
+            events.append(Event(WARNING, reasons.LOST, text))
+        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Create | Delete):
+            verb = "Create" if isinstance(outcome.action, Create) else "Delete"
+            word = {"pods": "Pod", "services": "Service", POD_GROUPS: "PodGroup", framework.plural: "Job"}.get(
+                outcome.action.plural, "Object"
+            )
+            text = f"Error {'creating' if verb == 'Create' else 'deleting'}: {outcome.error}"
+            events.append(Event(WARNING, f"Failed{verb}{word}", text[:1024], lasting=True))
+    return events
+
+
+def _status_events(result: Result) -> Iterable[Event]:
+    """That a status is not stored, or not whole, for its size."""
+    if is_too_large(result.status_error):
+        text = f"The status cannot be stored, because the job is too large: {result.status_error}; make its spec smaller"
+        yield Event(WARNING, reasons.STATUS_TOO_LARGE, text[:1024], lasting=True)
+    elif result.shortened and result.status_version is not None:
+        text = "The job is nearly as large as may be stored; its status lacks failures and long messages. Make its spec smaller"
+        yield Event(WARNING, reasons.STATUS_TOO_LARGE, text, lasting=True)
+
+
+def _done(outcomes: Iterable[Outcome]) -> _Done:
+    """The names of what was created and deleted, by the action's type and the object's plural, in the order of the plan."""
+    done: _Done = defaultdict(list)
+    for outcome in outcomes:
+        action = outcome.action
+        if outcome.effect is Effect.APPLIED and isinstance(action, Create | Delete):
+            done[type(action), action.plural].append(action.name)
+    return done
+
+
+def _listed(reason: str, text: str, names: list[str]) -> list[Event]:
+    return [Event(NORMAL, reason, text + in_short(names, MAX_NAMES))] if names else []
+
+
+def _counts(framework: Framework, work: Work, result: Result, done: _Done) -> dict[str, int]:
+    counts = {
+        PODS_CREATED: len(done[Create, "pods"]),
+        PODS_DELETED: len(done[Delete, "pods"]),
+        POD_GROUPS_CREATED: len(done[Create, POD_GROUPS]),
+        POD_GROUPS_DELETED: len(done[Delete, POD_GROUPS]),
+        SERVICES_CREATED: len(done[Create, "services"]),
+        JOBS_DELETED: len(done[Delete, framework.plural]),
+        SERVICES_FAILED: sum(
+            o.effect is Effect.REFUSED and isinstance(o.action, Create) and o.action.plural == "services"
+            for o in result.outcomes
+        ),
+    }
+    if work.job is not None and work.plan.status is not None and result.status_version is not None:
+        before, after = work.job.status, work.plan.status
+        for name, kind in (
+            (JOBS_CREATED, ConditionType.CREATED),
+            (JOBS_SUCCESSFUL, ConditionType.SUCCEEDED),
+            (JOBS_FAILED, ConditionType.FAILED),
+        ):
+            counts[name] = int(after.has(kind) and not before.has(kind))
+        counts[JOBS_RESTARTED] = int(after.has(ConditionType.RESTARTING) and not before.has(ConditionType.RESTARTING))
+        counts[PODS_FAILED] = max(_charged(after) - _charged(before), 0)
+    return {name: count for name, count in counts.items() if count}
+
+
+def _charged(status: JobStatus) -> int:
+    """The failed runs on record."""
+    return sum(of_type.restarts or 0 for of_type in status.replica_statuses.values())

@@ -1,0 +1,204 @@
+"""The work queue: which key is reconciled next.
+
+Semantics of client-go's queue (reliability reference, 2.4): a key is never handed out twice at once, no add is lost,
+keys are served in the order in which they became ready. Unlike there, shares of the keys take turns, such as namespaces: a
+tenant with a hundred thousand jobs delays those of others by one key each (attack case S10). All calls are O(1), or O(log n)
+in the number of delayed keys.
+"""
+
+from collections.abc import Callable, Hashable
+from heapq import heapify, heappop, heappush
+from math import ldexp
+from typing import Generic, TypeVar
+
+from jobcommon.controller.lanes import Lanes
+
+K = TypeVar("K", bound=Hashable)
+
+BASE_DELAY = 0.005
+MAX_DELAY = 60.0
+
+# 5 ms doubled this often is past any cap; more would overflow a float on a key that fails for ever.
+_MAX_DOUBLINGS = 64
+_HEAP_SLACK = 64
+#: How many lanes there are for ready keys.
+LANES = 3
+
+
+def backoff(failures: int, random: float, *, base: float = BASE_DELAY, most: float = MAX_DELAY) -> float:
+    """The pause after so many failures before this one: exponential, capped, with full jitter by `random` in [0, 1)."""
+    return min(most, ldexp(base, min(failures, _MAX_DOUBLINGS))) * random
+
+
+class WorkQueue(Generic[K]):
+    """A queue of distinct keys with delays and per-key exponential back-off.
+
+    `random` gives floats in [0, 1). Times are monotonic seconds. The n-th failure of a key in a row delays it by a
+    uniform draw from [0, min(max_delay, base_delay·2ⁿ)], counting from n = 0 (rule R14: exponential, capped, full
+    jitter). `share` says to which share a key belongs; without it there is one. `lane` says which lane it is to wait in when
+    it becomes ready, of `LANES`: those of a lower number go first, for a while.
+    """
+
+    def __init__(
+        self,
+        random: Callable[[], float],
+        *,
+        base_delay: float = BASE_DELAY,
+        max_delay: float = MAX_DELAY,
+        share: Callable[[K], Hashable] | None = None,
+        lane: Callable[[K], int] | None = None,
+    ) -> None:
+        self._random = random
+        self._base_delay = base_delay
+        self._max_delay = max_delay
+        self._share = share or _one_for_all
+        self._lane = lane or _the_first
+        # A key that was moved to another lane is left where it was, too, and skipped there.
+        self._ready: Lanes[K] = Lanes(LANES)
+        self._waiting: set[K] = set()
+        self._dirty: set[K] = set()
+        self._processing: set[K] = set()
+        self._due: dict[K, float] = {}
+        # Entries whose time is no longer that of `_due` are left in place and skipped: a heap cannot delete cheaply.
+        self._timers: list[tuple[float, int, K]] = []
+        self._timer_count = 0
+        self._failures: dict[K, int] = {}
+        self._shut_down = False
+        self.on_ready: Callable[[K], None] = _nobody
+        """Called with each key that becomes ready. For a driver that sleeps meanwhile, and to measure the wait."""
+
+    def __len__(self) -> int:
+        """How many keys are ready to be handed out."""
+        return len(self._waiting)
+
+    @property
+    def delayed(self) -> int:
+        """How many keys wait for their time."""
+        return len(self._due)
+
+    @property
+    def failing(self) -> int:
+        """How many keys have a back-off that `forget` has not cleared."""
+        return len(self._failures)
+
+    @property
+    def drained(self) -> bool:
+        """Whether the queue is shut down and the last key handed out has been done."""
+        return self._shut_down and not self._processing
+
+    def add(self, key: K) -> None:
+        """Make `key` ready now, or as soon as it is done if it is being processed."""
+        if self._shut_down or key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._processing:
+            self._append(key)
+
+    def hasten(self, key: K) -> None:
+        """Let `key` wait in the lane that is its lane by now, if it waits at all."""
+        if key in self._waiting:
+            self._ready.append((self._share(key),), key, self._lane(key))
+
+    def add_at(self, key: K, when: float) -> None:
+        """Make `key` ready at `when`. Of several times for one key the earliest counts."""
+        if self._shut_down or when >= self._due.get(key, float("inf")):
+            return
+        self._due[key] = when
+        self._timer_count += 1
+        heappush(self._timers, (when, self._timer_count, key))
+        if len(self._timers) > 2 * len(self._due) + _HEAP_SLACK:
+            self._timers = [timer for timer in self._timers if self._due.get(timer[2]) == timer[0]]
+            heapify(self._timers)
+
+    def add_after(self, key: K, delay: float, now: float) -> None:
+        """Make `key` ready in `delay` seconds; at once when `delay` is not positive."""
+        if delay > 0:
+            self.add_at(key, now + delay)
+        else:
+            self.add(key)
+
+    def add_rate_limited(self, key: K, now: float) -> None:
+        """Count a failure of `key` and make it ready after its back-off."""
+        if self._shut_down:
+            return
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        self.add_after(key, backoff(failures, self._random(), base=self._base_delay, most=self._max_delay), now)
+
+    def requeues(self, key: K) -> int:
+        """How many failures of `key` were counted since it was last forgotten."""
+        return self._failures.get(key, 0)
+
+    def forget(self, key: K) -> None:
+        """Clear the back-off of `key`. It stays queued if it is."""
+        self._failures.pop(key, None)
+
+    def get(self, now: float) -> K | None:
+        """The next ready key, to be given back with `done`; None when there is none, or after `shutdown`."""
+        self._promote(now)
+        if not self._waiting:
+            self._ready.clear()
+            return None
+        while (key := self._ready.pop()) not in self._waiting:
+            pass
+        self._waiting.remove(key)
+        self._processing.add(key)
+        self._dirty.discard(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """Give back a key from `get`. It is ready again at once if it was added meanwhile."""
+        if key not in self._processing:
+            return
+        self._processing.remove(key)
+        if key in self._dirty:
+            self._append(key)
+
+    def is_wanted(self, key: K) -> bool:
+        """Whether `key` is ready, or will be as soon as it is done."""
+        return key in self._dirty
+
+    def next_wakeup(self) -> float | None:
+        """When the earliest delayed key becomes ready; None without one. May be past until the next `get`."""
+        self._drop_stale_timers()
+        return self._timers[0][0] if self._timers else None
+
+    def shutdown(self) -> None:
+        """Hand out no key any more and refuse new ones; what was not handed out is dropped.
+
+        Unlike client-go's, the queue does not first hand out what is ready: the next process computes everything anew
+        from the cluster, and the time until a SIGKILL belongs to the writes already begun.
+        """
+        self._shut_down = True
+        self._ready.clear()
+        self._waiting.clear()
+        self._dirty.clear()
+        self._due.clear()
+        self._timers.clear()
+
+    def _append(self, key: K) -> None:
+        self._waiting.add(key)
+        self._ready.append((self._share(key),), key, self._lane(key))
+        self.on_ready(key)
+
+    def _promote(self, now: float) -> None:
+        while (when := self.next_wakeup()) is not None and when <= now:
+            _, _, key = heappop(self._timers)
+            del self._due[key]
+            self.add(key)
+
+    def _drop_stale_timers(self) -> None:
+        while self._timers and self._due.get(self._timers[0][2]) != self._timers[0][0]:
+            heappop(self._timers)
+
+
+def _one_for_all(_key: object) -> None:
+    return
+
+
+def _the_first(_key: object) -> int:
+    return 0
+
+
+def _nobody(_key: object) -> None:
+    return

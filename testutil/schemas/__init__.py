@@ -1,0 +1,1 @@
+"""Generators of the committed schemas, from Kubernetes' published definitions."""
