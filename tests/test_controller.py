@@ -16,12 +16,13 @@ from jobcommon.client.request import Response
 from jobcommon.controller.barrier import STALL
 from jobcommon.controller.expectations import TIMEOUT
 from jobcommon.controller.job_controller import JobController, Moment
+from jobcommon.controller.job_state import COOLDOWN_FACTOR, COUNTS_DELAY
 from jobcommon.controller.report import Report
 from jobcommon.controller.result import Effect, Outcome, Result, Work
 from jobcommon.framework import Companion, CompanionKind, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import read_job
-from jobcommon.reconcile.plan import Action, Create, Delete, Plan, Release
+from jobcommon.reconcile.plan import Action, Create, Delete, Plan, Release, Urgency
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -345,7 +346,7 @@ def test_1_recreation_under_the_same_name(bench: Bench, manifest: Manifest) -> N
     again = bench.work()
     assert [name for name in pods_of(again) if "pods" in name] == CREATES[1:], "at once, not after a back-off"
     assert len(bench.controller.barrier) <= 1
-    assert set(bench.controller._memory) == {"uid-second"}
+    assert set(bench.controller.states) == {"uid-second"}
 
 
 def test_2_recreation_coalesced_into_one_event(bench: Bench, manifest: Manifest) -> None:
@@ -354,9 +355,9 @@ def test_2_recreation_coalesced_into_one_event(bench: Bench, manifest: Manifest)
     bench.say("testjobs", "MODIFIED", job_manifest(TEST_JOB, {"Worker": 2}, uid="uid-second"))
     orphans = bench.work()
     assert orphans.orphans_of == "uid-demo"
-    assert "uid-demo" not in bench.controller._memory
+    assert "uid-demo" not in bench.controller.states
     bench.finish(orphans)
-    assert "uid-demo" not in bench.controller._memory
+    assert "uid-demo" not in bench.controller.states
 
 
 def carried_out(bench: Bench, work: Work) -> None:
@@ -365,33 +366,22 @@ def carried_out(bench: Bench, work: Work) -> None:
     bench.finish(work)
 
 
-def test_what_the_operator_has_done_itself_brings_no_look(bench: Bench, manifest: Manifest) -> None:
+def test_what_the_operator_has_written_itself_needs_no_further_write(bench: Bench, manifest: Manifest) -> None:
     bench.say("testjobs", "ADDED", manifest)
     carried_out(bench, bench.work())
-    assert bench.begin() is None
+    settled(bench)
     bench.say("pods", "MODIFIED", running_pod(bench, manifest))
     running = bench.work()
     assert running.plan.status is not None
     carried_out(bench, running)
-    assert bench.begin() is None
+    settled(bench)
 
 
-@pytest.mark.parametrize("what", ["status", "spec", "labels"])
-def test_what_others_have_done_to_the_job_brings_a_look(bench: Bench, manifest: Manifest, what: str) -> None:
-    bench.say("testjobs", "ADDED", manifest)
-    work = bench.work()
-    carried_out(bench, work)
-    assert bench.begin() is None
-    assert work.plan.status is not None
-    changed = {**deepcopy(manifest), "status": work.plan.status.to_json()}
-    if what == "status":
-        changed["status"]["startTime"] = None
-    elif what == "spec":
-        changed["spec"]["runPolicy"] = {"suspend": True}
-    else:
-        changed["metadata"]["labels"] = {"a": "b"}
-    bench.say("testjobs", "MODIFIED", changed)
-    bench.work()
+def settled(bench: Bench) -> None:
+    """Whatever is planned now writes nothing."""
+    while (work := bench.begin()) is not None:
+        assert (work.plan.actions, work.plan.status) == ((), None)
+        bench.finish(work)
 
 
 def test_a_pod_that_is_further_on_when_first_seen_brings_a_look(bench: Bench, manifest: Manifest) -> None:
@@ -426,19 +416,56 @@ def test_a_look_that_had_to_wait_for_a_pod_comes_with_it(bench: Bench, manifest:
     assert seen.conditions[-1].type == "Suspended"
 
 
-def test_until_a_job_runs_each_of_its_pods_is_news(bench: Bench, manifest: Manifest) -> None:
-    """People wait for a job to run, and new counts of its pods are not to hold that up."""
-    news: list[bool] = []
-    bench.controller.on_news = lambda _, settled: news.append(settled)
+def started_pod(bench: Bench, manifest: Manifest, index: int) -> Work:
+    bench.say("pods", "MODIFIED", running_pod(bench, manifest, index))
+    return bench.work()
+
+
+def test_until_a_job_runs_its_status_waits_for_nothing(bench: Bench, manifest: Manifest) -> None:
     start(bench, manifest)
-    del news[:]
-    bench.say("pods", "MODIFIED", running_pod(bench, manifest, 0))
-    assert news == [False]
-    carried_out(bench, bench.work())
-    bench.say("pods", "MODIFIED", running_pod(bench, manifest, 1))
-    assert news == [False]
+    assert not started_pod(bench, manifest, 0).deferred
+
+
+def test_new_counts_of_pods_are_one_write(bench: Bench, manifest: Manifest) -> None:
+    manifest["spec"]["testReplicaSpecs"]["Worker"]["replicas"] = 4
+    start(bench, manifest)
+    carried_out(bench, started_pod(bench, manifest, 0))
+    settled(bench)
+    first = started_pod(bench, manifest, 1)
+    assert first.deferred
+    assert first.plan.status is not None
+    assert first.plan.urgency is Urgency.COUNTS
+    assert bench.finish(first) == Report()
+    bench.now += COUNTS_DELAY - 0.1
+    bench.say("pods", "MODIFIED", running_pod(bench, manifest, 2))
+    assert bench.begin() is None, "not planned before its time"
+    bench.now += 0.1
+    both = bench.work()
+    assert not both.deferred
+    assert both.plan.status is not None
+    assert both.plan.status.replica_statuses["Worker"].active == 3
+    carried_out(bench, both)
+    settled(bench)
+    bench.finish(started_pod(bench, manifest, 3))
     bench.say("pods", "MODIFIED", Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 1).failed(1).raw)
-    assert news == [False, False]
+    failed = bench.work()
+    assert not failed.deferred, "a failure does not wait for further counts"
+    assert failed.plan.urgency is not Urgency.COUNTS
+
+
+def test_after_a_costly_plan_the_next_one_waits(bench: Bench, manifest: Manifest) -> None:
+    start(bench, manifest)
+    carried_out(bench, started_pod(bench, manifest, 0))
+    settled(bench)
+    bench.say("pods", "MODIFIED", Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 1).failed(1).raw)
+    work = bench.work()
+    bench.controller.finish(work, Result(stale=True), bench.moment, cost=0.05)
+    bench.say("testjobs", "MODIFIED", manifest)
+    assert bench.begin() is None
+    bench.now += 0.05 * COOLDOWN_FACTOR
+    bench.controller.finish(bench.work(), Result(stale=True), bench.moment, cost=0.05)
+    bench.say("pods", "MODIFIED", Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).succeeded().raw)
+    assert bench.begin() is not None, "the end of its last pod does not wait"
 
 
 def test_an_end_that_is_on_record_brings_the_look_that_acts_on_it(bench: Bench, manifest: Manifest) -> None:
@@ -458,7 +485,7 @@ def test_69_orphans_of_a_deleted_job(bench: Bench, manifest: Manifest) -> None:
     work = bench.work()
     assert (work.orphans_of, len(work.plan.actions)) == ("uid-demo", 2)
     bench.finish(work)
-    assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller._memory) == 0
+    assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller.states) == 0
     assert bench.begin() is None
 
 
@@ -477,7 +504,7 @@ def test_pods_that_an_orphaning_deletion_has_left_behind_are_released(bench: Ben
     bench.finish(second, refuse=lambda _: StatusError(403, "Forbidden", "no"))
     bench.now += 60
     assert pods_of(bench.work()) == ["release pods/demo-worker-1"], "what was refused is tried again"
-    assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller._memory) == 0
+    assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller.states) == 0
 
 
 @pytest.mark.parametrize("seen", [False, True], ids=["never seen", "seen before"])
@@ -506,7 +533,7 @@ def test_a_job_that_vanishes_while_it_is_worked_on_leaves_nothing_behind(bench: 
     work = bench.work()
     bench.say("testjobs", "DELETED", manifest)
     bench.finish(work)
-    assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller._memory) == 0
+    assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller.states) == 0
 
 
 def test_6_pods_of_another_kind_are_nobodys_orphans(bench: Bench, manifest: Manifest) -> None:
@@ -619,10 +646,10 @@ def test_73_a_job_that_has_begun_is_not_failed_by_what_is_its_own_fault_either(
 
 def _after_a_refusal(bench: Bench, work: Work, manifest: Manifest) -> JobStatus:
     """The status that the job has when all that the first plan asked for was refused."""
-    status = work.plan.status
+    status = written = work.plan.status
     while True:
-        if status is not None:
-            bench.say("testjobs", "MODIFIED", {**manifest, "status": status.to_json()})
+        if written is not None:
+            bench.say("testjobs", "MODIFIED", {**manifest, "status": written.to_json()})
         for resource in bench.controller.informers:
             bench.bookmark(resource)
         again = bench.begin()
@@ -630,7 +657,8 @@ def _after_a_refusal(bench: Bench, work: Work, manifest: Manifest) -> JobStatus:
             assert status is not None
             return status
         assert again.plan.actions == ()
-        status = again.plan.status or status
+        written = again.plan.status
+        status = written or status
         bench.finish(again)
 
 
@@ -658,7 +686,7 @@ def test_73_the_platform_says_no(bench: Bench, manifest: Manifest, code: int) ->
         if code == 403 and delay == 10:
             manifest["status"] = _look_for_status(bench, "services/demo is refused: exceeded quota").to_json()
             bench.say("testjobs", "MODIFIED", manifest)
-            assert bench.begin() is None
+            settled(bench)
         assert bench.controller.queue.next_wakeup() == bench.now + delay
         bench.now += delay
     assert said == ["FailedCreateService", "FailedCreatePod"]
@@ -681,7 +709,7 @@ def test_73_what_was_refused_leaves_the_status_with_the_refusal(bench: Bench, ma
     bench.finish(bench.work(), refuse=lambda _: StatusError(403, "Forbidden", "used: pods=3"))
     manifest["status"] = _look_for_status(bench, "used: pods=3").to_json()
     bench.say("testjobs", "MODIFIED", manifest)
-    assert bench.begin() is None
+    settled(bench)
     bench.now += 10
     again = bench.work()
     bench.finish(again, refuse=lambda _: StatusError(403, "Forbidden", "used: pods=2"))
@@ -717,7 +745,7 @@ def _refuse_one_pod(bench: Bench, manifest: Manifest) -> dict[str, Manifest]:
 def test_73_events_meanwhile_do_not_ask_again(bench: Bench, manifest: Manifest) -> None:
     """A quota lets one pod through. What its watch says brings the job back, but the other is not asked for before its time."""
     made = _refuse_one_pod(bench, manifest)
-    assert bench.begin() is None
+    settled(bench)
     for delay in (10, 20, 40):
         begin = bench.now
         for _ in range(2):
@@ -936,21 +964,17 @@ def test_an_invalid_pod_is_not_kept_waiting_by_a_quota(bench: Bench, manifest: M
     assert wakeup < bench.now + 1
 
 
-@pytest.mark.parametrize("also", ["nothing", "deleted", "failed"])
-def test_a_pod_of_an_ended_job_that_is_let_go_is_no_reason_to_look_again(bench: Bench, manifest: Manifest, also: str) -> None:
-    """Each look costs CPU time, and a job has as many pods to let go as it had replicas."""
+def test_the_finalizer_of_a_terminating_pod_is_removed_once(bench: Bench, manifest: Manifest) -> None:
+    """The answer does not tell when the pod is gone, and until the cache shows that, the job's next plan waits."""
     manifest["status"] = finished_status()
     pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).succeeded().raw
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     bench.say("pods", "ADDED", pod)
     bench.say("testjobs", "ADDED", manifest)
     work = bench.work()
-    assert [action.name for action in work.releases] == ["demo-worker-0"]
-    bench.finish(work)
-    free = deepcopy(pod)
-    free["metadata"]["finalizers"] = []
-    if also == "deleted":
-        free["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    if also == "failed":
-        free["status"]["phase"] = "Failed"
-    bench.say("pods", "MODIFIED", free)
-    assert (bench.begin() is None) == (also == "nothing")
+    assert [action.name for action in work.plan.background] == ["demo-worker-0"]
+    bench.controller.finish(work, Result(tuple(Outcome(a, Effect.APPLIED) for a in work.plan.actions)), bench.moment)
+    bench.say("testjobs", "MODIFIED", manifest)
+    assert bench.begin() is None
+    bench.say("pods", "DELETED", pod)
+    assert bench.work().plan.actions == ()

@@ -23,8 +23,7 @@ def test_what_is_refused_during_a_back_off_joins_it() -> None:
     for number in range(8):
         assert refusals.take(*refused("pods" if number % 2 else "configmaps"), now + number)
     assert refusals.until == now + FIRST_DELAY
-    everything = Plan(tuple(map(create, ("services", "pods", "configmaps", "secrets"))))
-    assert [action.plural for action in refusals.left_out(everything, now + 9).actions] == ["secrets"]  # type: ignore[union-attr]
-    assert refusals.left_out(everything, now + FIRST_DELAY) == everything
+    assert refusals.backed_off(now + 9) == {"services", "pods", "configmaps"}
+    assert refusals.backed_off(now + FIRST_DELAY) == frozenset()
     assert refusals.take(*refused("pods"), now + FIRST_DELAY)
     assert refusals.until == now + 3 * FIRST_DELAY, "it doubles when it is refused again in its time"

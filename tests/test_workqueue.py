@@ -280,23 +280,40 @@ TestQueueWalk = QueueWalk.TestCase
 TestQueueWalk.settings = settings(max_examples=80, stateful_step_count=50, derandomize=True, deadline=None, database=None)
 
 
-def test_a_key_that_is_hastened_goes_before_others_and_is_handed_out_once() -> None:
-    lanes = {"a": 1, "b": 1, "c": 1}
-    queue: WorkQueue[str] = WorkQueue(lambda: 0.0, lane=lanes.__getitem__)
+def test_a_key_that_is_added_again_moves_to_its_level_and_is_handed_out_once() -> None:
+    levels = {"a": 1, "b": 1, "c": 1}
+    queue: WorkQueue[str] = WorkQueue(lambda: 0.0, level=levels.__getitem__, levels=2)
     for key in "abc":
         queue.add(key)
-    lanes["c"] = 0
-    queue.hasten("c")
-    queue.hasten("c")
+    levels["c"] = 0
+    queue.add("c")
+    queue.add("c")
     assert len(queue) == 3
     assert [queue.get(0.0) for _ in range(4)] == ["c", "a", "b", None]
-    assert queue.is_wanted("c") is False
-    queue.hasten("c")
-    assert queue.get(0.0) is None, "it is being processed"
     queue.add("c")
-    assert queue.is_wanted("c") is True
+    assert queue.get(0.0) is None, "it is being processed"
     queue.done("c")
     assert queue.get(0.0) == "c"
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_key_that_was_added_meanwhile_may_have_to_wait_unless_it_is_at_the_first_level(level: int) -> None:
+    queue: WorkQueue[str] = WorkQueue(lambda: 0.0, level=lambda _: level, levels=2)
+    queue.add("a")
+    assert queue.get(0.0) == "a"
+    queue.add("a")
+    queue.done("a", not_before=5.0)
+    assert queue.get(4.9) == ("a" if level == 0 else None)
+    assert queue.get(5.0) == (None if level == 0 else "a")
+
+
+def test_an_earlier_timer_is_announced() -> None:
+    queue: WorkQueue[str] = WorkQueue(lambda: 0.0)
+    wakeups: list[float | None] = []
+    queue.on_timer = lambda: wakeups.append(queue.next_wakeup())
+    for key, when in (("a", 9.0), ("b", 10.0), ("c", 8.0), ("a", 7.0)):
+        queue.add_at(key, when)
+    assert wakeups == [9.0, 8.0, 7.0]
 
 
 def test_each_key_that_becomes_ready_is_announced_once() -> None:

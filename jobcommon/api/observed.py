@@ -7,6 +7,9 @@ from types import MappingProxyType
 from jobcommon.api.pod import PodView
 from jobcommon.api.view import ObjectView
 
+FINALIZERS = "pods/finalizers"
+"""Stands for the removal of finalizers among what is backed off."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
@@ -28,11 +31,11 @@ class Observed:
     `companions` is keyed by (kind, name). `sights` has, by plural, the kinds that are not watched, and says of each when its
     objects were last looked at (seconds since the epoch), by name, there or not. `rejections` holds, by plural and name,
     creates of the current spec that the API server refused for good, `required` ones before the job had begun; `refusal` says
-    what it refuses for now, as a quota does ("" when nothing). `predecessors` are the names of pods that an earlier job of this
-    name has left behind.
-    `begun`: the job had its start, or this process has made objects of it before. `priorities` are the values
-    of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be used now ("" when it can); both are
-    looked at only with a gang scheduler.
+    what it refuses for now, as a quota does ("" when nothing), and `backed_off` names, by plural, what is not to be created
+    until the back-off is over (with `FINALIZERS`, no finalizer is to be removed). `predecessors` are the names of pods that an
+    earlier job of this name has left behind. `begun`: the job had its start, or this process has made objects of it before.
+    `priorities` are the values of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be used now
+    ("" when it can); both are read only with a gang scheduler.
     """
 
     pods: tuple[PodView, ...] = ()
@@ -41,6 +44,7 @@ class Observed:
     sights: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
     rejections: Mapping[tuple[str, str], Rejection] = field(default_factory=lambda: MappingProxyType({}))
     refusal: str = ""
+    backed_off: frozenset[str] = frozenset()
     predecessors: frozenset[str] = frozenset()
     begun: bool = False
     priorities: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

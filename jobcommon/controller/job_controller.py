@@ -5,7 +5,7 @@ The driver (asyncio in production, a seeded loop in the simulator) does four thi
     batch  = controller.informers["pods"].line(data, now)      # what the API server says
     controller.take("pods", batch)                             # -> keys in the queue
     work   = controller.begin(moment)                          # -> a plan for the next key, expectations raised
-    after  = controller.finish(work, result, moment)           # -> events to emit, counts for metrics
+    after  = controller.finish(work, result, moment, cost)     # -> events to emit, counts for metrics
 
 A key is never in two hands. An exception in a framework's function costs its own job a back-off and nobody else anything
 (rule R14).
@@ -26,20 +26,19 @@ from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import Expectations, Expected
-from jobcommon.controller.job_memory import URGENT, USUAL, JobMemory
+from jobcommon.controller.job_state import BACKGROUND, INTERACTIVE, NORMAL, JobState
 from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
-from jobcommon.controller.open_pods import OpenPods
 from jobcommon.controller.orphans import job_keys, left_behind, work_on_orphans
 from jobcommon.controller.pruned import Pruned
 from jobcommon.controller.refusals import Refusals
-from jobcommon.controller.releases import Releases, is_release
 from jobcommon.controller.report import Report, report
 from jobcommon.controller.result import Effect, Outcome, Result, Work
 from jobcommon.controller.watched import PODS, SERVICES, informer_of, watched
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import Framework
 from jobcommon.reconcile import plan as decide
-from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, Release
+from jobcommon.reconcile.ending import is_over
+from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, Release, Urgency
 
 JobKey = tuple[str, str]
 BY_JOB = "job"
@@ -47,7 +46,7 @@ BY_JOB = "job"
 
 @dataclass
 class JobController:
-    """Caches, queue and memory of one framework's jobs, in one `namespace` or in all (None).
+    """Caches, queue and state of one framework's jobs, in one `namespace` or in all (None).
 
     `random` gives floats in [0, 1).
     """
@@ -57,13 +56,8 @@ class JobController:
     namespace: str | None = None
 
     def __post_init__(self) -> None:
-        self.queue: WorkQueue[JobKey] = WorkQueue(self.random, share=_namespace, lane=self._lane)
+        self.queue: WorkQueue[JobKey] = WorkQueue(self.random, flow=_namespace, level=self._level, levels=BACKGROUND + 1)
         self.expectations, self.barrier = Expectations(), Barrier()
-        self.releases = Releases()
-        self.open_pods = OpenPods()
-        self.on_news: Callable[[JobKey, bool], None] = lambda _, __: None
-        """Called with the key of a job to which more has happened than that more of its pods run or succeed, and whether its
-        last open pod is over: whoever holds something back may stop, or even whoever rests from it."""
         self.on_lapsed: Callable[[JobKey, Sequence[Expected]], None] = lambda _, __: None
         """Called with writes of ours that no watch has shown in all the time that they were waited for."""
         self.pruned = Pruned(f"{self.framework.plural}.{self.framework.group}")
@@ -74,7 +68,7 @@ class JobController:
         self._pods: Store[PodView] = Store({BY_JOB: job_keys})
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
         self._others = {name: Store[ObjectView](owned_indexes()) for name in self.resources if name not in (self.jobs, PODS)}
-        self._memory: dict[str, JobMemory] = {}
+        self.states: dict[str, JobState] = {}
         self._missing: tuple[bool, str] = (False, "")
         stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
         self.informers: dict[str, Informer[Any]] = {
@@ -135,9 +129,8 @@ class JobController:
         self.on_pruned()
 
     def _job_changed(self, change: Change[ObjectView]) -> None:
-        if change.new is not None and not ((memory := self._memory.get(change.new.uid)) and memory.wrote(change.new)):
-            self.queue.add((change.new.namespace, change.new.name))
-            self.on_news((change.new.namespace, change.new.name), False)
+        if change.new is not None:
+            self._enqueue((change.new.namespace, change.new.name), Urgency.NORMAL)
         if change.kind is ChangeKind.DELETED and change.old is not None:
             self._forget(change.old.uid)
             self.queue.add((change.old.namespace, change.old.name))
@@ -145,32 +138,33 @@ class JobController:
     def _child_changed(self, resource: str, change: Change[Any]) -> None:
         """Lower expectations and queue the owner, the one before the change as well as the one after it."""
         new, old = change.new, change.old
-        memory = self._memory.get(new.owner.uid) if new is not None and new.owner is not None else None
-        expected = False
-        if new is not None and new.owner is not None and change.kind is ChangeKind.ADDED:
-            expected = self.expectations.observe_created(new.owner.uid, resource, new.name)
-        gone = change.kind is ChangeKind.DELETED or (new is not None and new.deletion_time is not None)
-        if gone and old is not None and old.owner is not None:
-            self.expectations.observe_deleted(old.owner.uid, old.uid)
-        if gone and new is not None and new.owner is not None:
-            self.expectations.observe_deleted(new.owner.uid, new.uid)
-        settled = news = False
+        self._observe_expected(resource, change)
+        urgency = Urgency.NORMAL
         if resource == PODS:
-            settled = self.open_pods.take(change)
-            news = gone or memory is None or not memory.running or (new is not None and new.phase == "Failed")
-            self.releases.observe(change)
-            if memory is not None and memory.finished and is_release(change):
-                memory.rest()
-                return
-        # Of others, such as a PodGroup, there may be news by now.
-        if expected and resource in (PODS, SERVICES) and memory is not None and new is not None and memory.brings_nothing(new):
-            return
+            pod: PodView | None = new or old
+            owner = pod.owner if pod is not None else None
+            if owner is not None and (state := self.states.get(owner.uid)) is not None:
+                urgency = state.urgency_of(change)
         ours = (child for child in (old, new) if child and (not child.owner or child.owner.kind == self.framework.kind))
         for key in dict.fromkeys(key for child in ours for key in job_keys(child)):
-            if settled:
-                self.queue.hasten(key)
-            if settled or news:
-                self.on_news(key, settled)
+            self._enqueue(key, urgency)
+
+    def _observe_expected(self, resource: str, change: Change[Any]) -> None:
+        new, old = change.new, change.old
+        if new is not None and new.owner is not None and change.kind is ChangeKind.ADDED:
+            self.expectations.observe_created(new.owner.uid, resource, new.name)
+        if change.kind is ChangeKind.DELETED or (new is not None and new.deletion_time is not None):
+            for child in (old, new):
+                if child is not None and child.owner is not None:
+                    self.expectations.observe_deleted(child.owner.uid, child.uid)
+
+    def _enqueue(self, key: JobKey, urgency: Urgency) -> None:
+        """Queue a job at once, or for the time from which events of that urgency count."""
+        cached = self._jobs.get(*key)
+        state = self.states.get(cached.uid) if cached is not None else None
+        if state is not None and (when := state.not_before(urgency)):
+            self.queue.add_at(key, when)
+        else:
             self.queue.add(key)
 
     # -- a plan for the next key ------------------------------------------------------------------------------------------
@@ -213,26 +207,24 @@ class JobController:
             self.queue.forget(key)
             return None
         if self._must_wait(key, cached.uid, moment):
-            if (memory := self._memory.get(cached.uid)) is not None:
-                memory.put_off = True
             return None
         return self._plan(cached, named, moment)
 
-    def _lane(self, key: JobKey) -> int:
-        """In which lane of the queue a job waits; see `JobMemory.lane`."""
+    def _level(self, key: JobKey) -> int:
+        """At which priority level of the queue a job waits; see `JobState.level`."""
         cached = self._jobs.get(*key)
         if cached is None:
-            return USUAL
-        memory = self._memory.get(cached.uid)
-        return URGENT if memory is None else memory.lane(settled=self.open_pods.settled(cached.uid))
+            return NORMAL
+        state = self.states.get(cached.uid)
+        return INTERACTIVE if state is None else state.level
 
     def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
         """Whether our own writes are not in the caches yet, or the server has asked for a pause (rule R18).
 
         Asked before anything is read from the caches (rule R5).
         """
-        if (memory := self._memory.get(uid)) is not None and moment.monotonic < memory.asked_until:
-            self.queue.add_at(key, memory.asked_until)
+        if (state := self.states.get(uid)) is not None and moment.monotonic < state.asked_until:
+            self.queue.add_at(key, state.asked_until)
             return True
         if lapsed := self.expectations.lapsed(uid, moment.monotonic):
             self.on_lapsed(key, lapsed)
@@ -249,30 +241,32 @@ class JobController:
         return True
 
     def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
-        memory = self._memory.setdefault(cached.uid, JobMemory())
+        key = (cached.namespace, cached.name)
+        state = self.states.setdefault(cached.uid, JobState())
         try:
-            job = memory.read(self.framework, cached)
-            decided = decide(self.framework, job, self._observe(cached, named, memory), moment.wall)
-            plan = memory.refusals.left_out(decided, moment.monotonic)
-            memory.decided(plan)
-            if not plan.actions:
-                memory.rest()
+            job = state.read(self.framework, cached)
+            plan = decide(self.framework, job, self.observe(cached, named, state, moment), moment.wall)
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
             event = Event(WARNING, reasons.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1024], lasting=True)
             plan = Plan(events=(event,), reason=reasons.INTERNAL_ERROR)
-            return Work(cached.namespace, cached.name, cached.uid, plan, error=error)
+            return Work(*key, cached.uid, plan, error=error)
+        if (due := state.decided(plan, moment.monotonic)) is not None:
+            self.queue.add_at(key, due)
+            return Work(*key, cached.uid, plan, job, deferred=True)
+        terminating = {pod.uid for pod in named if pod.deletion_time is not None} if plan.actions else ()
         for action in plan.actions:
             if isinstance(action, Create) and action.plural in self.informers:
                 self.expectations.expect_creation(cached.uid, action.plural, action.name, moment.monotonic)
             elif isinstance(action, Delete) and action.plural in self.informers and action.plural != self.jobs:
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
-        if (due := self.releases.due(plan)) is not None:
-            self.queue.add_at((cached.namespace, cached.name), due)
-        plan, releases = self.releases.part(plan, moment.monotonic)
+            elif isinstance(action, Release) and action.uid in terminating:
+                # With its last finalizer the pod is gone, and until that is seen it would be removed again.
+                self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
         raw = cached.raw if plan.status is not None else None
-        return Work(cached.namespace, cached.name, cached.uid, plan, job, raw, releases=releases, later=memory.finished)
+        return Work(*key, cached.uid, plan, job, raw)
 
-    def _observe(self, cached: ObjectView, named: Sequence[PodView], memory: JobMemory) -> Observed:
+    def observe(self, cached: ObjectView, named: Sequence[PodView], state: JobState, moment: Moment) -> Observed:
+        """What is decided on: the job's children and the cluster as cached. `named`: the pods with the job's name as owner."""
         uid = cached.uid
         gang = self.framework.options.gang
         kinds = [(kind.kind, kind.plural) for kind in self.framework.companion_kinds if kind.watched]
@@ -282,19 +276,20 @@ class JobController:
             for view in Lister(self._others[plural]).owned_by(uid)
         }
         for unwatched in self._unwatched:
-            companions.update(((unwatched.kind, view.name), view) for view in memory.sights.found(unwatched.plural))
+            companions.update(((unwatched.kind, view.name), view) for view in state.sights.found(unwatched.plural))
         pods = [pod for pod in named if pod.owner and pod.owner.uid == uid]
         left = left_behind(self.framework.kind, named, uid) if len(pods) < len(named) else []
-        self.open_pods.count(uid, pods)
-        memory.begun = memory.begun or bool(pods)
+        state.active_pods = sum(not is_over(pod) for pod in pods)
+        state.begun = state.begun or bool(pods)
         return Observed(
             pods=tuple(pods),
             services=tuple(Lister(self._others[SERVICES]).owned_by(uid)),
             companions=companions,
-            sights={kind.plural: memory.sights.of(kind.plural) for kind in self._unwatched},
-            rejections=dict(memory.rejections),
-            refusal=self.pruned.text or memory.refusals.text,
-            begun=memory.begun,
+            sights={kind.plural: state.sights.of(kind.plural) for kind in self._unwatched},
+            rejections=dict(state.rejections),
+            refusal=self.pruned.text or state.refusals.text,
+            backed_off=state.refusals.backed_off(moment.monotonic),
+            begun=state.begun,
             predecessors=frozenset(pod.name for pod in left),
             priorities=self._priorities() if gang else {},
             gang_off=self.gang_off,
@@ -306,24 +301,23 @@ class JobController:
 
     # -- what became of it ---------------------------------------------------------------------------------------------------
 
-    def finish(self, work: Work, result: Result, moment: Moment) -> Report:
-        """Take note of what was written, see to it that the key comes back when it must, and say what to tell the world."""
+    def finish(self, work: Work, result: Result, moment: Moment, cost: float = 0.0) -> Report:
+        """Take note of what was written, see to it that the key comes back when it must, and give events and counts.
+
+        `cost`: the seconds that `begin` took for the plan.
+        """
         key = (work.namespace, work.name)
-        self._settle(work, result, moment)
-        self._requeue(key, work, result, moment)
-        self.queue.done(key)
+        if (state := self.states.get(work.uid)) is not None:
+            state.planned(cost, moment.monotonic)
+        if not work.deferred:
+            self._settle(work, result, moment)
+            self._requeue(key, work, result, moment)
+        self.queue.done(key, state.cooldown_until if state is not None else None)
         current = self._jobs.get(*key)
         if current is None or current.uid != work.uid:
             self._forget(work.uid)
-        said = self._memory[work.uid].said if work.uid in self._memory else set()
-        return report(self.framework, work, result, said)
-
-    def released(self, work: Work, result: Result, moment: Moment) -> None:
-        """Take note of what became of releases that were carried out beside the rest."""
-        dues = [self.releases.take(outcome, moment.monotonic, self.random()) for outcome in result.outcomes]
-        for due in dues:
-            if due is not None:
-                self.queue.add_at((work.namespace, work.name), due)
+        emitted = self.states[work.uid].emitted if work.uid in self.states else set()
+        return report(self.framework, work, result, emitted)
 
     def _settle(self, work: Work, result: Result, moment: Moment) -> None:
         tried = {id(outcome.action) for outcome in result.outcomes}
@@ -333,7 +327,7 @@ class JobController:
             if isinstance(action, Create) and (outcome.resource_version or not wrote):
                 # From here on the barrier covers it; the expectation covered the time until now, and goes on without a version.
                 self.expectations.creation_failed(work.uid, action.plural, action.name)
-            elif isinstance(action, Delete) and not wrote:
+            elif isinstance(action, Delete | Release) and not wrote:
                 self.expectations.deletion_failed(work.uid, action.uid)
             if wrote and outcome.resource_version and not isinstance(action, Delete):
                 plural = PODS if isinstance(action, Release) else action.plural
@@ -341,13 +335,13 @@ class JobController:
         if self.pruned.take(work, result):
             self._pruned_changed()
         if result.status_version is not None:
-            if work.plan.status is not None and work.plan.status.finished and work.uid in self._memory:
-                self._memory[work.uid].finished = True
+            if work.plan.status is not None and work.plan.status.finished and work.uid in self.states:
+                self.states[work.uid].finished = True
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
-        if (memory := self._memory.get(work.uid)) is not None:
-            memory.take(result.outcomes)
+        if (state := self.states.get(work.uid)) is not None:
+            state.take(result.outcomes)
             unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
-            if True in [memory.sights.take(outcome, moment.wall) for outcome in unwatched]:
+            if True in [state.sights.take(outcome, moment.wall) for outcome in unwatched]:
                 self.queue.add((work.namespace, work.name))
 
     def _is_unwatched(self, action: Action) -> bool:
@@ -355,12 +349,12 @@ class JobController:
 
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
         refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.TAKEN, Effect.SKIPPED)]
-        memory = self._memory.setdefault(work.uid, JobMemory()) if work.job is not None else JobMemory()
+        state = self.states.setdefault(work.uid, JobState()) if work.job is not None else JobState()
         # Nothing was deleted or released, and no event need come of it: the server may have said so for once only.
         contested = any(o.effect is Effect.ABSENT and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
-        known = memory.refusals.text
-        waits = memory.refused(work.plan, result.outcomes, moment.monotonic)
-        if memory.refusals.text != known:
+        known = state.refusals.text
+        waits = state.refused(work.plan, result.outcomes, moment.monotonic)
+        if state.refusals.text != known:
             self.queue.add(key)  # for its status
         unfinished = (
             refused
@@ -371,22 +365,21 @@ class JobController:
         )
         errors = (result.status_error, *(outcome.error for outcome in result.outcomes))
         # The transport has waited for as long as it can; what the server asked for beyond that is ours to keep.
-        memory.asked_until = moment.monotonic + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
+        state.asked_until = moment.monotonic + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
         if unfinished and not waits:
             self.queue.add_rate_limited(key, moment.monotonic)
-        elif not memory.refusals.pending(moment.monotonic):
-            memory.refusals = Refusals()
+        elif not state.refusals.pending(moment.monotonic):
+            state.refusals = Refusals()
             self.queue.forget(key)
-        if memory.refusals.pending(moment.monotonic):
-            self.queue.add_at(key, memory.refusals.until)
+        if state.refusals.pending(moment.monotonic):
+            self.queue.add_at(key, state.refusals.until)
         if work.plan.wake_at is not None:
             self.queue.add_after(key, min(max(work.plan.wake_at - moment.wall, 0.0), MAX_WAKE) + 0.001, moment.monotonic)
 
     def _forget(self, uid: str) -> None:
         self.expectations.forget(uid)
         self.barrier.forget(uid)
-        self.open_pods.forget(uid)
-        self._memory.pop(uid, None)
+        self.states.pop(uid, None)
 
 
 def _namespace(key: JobKey) -> str:

@@ -1,18 +1,19 @@
 """What could not be created for one job, for now: a quota, RBAC, a policy or a webhook says no, or a name is taken (409).
 
-The job does not fail; it is tried again after 10 s, then with pauses that double, up to 10 minutes. Until then what the
-platform refused is left out of the job's plans, whatever else brings the job back: one doomed call a try (rule R16). A name
-may be free with the very next event, so that is no reason to leave anything out.
+The job does not fail; it is tried again after 10 s, then with pauses that double, up to 10 minutes. Until then the job's plans
+leave out what the platform refused (`Observed.backed_off`), whatever else brings the job back: one doomed call a try (rule
+R16). A name may be free with the very next event, so that is no reason to leave anything out.
 
 Admission may answer with any code: 403 from quota and Pod Security, 422 from a ValidatingAdmissionPolicy, 400 or whatever a
 webhook chooses, 500 when a webhook cannot be reached.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from jobcommon.api.observed import FINALIZERS
 from jobcommon.controller.result import Effect, Outcome
-from jobcommon.reconcile.plan import Create, Plan
+from jobcommon.reconcile.plan import Create, Plan, Release
 
 FIRST_DELAY = 10.0
 MAX_DELAY = 600.0
@@ -40,13 +41,15 @@ class Refusals:
         """Take note of what became of a plan; says whether something was refused and is to be tried again at `until`."""
         outcomes = tuple(outcomes)
         creates = [outcome for outcome in outcomes if isinstance(outcome.action, Create)]
-        refused = any(map(_is_refused, creates))
+        kept = any(_keeps_finalizer(outcome) for outcome in outcomes)
+        refused = kept or any(map(_is_refused, creates))
         if not refused and not any(getattr(outcome.error, "code", 0) == _CONFLICT for outcome in creates):
             return False
         self.text = self.text or next(filter(None, map(_said, outcomes)), "")
         # Not made is also what was not even tried, for want of something that was refused.
         made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.EXISTED)}
         missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
+        missing |= {FINALIZERS} if kept else set()
         if now < self.until and self._plurals:
             # Refused during the back-off of another kind of object: it joins that one, or the two would lengthen it in turns.
             self._plurals |= frozenset(missing if refused else ())
@@ -60,12 +63,11 @@ class Refusals:
         """Whether something is still to be tried at `until`: also what the last plan left out, if its time has come since."""
         return now < self.until or self._untried
 
-    def left_out(self, plan: Plan, now: float) -> Plan:
-        """The plan without what it is too early to ask for."""
-        early = now < self.until
-        kept = tuple(a for a in plan.actions if not (early and isinstance(a, Create) and a.plural in self._plurals))
-        self._untried = len(kept) < len(plan.actions)
-        return replace(plan, actions=kept) if self._untried else plan
+    def backed_off(self, now: float) -> frozenset[str]:
+        """What the plan that is made now has to leave out."""
+        early = self._plurals if now < self.until else frozenset()
+        self._untried = bool(early)
+        return early
 
 
 def _is_refused(outcome: Outcome) -> bool:
@@ -76,8 +78,15 @@ def _is_refused(outcome: Outcome) -> bool:
     return code >= 400 and code not in (*_OTHERWISE, _CONFLICT)
 
 
+def _keeps_finalizer(outcome: Outcome) -> bool:
+    """Whether the platform did not let us remove a finalizer."""
+    return isinstance(outcome.action, Release) and outcome.effect is Effect.REFUSED and _is_refused(outcome)
+
+
 def _said(outcome: Outcome) -> str:
     """What the status says of a create; nothing of a name that a predecessor on its way out still has."""
+    if _keeps_finalizer(outcome):
+        return f"{outcome.action} is refused: {getattr(outcome.error, 'message', '')}"
     if not isinstance(outcome.action, Create):
         return ""
     what = f"{outcome.action.plural}/{outcome.action.name}"

@@ -8,10 +8,7 @@ from typing import Any
 from jobcommon.api.view import ObjectView
 from jobcommon.client.errors import ClientError
 from jobcommon.framework import Job
-from jobcommon.reconcile.plan import Action, Plan, Release
-
-#: More requests than this are never under way at once for one job, so they stand in line for each other in any case.
-BULK = 64
+from jobcommon.reconcile.plan import Action, Plan
 
 
 class Effect(StrEnum):
@@ -49,9 +46,9 @@ class Work:
     """One key's plan on its way to the shell, with the object it was decided on.
 
     `raw` is the whole job as cached, for the status write. `orphans_of` is the UID of a job that seems to be gone: the
-    shell carries the plan out only if a live read shows that no job of that UID exists. `releases` belong to the plan as
-    well, but are not urgent: they are carried out beside everything else. `later`: none of it is urgent. `error`
-    is why there is no decision.
+    shell carries the plan out only if a live read shows that no job of that UID exists. `deferred`: the plan is not carried
+    out, because all it would write are new counts of pods; the key comes back in a moment. `error` is why there is no
+    decision.
     """
 
     namespace: str
@@ -61,30 +58,8 @@ class Work:
     job: Job | None = None
     raw: Mapping[str, Any] | None = None
     orphans_of: str | None = None
-    releases: tuple[Release, ...] = ()
-    later: bool = False
+    deferred: bool = False
     error: Exception | None = None
-
-    @property
-    def is_bulk(self) -> bool:
-        """Whether there is so much to do that one request more or less makes no difference to who waits."""
-        return len(self.plan.actions) > BULK
-
-    @property
-    def is_first_status(self) -> bool:
-        """Whether the status says little more than that the job is created, which can be seen already."""
-        status = self.plan.status
-        return status is not None and not status.finished and self.job is not None and not self.job.status.conditions
-
-    @property
-    def only_counts(self) -> bool:
-        """Whether the status says nothing new but how many pods run and have succeeded."""
-        after, before = self.plan.status, self.job.status if self.job is not None else None
-        return (
-            after is not None
-            and before is not None
-            and after == before.model_copy(update={"replica_statuses": after.replica_statuses})
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """The work queue: which key is reconciled next.
 
 Semantics of client-go's queue (reliability reference, 2.4): a key is never handed out twice at once, no add is lost,
-keys are served in the order in which they became ready. Unlike there, shares of the keys take turns, such as namespaces: a
-tenant with a hundred thousand jobs delays those of others by one key each (attack case S10). All calls are O(1), or O(log n)
-in the number of delayed keys.
+keys are served in the order in which they became ready. Unlike there, keys have priority levels, and inside a level the flows
+of the keys take turns, such as namespaces: a tenant with a hundred thousand jobs delays those of others by one key each
+(attack case S10). All calls are O(1), or O(log n) in the number of delayed keys.
 """
 
 from collections.abc import Callable, Hashable
@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 from math import ldexp
 from typing import Generic, TypeVar
 
-from jobcommon.controller.lanes import Lanes
+from jobcommon.controller.fair_queue import FairQueue
 
 K = TypeVar("K", bound=Hashable)
 
@@ -21,8 +21,6 @@ MAX_DELAY = 60.0
 # 5 ms doubled this often is past any cap; more would overflow a float on a key that fails for ever.
 _MAX_DOUBLINGS = 64
 _HEAP_SLACK = 64
-#: How many lanes there are for ready keys.
-LANES = 3
 
 
 def backoff(failures: int, random: float, *, base: float = BASE_DELAY, most: float = MAX_DELAY) -> float:
@@ -35,8 +33,8 @@ class WorkQueue(Generic[K]):
 
     `random` gives floats in [0, 1). Times are monotonic seconds. The n-th failure of a key in a row delays it by a
     uniform draw from [0, min(max_delay, base_delay·2ⁿ)], counting from n = 0 (rule R14: exponential, capped, full
-    jitter). `share` says to which share a key belongs; without it there is one. `lane` says which lane it is to wait in when
-    it becomes ready, of `LANES`: those of a lower number go first, for a while.
+    jitter). `flow` says to which flow a key belongs; without it there is one. `level` says at which of `levels` priority levels
+    a key waits; a lower number goes first (see `FairQueue`). A key that waits moves up when `add` finds its level lower.
     """
 
     def __init__(
@@ -45,17 +43,18 @@ class WorkQueue(Generic[K]):
         *,
         base_delay: float = BASE_DELAY,
         max_delay: float = MAX_DELAY,
-        share: Callable[[K], Hashable] | None = None,
-        lane: Callable[[K], int] | None = None,
+        flow: Callable[[K], Hashable] | None = None,
+        level: Callable[[K], int] | None = None,
+        levels: int = 1,
     ) -> None:
         self._random = random
         self._base_delay = base_delay
         self._max_delay = max_delay
-        self._share = share or _one_for_all
-        self._lane = lane or _the_first
-        # A key that was moved to another lane is left where it was, too, and skipped there.
-        self._ready: Lanes[K] = Lanes(LANES)
-        self._waiting: set[K] = set()
+        self._flow = flow or _single_flow
+        self._level = level or _first_level
+        # A key that moved to another level is left where it was, too, and skipped there.
+        self._ready: FairQueue[K] = FairQueue(levels)
+        self._waiting: dict[K, int] = {}
         self._dirty: set[K] = set()
         self._processing: set[K] = set()
         self._due: dict[K, float] = {}
@@ -64,8 +63,10 @@ class WorkQueue(Generic[K]):
         self._timer_count = 0
         self._failures: dict[K, int] = {}
         self._shut_down = False
-        self.on_ready: Callable[[K], None] = _nobody
+        self.on_ready: Callable[[K], None] = lambda _: None
         """Called with each key that becomes ready. For a driver that sleeps meanwhile, and to measure the wait."""
+        self.on_timer: Callable[[], None] = lambda: None
+        """Called when `next_wakeup` has become earlier."""
 
     def __len__(self) -> int:
         """How many keys are ready to be handed out."""
@@ -88,16 +89,15 @@ class WorkQueue(Generic[K]):
 
     def add(self, key: K) -> None:
         """Make `key` ready now, or as soon as it is done if it is being processed."""
-        if self._shut_down or key in self._dirty:
+        if self._shut_down:
+            return
+        if key in self._dirty:
+            if (level := self._waiting.get(key, 0)) and (now := self._level(key)) < level:
+                self._put(key, now)
             return
         self._dirty.add(key)
         if key not in self._processing:
             self._append(key)
-
-    def hasten(self, key: K) -> None:
-        """Let `key` wait in the lane that is its lane by now, if it waits at all."""
-        if key in self._waiting:
-            self._ready.append((self._share(key),), key, self._lane(key))
 
     def add_at(self, key: K, when: float) -> None:
         """Make `key` ready at `when`. Of several times for one key the earliest counts."""
@@ -105,7 +105,10 @@ class WorkQueue(Generic[K]):
             return
         self._due[key] = when
         self._timer_count += 1
+        is_next = not self._timers or when < self._timers[0][0]
         heappush(self._timers, (when, self._timer_count, key))
+        if is_next:
+            self.on_timer()
         if len(self._timers) > 2 * len(self._due) + _HEAP_SLACK:
             self._timers = [timer for timer in self._timers if self._due.get(timer[2]) == timer[0]]
             heapify(self._timers)
@@ -126,7 +129,7 @@ class WorkQueue(Generic[K]):
         self.add_after(key, backoff(failures, self._random(), base=self._base_delay, most=self._max_delay), now)
 
     def requeues(self, key: K) -> int:
-        """How many failures of `key` were counted since it was last forgotten."""
+        """How many failures of `key` were counted since it was last forgotten (client-go's NumRequeues)."""
         return self._failures.get(key, 0)
 
     def forget(self, key: K) -> None:
@@ -141,22 +144,23 @@ class WorkQueue(Generic[K]):
             return None
         while (key := self._ready.pop()) not in self._waiting:
             pass
-        self._waiting.remove(key)
+        del self._waiting[key]
         self._processing.add(key)
         self._dirty.discard(key)
         return key
 
-    def done(self, key: K) -> None:
-        """Give back a key from `get`. It is ready again at once if it was added meanwhile."""
+    def done(self, key: K, not_before: float | None = None) -> None:
+        """Give back a key from `get`. If it was added meanwhile it is ready again, `not_before` that time unless at level 0."""
         if key not in self._processing:
             return
         self._processing.remove(key)
-        if key in self._dirty:
+        if key not in self._dirty:
+            return
+        if not_before is not None and self._level(key):
+            self._dirty.remove(key)
+            self.add_at(key, not_before)
+        else:
             self._append(key)
-
-    def is_wanted(self, key: K) -> bool:
-        """Whether `key` is ready, or will be as soon as it is done."""
-        return key in self._dirty
 
     def next_wakeup(self) -> float | None:
         """When the earliest delayed key becomes ready; None without one. May be past until the next `get`."""
@@ -177,9 +181,12 @@ class WorkQueue(Generic[K]):
         self._timers.clear()
 
     def _append(self, key: K) -> None:
-        self._waiting.add(key)
-        self._ready.append((self._share(key),), key, self._lane(key))
+        self._put(key, self._level(key))
         self.on_ready(key)
+
+    def _put(self, key: K, level: int) -> None:
+        self._waiting[key] = level
+        self._ready.append((self._flow(key),), key, level)
 
     def _promote(self, now: float) -> None:
         while (when := self.next_wakeup()) is not None and when <= now:
@@ -192,13 +199,9 @@ class WorkQueue(Generic[K]):
             heappop(self._timers)
 
 
-def _one_for_all(_key: object) -> None:
+def _single_flow(_key: object) -> None:
     return
 
 
-def _the_first(_key: object) -> int:
+def _first_level(_key: object) -> int:
     return 0
-
-
-def _nobody(_key: object) -> None:
-    return

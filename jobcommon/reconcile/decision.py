@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 from jobcommon.api import reasons
-from jobcommon.api.observed import Observed
+from jobcommon.api.observed import FINALIZERS, Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
@@ -26,11 +26,23 @@ from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
 from jobcommon.reconcile.companions import LOOK_AGAIN, as_addressed, taken_away, tend_companions, tend_services
 from jobcommon.reconcile.conditions import set_condition, tidy
 from jobcommon.reconcile.ending import Verdict
-from jobcommon.reconcile.finished import if_changed, plan_finished, readable_time
+from jobcommon.reconcile.finished import if_changed, plan_finished, readable_time, urgency
 from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.holds import Holds, held_up
 from jobcommon.reconcile.ledger import Ledger, keep_books, replica_statuses
-from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Plan, Release, deletes_pod, in_short
+from jobcommon.reconcile.plan import (
+    NORMAL,
+    WARNING,
+    Action,
+    Create,
+    Delete,
+    Event,
+    Plan,
+    Release,
+    Urgency,
+    deletes_pod,
+    in_short,
+)
 from jobcommon.reconcile.retirement import given_up, is_stopping, retire_recorded, scaled_down
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
@@ -47,12 +59,27 @@ def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan
     )
     if job.managed_elsewhere:
         return replace(NOTHING, reason=f"managed by {job.run_policy.managed_by}")
+    return _ordered(_decide(framework, job, observed, now), observed)
+
+
+def _decide(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
     if job.deleting:
         return Plan(tuple(cleanup.release_all(observed.pods)), reason="job is being deleted")
     if job.status.finished:
         return plan_finished(framework, job, observed, now)
     this = _Pass.start(framework, as_addressed(job, observed), observed, now)
     return replace(this.decide(), witnesses=this.ledger.witnesses(now))
+
+
+def _ordered(plan: Plan, observed: Observed) -> Plan:
+    """The plan without what is backed off, and with what is done in the background at its end."""
+    early = observed.backed_off
+    last = set(map(id, plan.background))
+    first = [action for action in plan.actions if id(action) not in last]
+    kept = [action for action in first if not (isinstance(action, Create) and action.plural in early)]
+    if FINALIZERS in early:
+        return replace(plan, actions=tuple(action for action in kept if not isinstance(action, Release)))
+    return replace(plan, actions=(*kept, *plan.background))
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
@@ -142,6 +169,7 @@ class _Pass:
         status = status.model_copy(update=changes)
         return Plan(
             status=if_changed(self.job, status),
+            urgency=Urgency.TERMINAL,
             events=(*self._exits(), event),
             wake_at=self._expiry_of(status),
             reason=f"{kind}: {reason}",
@@ -213,6 +241,7 @@ class _Pass:
         return Plan(
             actions=(*released, *surplus, *creates),
             status=if_changed(job, status),
+            urgency=urgency(job.status, status),
             events=(*self._exits(), *events, *self._troubles()),
             wake_at=min(wakes, default=None),
             reason="job is active",
@@ -221,8 +250,6 @@ class _Pass:
             confirm=any(map(deletes_pod, surplus))
             or any(isinstance(a, Delete) and a.resource_version for a in released)
             or ((self._has_begun or limits.late(job, self.now)) and any(isinstance(a, Create) for a in creates)),
-            # What is on record is acted on: an end, and the pods that a scale-down is about to delete.
-            settles=not self.ledger.entries and len(leaving) == len(self.slots.surplus),
         )
 
     @property

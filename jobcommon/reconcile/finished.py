@@ -7,7 +7,7 @@ from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import cleanup, limits
 from jobcommon.reconcile.companions import taken_away
 from jobcommon.reconcile.gang import remove_pod_group
-from jobcommon.reconcile.plan import Delete, Plan
+from jobcommon.reconcile.plan import Delete, Plan, Urgency
 from jobcommon.reconcile.slots import arrange
 
 
@@ -42,9 +42,29 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
     return Plan(
         actions=tuple(actions),
         status=if_changed(job, status),
+        urgency=urgency(job.status, status),
         wake_at=expiry.at if expiry else None,
         reason="job has finished",
     )
+
+
+# What people and other programs wait for, and what the next decision depends on. A change of anything else, such as a count,
+# is not urgent.
+_URGENT = (
+    "conditions",
+    "start_time",
+    "completion_time",
+    "restarts",
+    "disruptions",
+    "failures",
+    "counted_pods",
+)
+
+
+def urgency(before: JobStatus, after: JobStatus) -> Urgency:
+    """How soon a status that is not the final one is to be written."""
+    urgent = any(getattr(before, name) != getattr(after, name) for name in _URGENT)
+    return Urgency.NORMAL if urgent else Urgency.COUNTS
 
 
 def readable_time(time: str | None, now: float) -> str:

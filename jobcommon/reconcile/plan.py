@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from jobcommon.api.status import JobStatus
@@ -136,15 +137,25 @@ MAX_WAKE = 120.0
 """A wake-up that is further off than these seconds is looked at in between: the clock it is reckoned by may have been wrong."""
 
 
+class Urgency(IntEnum):
+    """How soon a new status is to be written."""
+
+    COUNTS = 0
+    """It says how many pods run and have succeeded, and nothing else: several such changes may become one write."""
+    NORMAL = 1
+    TERMINAL = 2
+    """The job is over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to do for one job now.
 
-    The shell carries it out in this order: expectations, `actions`, then the one write of `status` (None: nothing
-    changed), then `events`; and comes back at `wake_at` (seconds since the epoch) if nothing else brings it back before.
+    The shell carries it out in this order: expectations, `actions`, then the one write of `status` (None: nothing changed;
+    `urgency` says how soon), then `events` and those actions that are `background`. It comes back at `wake_at` (seconds since
+    the epoch) if nothing else brings it back before.
     With `confirm`, a live read must show the job unchanged before anything is created or deleted (rule R7). The same for
     the `witnesses`, names and UIDs of ended pods: a pod that is gone has been counted, for its finalizer held it until then.
-    With `settles`, nothing follows from the plan once all of it is carried out: the caches' news of it bring nothing to do.
     """
 
     actions: tuple[Action, ...] = ()
@@ -154,7 +165,16 @@ class Plan:
     reason: str = ""
     confirm: bool = False
     witnesses: tuple[tuple[str, str], ...] = ()
-    settles: bool = False
+    urgency: Urgency = Urgency.NORMAL
+
+    @property
+    def background(self) -> tuple[Release, ...]:
+        """The finalizers that are removed last: the end of their pods is on record, so nothing waits for it.
+
+        The finalizer of a pod that the plan deletes is not among them: without it the pod is gone at once.
+        """
+        deleted = {action.name for action in self.actions if deletes_pod(action)}
+        return tuple(action for action in self.actions if isinstance(action, Release) and action.name not in deleted)
 
     def describe(self) -> str:
         """The plan in words, a line each, for people and for golden tests."""

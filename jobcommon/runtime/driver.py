@@ -19,23 +19,15 @@ from jobcommon.client.request import Request, Transport
 from jobcommon.controller.expectations import Expected
 from jobcommon.controller.job_controller import JobController, JobKey
 from jobcommon.controller.result import Result, Work
-from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.clock import Clock
-from jobcommon.runtime.holdback import HoldBack
 from jobcommon.runtime.logging import Log, bound
 from jobcommon.runtime.protocols import Executes, Observer
 from jobcommon.runtime.served_schema import ServedSchema
-from jobcommon.runtime.tidying import Tidying
 
 # So many lines of a watch may be at hand at once that the other tasks would starve meanwhile.
 LINES_PER_TURN = 100
 # A framework's function that takes longer holds up the caches of all.
 SLOW_PLAN = 0.1
-# A plan costs in proportion to the job's pods, and each pod brings events: taken one by one they would cost the square.
-# So a job whose plan took long rests for so many times as long, and what happens meanwhile is one reconcile.
-REST_FACTOR = 10.0
-MAX_REST = 1.0
-MIN_COST = 0.0005
 # After an error that is ours (not the server's) in the care of a cache.
 MISHAP_DELAY = 1.0
 # How often a slow state such as a missing CRD is said again.
@@ -55,7 +47,6 @@ class Driver:
         log: Log,
         *,
         workers: int = 128,
-        backlog: Backlog | None = None,
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, not {workers}")
@@ -66,21 +57,17 @@ class Driver:
         self._observer = observer
         self._log = log.bind(framework=controller.framework.name)
         self._workers = workers
-        self._backlog = backlog or Backlog(clock)
         self._wake = asyncio.Event()
         self._pokes = {name: asyncio.Event() for name in controller.informers}
         self._running: set[asyncio.Task[None]] = set()
-        self._reconciles = self._resting = 0
+        self._reconciles = 0
         self._complaints: dict[str, tuple[str, float]] = {}
         self._stopped = asyncio.Event()
         self._ready_since: dict[JobKey, float] = {}
-        self._hurry: dict[JobKey, asyncio.Event] = {}
-        self._held_back = HoldBack(clock, self._backlog, controller.jobs, controller.queue.is_wanted)
-        self._tidying = Tidying(executor.execute, self._backlog, self._released)
         self._schema = ServedSchema(controller, transport, clock, self._log)
         controller.on_lapsed = self._lapsed
         controller.queue.on_ready = self._ready
-        controller.on_news = self._heard
+        controller.queue.on_timer = self._wake.set
 
     @property
     def crd_missing(self) -> bool:
@@ -96,10 +83,6 @@ class Driver:
         """
         return (self.controller.synced or self.crd_missing) and not self.controller.pruned.fields
 
-    def waiting(self) -> int:
-        """How many jobs wait to be looked at, and could be."""
-        return len(self.controller.queue) if self.controller.synced else 0
-
     @property
     def busy(self) -> int:
         """How many plans are being carried out."""
@@ -109,7 +92,6 @@ class Driver:
         """Run until `stop`; then return once the plans under way are carried out. Cancel to break them off."""
         async with asyncio.TaskGroup() as tasks:
             followers = [tasks.create_task(self._follow(name), name=f"informer {name}") for name in self._pokes]
-            followers.append(tasks.create_task(self._tidying.run(), name="releases"))
             followers.append(tasks.create_task(self._schema.run(), name="served schema"))
             try:
                 await self._dispatch()
@@ -124,11 +106,7 @@ class Driver:
     def stop(self) -> None:
         """Begin nothing new."""
         self._stopped.set()
-        for key, hurry in self._hurry.items():
-            hurry.set()
-            self._held_back.hasten(key)
         self.controller.queue.shutdown()
-        self._backlog.check()
         self._wake.set()
 
     # -- plans -------------------------------------------------------------------------------------------------------
@@ -137,19 +115,20 @@ class Driver:
         while not self._stopped.is_set():
             self._wake.clear()
             try:
-                while self._free:
+                while len(self._running) < self._workers:
                     moment = self._clock.moment()
                     work = self.controller.begin(moment)
                     cost = self._measure(work, moment.monotonic)
                     if work is None:
                         break
-                    self._reconciles += 1
-                    name = f"reconcile {work.namespace}/{work.name}"
-                    self._hurry[work.namespace, work.name] = asyncio.Event()
-                    self._held_back.begin((work.namespace, work.name))
-                    task = asyncio.create_task(self._reconcile(work, self._reconciles, cost), name=name)
-                    self._running.add(task)
-                    task.add_done_callback(self._done)
+                    if work.deferred:
+                        self.controller.finish(work, Result(), self._clock.moment(), cost)
+                    else:
+                        self._reconciles += 1
+                        name = f"reconcile {work.namespace}/{work.name}"
+                        task = asyncio.create_task(self._reconcile(work, self._reconciles, cost), name=name)
+                        self._running.add(task)
+                        task.add_done_callback(self._done)
                     # Planning is the longest thing done in one go; let the others have a turn in between.
                     await asyncio.sleep(0)
             except Exception:
@@ -161,14 +140,13 @@ class Driver:
                 self._ready_since.clear()
             self._close_unwanted_streams()
             # With no worker free, or caches that are not complete, a timer that is due could not be served anyway.
-            serving = self._free and self.controller.synced
-            self._backlog.check()
+            serving = len(self._running) < self._workers and self.controller.synced
             await self._clock.wait(self._wake, self.controller.queue.next_wakeup() if serving else None)
 
     def _measure(self, work: Work | None, started: float) -> float:
         seconds = self._clock.monotonic() - started
         if seconds > SLOW_PLAN:
-            self._log.warning("planning held up everything else", seconds=round(seconds, 3))
+            self._log.warning("slow plan blocked the event loop", seconds=round(seconds, 3))
         if work is not None:
             self._observer.waited(started - self._ready_since.pop((work.namespace, work.name), started))
         return seconds
@@ -176,10 +154,6 @@ class Driver:
     def _ready(self, key: JobKey) -> None:
         self._ready_since[key] = self._clock.monotonic()
         self._wake.set()
-
-    @property
-    def _free(self) -> bool:
-        return len(self._running) - self._resting < self._workers
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -192,53 +166,21 @@ class Driver:
             try:
                 self._log.debug("reconcile", reason=work.plan.reason, actions=work.plan.actions)
                 try:
-                    result = await self._executor.execute(work, self._let_pass)
+                    result = await self._executor.execute(work)
                 except Exception:
                     # It left the plan half done, so the key is looked at anew.
                     self._log.exception("could not carry out the plan")
                     self._observer.failed()
                     result = Result(stale=True)
-                seconds = self._clock.monotonic() - started - self._held_back.finish(work)
-                if work.releases:
-                    self._tidying.add(work)
-                await self._rest(key, cost)
-                report = self.controller.finish(work, result, self._clock.moment())
+                moment = self._clock.moment()
+                report = self.controller.finish(work, result, moment, cost)
                 self._tell(work, result)
-                self._observer.finished(work, report, seconds)
+                self._observer.finished(work, report, moment.monotonic - started)
             except Exception:
-                self._log.exception("reconcile broke off")
-                self._hurry.pop(key, None)
+                self._log.exception("reconcile failed")
                 self._observer.failed()
                 self.controller.queue.done(key)
                 self.controller.queue.add_rate_limited(key, self._clock.monotonic())
-
-    async def _let_pass(self, work: Work) -> bool:
-        """Hold back a status that nobody waits for, without keeping a worker from others; whether it is still to be written."""
-        self._resting += 1
-        self._wake.set()
-        try:
-            return await self._held_back.wait(work)
-        finally:
-            self._resting -= 1
-
-    async def _rest(self, key: JobKey, cost: float) -> None:
-        """Keep the key to ourselves a little longer, without keeping a worker from others; not when its job is at its end."""
-        hurry = self._hurry.pop(key)
-        if cost < MIN_COST or hurry.is_set():
-            return
-        self._resting += 1
-        self._hurry[key] = hurry
-        self._wake.set()
-        try:
-            await self._clock.wait(hurry, self._clock.monotonic() + min(cost * REST_FACTOR, MAX_REST))
-        finally:
-            self._resting -= 1
-            del self._hurry[key]
-
-    def _heard(self, key: JobKey, settled: bool) -> None:
-        self._held_back.hasten(key)
-        if settled and (hurry := self._hurry.get(key)) is not None:
-            hurry.set()
 
     def _lapsed(self, key: JobKey, lapsed: Sequence[Expected]) -> None:
         """Writes of ours that no watch has shown: a lost observation, or an object that came and went unseen."""
@@ -246,18 +188,10 @@ class Driver:
         self._log.warning("expectations lapsed", job="/".join(key), count=len(lapsed), expected=names)
         self._observer.lapsed(len(lapsed))
 
-    def _released(self, work: Work, result: Result, error: Exception | None) -> None:
-        if error is not None:
-            self._log.error("could not release pods", job=f"{work.namespace}/{work.name}", exc_info=error)
-            self._observer.failed()
-        self.controller.released(work, result, self._clock.moment())
-        # What must be tried again has a time now, which the dispatcher does not sleep for yet.
-        self._wake.set()
-
     def _tell(self, work: Work, result: Result) -> None:
         if work.plan.reason == reasons.INTERNAL_ERROR:
             error = work.plan.events[0].message if work.plan.events else ""
-            self._log.error("no decision", error=error, exc_info=work.error)
+            self._log.error("planning failed", error=error, exc_info=work.error)
             self._observer.failed()
         for outcome in result.outcomes:
             if isinstance(outcome.error, ManifestError):
@@ -290,7 +224,7 @@ class Driver:
                         await self._stream(name, informer, request)
             except Exception as error:
                 # A list makes up for what got lost on the way to the store, a look at every job for what got lost behind it.
-                self._log.exception("the cache stumbled", resource=name)
+                self._log.exception("watch failed; relisting", resource=name)
                 informer.failed(TransportError(str(error)), self._clock.monotonic())
                 informer.relist()
                 await self._clock.sleep(MISHAP_DELAY)

@@ -1,13 +1,14 @@
 """The executor: carries out one plan against the API server and reports what became of it.
 
 The order is the plan's promise: live reads that the plan asks for; deletions, releases and updates; creates that are not
-pods, and looks at what pods need; pods with slow start; the status last, exactly once, also when something before it failed
-(rule R15). Before each write the fence is asked (rule R8). Nothing is repeated here that may have been done: an unknown
-outcome is looked up by a live read (rule R12), and whatever failed comes back by way of the queue.
+pods, and looks at what pods need; pods with slow start; the status, exactly once, also when something before it failed
+(rule R15); then what is done in the background. Before each write the fence is asked (rule R8). Nothing is repeated here that
+may have been done: an unknown outcome is looked up by a live read (rule R12), and whatever failed comes back by way of the
+queue.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -22,10 +23,10 @@ from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller.result import Effect, Outcome, Result, Work
 from jobcommon.controller.status_size import is_too_large, shortened
 from jobcommon.framework import Framework
-from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update
+from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update, Urgency
 from jobcommon.runtime.clock import Clock, SystemClock
-from jobcommon.runtime.fairness import FairGate, Lane, Turn
 from jobcommon.runtime.fence import Fence, FencedError, NoFence
+from jobcommon.runtime.flow_control import FlowController, PriorityLevel, Seat
 from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.slow_start import slow_start
 from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
@@ -33,6 +34,10 @@ from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
 T = TypeVar("T")
 
 SLOW_START_CAP = 64
+BULK = 64
+"""A plan of more requests than this is bulk: one request more or less makes no difference to who waits for its job."""
+# The end of a job is one request, and it is what people wait for; new counts are not.
+_STATUS_LEVELS = {Urgency.TERMINAL: PriorityLevel.INTERACTIVE, Urgency.COUNTS: PriorityLevel.BACKGROUND}
 _job = decoder(dict[str, Any])
 
 
@@ -40,53 +45,49 @@ _job = decoder(dict[str, Any])
 class Executor:
     """Carries out the plans of one framework's jobs.
 
-    `gate` bounds the requests under way and is shared by all frameworks, `ends` those that write a job's end (None: `gate`
-    does); `slow_start_cap` is how many pods of one type are created at once at most. `clock` tells how long ago a job was
-    looked at.
+    `flow_controller` bounds the requests under way and is shared by all frameworks; `slow_start_cap` is how many pods of one
+    type are created at once at most. `clock` tells how long ago a job was read.
     """
 
     framework: Framework
     transport: Transport
-    gate: FairGate
+    flow_controller: FlowController
     fence: Fence = field(default_factory=NoFence)
     slow_start_cap: int = SLOW_START_CAP
     clock: Clock = field(default_factory=SystemClock)
-    ends: FairGate | None = None
 
     def __post_init__(self) -> None:
         self._unwatched = {kind.plural for kind in self.framework.companion_kinds if not kind.watched}
 
-    async def execute(self, work: Work, let_pass: Callable[[Work], Awaitable[bool]] | None = None) -> Result:
-        """Carry `work.plan` out. Errors of the API server are part of the Result and never raised.
-
-        A status that nobody waits for is written when `let_pass` returns, if that says that it is still to be written.
-        """
-        plan, recheck = work.plan, Recheck(lambda: self._unchanged(work, gated=False), self.clock)
+    async def execute(self, work: Work) -> Result:
+        """Carry `work.plan` out. Errors of the API server are part of the Result and never raised."""
+        plan, recheck = work.plan, Recheck(lambda: self._unchanged(work, seated=True), self.clock)
         if (plan.confirm and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
             return Result(stale=True)
         if plan.witnesses and not all(await _together(self._is_there(work, *witness) for witness in plan.witnesses)):
             return Result(stale=True)
         done: dict[int, Outcome] = {}
-        if plan.actions:
-            await self._take_away(work, done)
+        background = set(map(id, plan.background))
+        last = [i for i, action in enumerate(plan.actions) if id(action) in background]
+        if len(last) < len(plan.actions):
+            await self._take_away(work, done, background)
             await self._create(work, recheck, done)
-        outcomes = tuple(done[i] for i in range(len(plan.actions)))
-        if let_pass is not None and (work.is_first_status or work.only_counts) and not await let_pass(work):
-            return Result(outcomes)
-        if plan.status is None:
-            return Result(outcomes)
         version, error = await self._write_status(work)
-        if shorten := is_too_large(error):
+        if shorten := plan.status is not None and is_too_large(error):
             version, error = await self._write_status(replace(work, plan=replace(plan, status=shortened(plan.status))))
-        return Result(outcomes, version, error, shortened=shorten)
+        if last:
+            level = PriorityLevel.BACKGROUND
+            removed = await _together(self._carry_out(work, plan.actions[i], level=level) for i in last)
+            done.update(zip(last, removed, strict=True))
+        return Result(tuple(done[i] for i in range(len(plan.actions))), version, error, shortened=shorten)
 
     # -- the steps ---------------------------------------------------------------------------------------------------
 
-    async def _take_away(self, work: Work, done: dict[int, Outcome]) -> None:
+    async def _take_away(self, work: Work, done: dict[int, Outcome], background: Collection[int]) -> None:
         """Deletions, releases and updates at once; those of one object in the plan's order, a release first."""
         chains: dict[tuple[str, str], list[int]] = {}
         for i, action in enumerate(work.plan.actions):
-            if not isinstance(action, Create | LookUp):
+            if not isinstance(action, Create | LookUp) and id(action) not in background:
                 plural = PODS if isinstance(action, Release) else action.plural
                 chains.setdefault((plural, action.name), []).append(i)
 
@@ -137,7 +138,7 @@ class Executor:
             if outcome.effect is Effect.SKIPPED or (outcome.effect is Effect.REFUSED and not _name_in_use(outcome)):
                 return False
             if outcome.effect is not Effect.APPLIED and left:
-                async with self._turn(work):
+                async with self._seat(work):
                     await recheck.now()
             return not recheck.changed
 
@@ -151,8 +152,7 @@ class Executor:
         try:
             # Answered whole: what the server does not know it drops, and answers 200.
             request = status_write(work.raw, self.framework.plural, status)
-            gate = self.ends if work.plan.status.finished else None
-            response = await self._write(work, request, later=work.is_first_status, gate=gate)
+            response = await self._write(work, request, _STATUS_LEVELS.get(work.plan.urgency))
             check_stored(status, response.body)
         except TransportError as error:
             return await self._find_status(work, status, error)
@@ -175,7 +175,9 @@ class Executor:
 
     # -- one action --------------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, work: Work, action: Action, recheck: Recheck | None = None) -> Outcome:
+    async def _carry_out(
+        self, work: Work, action: Action, recheck: Recheck | None = None, level: PriorityLevel | None = None
+    ) -> Outcome:
         try:
             match action:
                 case Create():
@@ -186,7 +188,7 @@ class Executor:
                     return await self._change(work, action, gone=(404, 409))
                 case Release():
                     # 422 is a test that failed: another incarnation, or somebody changed the finalizers since.
-                    return await self._change(work, action, gone=(404, 422))
+                    return await self._change(work, action, gone=(404, 422), level=level)
                 case Update():
                     return await self._change(work, action, gone=(404,))
         except FencedError as error:
@@ -203,10 +205,8 @@ class Executor:
             refusal = ManifestError(f"{type(error).__name__}: {error}")
             refusal.__cause__ = error
             return Outcome(action, Effect.REFUSED, error=refusal)
-        if not work.is_bulk:
-            self.gate.make_way()
         try:
-            async with self._turn(work, kind=action.plural):
+            async with self._seat(work):
                 if recheck is not None and not await recheck.lately():
                     return Outcome(action, Effect.SKIPPED)
                 response = await self._send_fenced(request)
@@ -254,12 +254,12 @@ class Executor:
             return True
         return (found.labels or {}).get(labels.OPERATOR_NAME) in (wanted, *self.framework.former_controllers)
 
-    async def _change(self, work: Work, action: Action, gone: tuple[int, ...]) -> Outcome:
+    async def _change(self, work: Work, action: Action, gone: tuple[int, ...], level: PriorityLevel | None = None) -> Outcome:
         """A write on an object that exists. With `gone` the object the decision was about is no more, or has changed;
         the watch tells what is there instead, and the key comes back with it.
         """
         try:
-            response = await self._write(work, self._request(action, work))
+            response = await self._write(work, self._request(action, work), level)
         except FencedError:
             raise
         except ClientError as error:
@@ -291,16 +291,16 @@ class Executor:
         path = objects.object_path(self.framework.api_version, self.framework.plural, work.namespace, work.name)
         return objects.get(path)
 
-    async def _metadata(self, work: Work, request: Request, *, gated: bool = True) -> objects.WrittenMetadata:
-        """What a live read finds. Without `gated` a turn is held already. Raises ClientError."""
+    async def _metadata(self, work: Work, request: Request, *, seated: bool = False) -> objects.WrittenMetadata:
+        """What a live read finds. `seated`: there is a seat for it already. Raises ClientError."""
         brief = objects.metadata_only(request)
-        return objects.written((await (self._read(work, brief) if gated else self._send(brief))).body)
+        return objects.written((await (self._send(brief) if seated else self._read(work, brief))).body)
 
-    async def _unchanged(self, work: Work, *, gated: bool = True) -> bool:
-        """Whether the job is still the very object the plan was made for (rule R7). Without `gated` a turn is held already."""
+    async def _unchanged(self, work: Work, *, seated: bool = False) -> bool:
+        """Whether the job is still the very object the plan was made for (rule R7). `seated`: there is a seat for the read."""
         version = work.job.resource_version if work.job is not None else ""
         try:
-            found = await self._metadata(work, self._job_request(work), gated=gated)
+            found = await self._metadata(work, self._job_request(work), seated=seated)
         except ClientError:
             return False
         return found.uid == work.uid and found.resource_version == version
@@ -326,20 +326,19 @@ class Executor:
     # -- requests ----------------------------------------------------------------------------------------------------
 
     async def _read(self, work: Work, request: Request) -> Response:
-        async with self._turn(work):
+        async with self._seat(work):
             return await self._send(request)
 
-    async def _write(self, work: Work, request: Request, *, later: bool = False, gate: FairGate | None = None) -> Response:
-        async with self._turn(work, later=later, gate=gate):
+    async def _write(self, work: Work, request: Request, level: PriorityLevel | None = None) -> Response:
+        async with self._seat(work, level):
             return await self._send_fenced(request)
 
-    def _turn(self, work: Work, *, later: bool = False, gate: FairGate | None = None, kind: str = "") -> Turn:
-        """`later`: it is not urgent. With `gate` it is one urgent request. `kind`: what is created."""
-        lane = Lane.LATER if later or work.later else Lane.BULK if gate is None and work.is_bulk else Lane.PROMPT
-        return (gate or self.gate).turn(work.namespace, work.uid, lane=lane, kind=kind)
+    def _seat(self, work: Work, level: PriorityLevel | None = None) -> Seat:
+        """A seat at `level`, or at that of the job."""
+        return self.flow_controller.seat(work.namespace, work.uid, level=_level_of(work) if level is None else level)
 
     async def _send_fenced(self, request: Request) -> Response:
-        # After the wait for a turn: it may have been long.
+        # After the wait for a seat: it may have been long.
         if not self.fence.held():
             raise FencedError("this process does not hold the lease")
         return await self._send(request)
@@ -348,6 +347,13 @@ class Executor:
         response = await self.transport.send(request)
         objects.check_answer(request, response)
         return response
+
+
+def _level_of(work: Work) -> PriorityLevel:
+    """The level of a job's requests: of one that is over only cleaning up is left."""
+    if work.job is not None and work.job.status.finished:
+        return PriorityLevel.BACKGROUND
+    return PriorityLevel.BULK if len(work.plan.actions) > BULK else PriorityLevel.INTERACTIVE
 
 
 async def _together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -24,13 +24,12 @@ from jobcommon.controller.report import Report
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
 from jobcommon.runtime import logging
-from jobcommon.runtime.backlog import Backlog
 from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
-from jobcommon.runtime.fairness import FairGate, GatedTransport
 from jobcommon.runtime.fence import Fence, FencedTransport, NoFence
+from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
 from jobcommon.runtime.logging import Log
@@ -44,8 +43,6 @@ from jobcommon.runtime.terminating_namespace import release_if_terminating
 
 # For the pods of a namespace that is being deleted, the last events, and the release of the lease, after the writes have ended.
 FAREWELL_SECONDS = 3.0
-# One in so many of the requests under way is kept for the ends of jobs: when many jobs end at once, it is what they wait for.
-SHARE_OF_ENDS = 2
 
 
 @dataclass
@@ -111,9 +108,8 @@ class Manager:
         self._fence: Fence = self.elector or NoFence()
         self._unfenced = MeteredTransport(transport, self.metrics, clock)
         self._transport = self._limited(FencedTransport(self._unfenced, self._fence))
-        self._gate, self._ends = self._gates()
-        self._backlog = Backlog(clock)
-        events = LimitedTransport(GatedTransport(self._transport, self._gate, "", "events"), self._backlog.over)
+        self.flow_controller = FlowController(self._seats)
+        events = BackgroundTransport(self._transport, self.flow_controller, "", "events")
         self.recorder = Recorder(events, clock, self.log, instance=self.env.identity)
         self.drivers: list[Driver] = []
         self._stop = asyncio.Event()
@@ -197,7 +193,6 @@ class Manager:
         if self.settings.gang_scheduler_name == AUTO and not await self._find_gang_scheduler(others):
             return
         self.drivers = [self._driver(framework) for framework in self._frameworks]
-        self._backlog.follow(driver.waiting for driver in self.drivers)
         running = [asyncio.create_task(d.run(), name=f"driver {d.controller.framework.name}") for d in self.drivers]
         try:
             await asyncio.wait((*running, *others), return_when=asyncio.FIRST_COMPLETED)
@@ -212,7 +207,6 @@ class Manager:
             for task in running:
                 await _cancelled(task)
             self.drivers = []
-            self._backlog.follow(())
 
     async def _find_gang_scheduler(self, others: Sequence[asyncio.Task[Any]]) -> bool:
         """Choose what the cluster has, unless one of `others` ends before that is known."""
@@ -237,13 +231,13 @@ class Manager:
         self._drained = await clock.wait(over, clock.monotonic() + self.settings.shutdown_seconds)
         if not self._drained:
             busy = sum(driver.busy for driver in self.drivers)
-            self.log.warning("broke off the writes under way", reconciles=busy)
+            self.log.warning("cancelled in-flight writes", reconciles=busy)
 
     def _driver(self, framework: Framework) -> Driver:
         settings = self.settings
         controller = JobController(framework, self.env.random, settings.namespace)
         executor = Executor(
-            framework, self._transport, self._gate, self._fence, settings.slow_start_cap, self.env.clock, self._ends
+            framework, self._transport, self.flow_controller, self._fence, settings.slow_start_cap, self.env.clock
         )
         reporter = _Reporter(framework, self.metrics, self.recorder)
         self.metrics.watch(framework.name, lambda: len(controller.queue), lambda: len(controller.pruned.fields))
@@ -255,7 +249,6 @@ class Manager:
             reporter,
             self.log,
             workers=settings.workers,
-            backlog=self._backlog,
         )
 
     def _limited(self, transport: Transport) -> Transport:
@@ -265,19 +258,15 @@ class Manager:
         bucket = TokenBucket(settings.qps, settings.burst or max(settings.qps, 1.0), clock.monotonic, clock.sleep_until)
         return LimitedTransport(transport, bucket.take)
 
-    def _gates(self) -> tuple[FairGate, FairGate]:
-        """One for most requests, and one for the ends of jobs: one request each, and the one that people wait for.
+    @property
+    def _seats(self) -> int:
+        """How many requests may be under way at once.
 
-        The first follows the server's pace, which it cannot tell from how slow this process is when it has much to do;
-        ends have room of their own. With a limit on the rate, no more requests than it lets through in a second may wait for
-        it: they wait in order of arrival, which would undo the fairness between jobs.
+        With a limit on the rate, no more than it lets through in a second: requests wait for it in order of arrival, which
+        would undo the fairness between jobs.
         """
-        most, clock = self.settings.concurrency, self.env.clock
-        if self.settings.qps is not None or most < 2:
-            gate = FairGate(min(most, max(int(self.settings.qps or most), 1)), clock.monotonic)
-            return gate, gate
-        ends = max(most // SHARE_OF_ENDS, 1)
-        return FairGate(most - ends, clock.monotonic), FairGate(ends)
+        settings = self.settings
+        return settings.concurrency if settings.qps is None else min(settings.concurrency, max(int(settings.qps), 1))
 
     def _make_elector(self, transport: Transport) -> LeaderElector:
         settings = self.settings

@@ -1,6 +1,5 @@
 """What a driver is given: who carries plans out, and who is told what happens."""
 
-from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from jobcommon.controller.report import Report
@@ -10,7 +9,7 @@ from jobcommon.controller.result import Result, Work
 class Executes(Protocol):
     """Carries plans out."""
 
-    async def execute(self, work: Work, let_pass: Callable[[Work], Awaitable[bool]] | None = None) -> Result:
+    async def execute(self, work: Work) -> Result:
         """See `jobcommon.runtime.executor.Executor.execute`."""
         ...
 

@@ -84,6 +84,6 @@ def test_a_hook_that_takes_long_is_told_and_the_others_go_on() -> None:
 
     trial = trial_with(PYTORCH, "env", slow, Verdict.RUNS)
     assert trial.faults() == []
-    told = [line for line in map(json.loads, trial.log.splitlines()) if line["event"] == "planning held up everything else"]
+    told = [line for line in map(json.loads, trial.log.splitlines()) if line["event"] == "slow plan blocked the event loop"]
     assert told
     assert min(line["seconds"] for line in told) >= SPIN

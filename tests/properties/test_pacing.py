@@ -11,7 +11,7 @@ from jobcommon.cache.backoff import CAP, INITIAL, RESET_AFTER, Backoff
 from jobcommon.client.limiter import TokenBucket
 from jobcommon.client.status import MAX_RETRY_AFTER, retry_after
 from jobcommon.reconcile.limits import MAX_DELAY, restart_due
-from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.models.round_robin import RoundRobinModel
 from jobcommon.testutil.models.token_bucket import exceeds, schedule
@@ -110,13 +110,13 @@ class Gate(AsyncMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.gate = FairGate(3)
+        self.gate = FlowController(3)
         self.model = RoundRobinModel(3)
         self.inside: dict[int, asyncio.Event] = {}
         self.by_number: dict[int, asyncio.Task[Any]] = {}
 
     async def hold(self, who: int, key: str) -> None:
-        async with self.gate.turn(key):
+        async with self.gate.seat(key):
             self.inside[who] = asyncio.Event()
             try:
                 await self.inside[who].wait()
@@ -166,10 +166,10 @@ class Gate(AsyncMachine):
     @invariant()
     def same(self) -> None:
         assert set(self.inside) == self.model.inside
-        assert (self.gate.inside, self.gate.waiting) == (len(self.model.inside), self.model.waiting)
+        assert (self.gate.in_use, self.gate.waiting) == (len(self.model.inside), self.model.waiting)
 
     def when_all_is_over(self) -> None:
-        assert (self.gate.inside, self.gate.waiting) == (0, 0), "a place is lost"
+        assert (self.gate.in_use, self.gate.waiting) == (0, 0), "a place is lost"
 
 
 TestBucket = Bucket.TestCase

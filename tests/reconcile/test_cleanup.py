@@ -103,7 +103,7 @@ def test_the_job_is_deleted_as_it_was_judged() -> None:
     run_policy = {"ttlSecondsAfterFinished": 0}
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=finished_status())
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START)
-    release, delete = decided.actions
+    delete, release = decided.actions
     assert isinstance(release, Release)
     assert isinstance(delete, Delete)
     assert (delete.uid, delete.resource_version) == ("uid-demo", "1")

@@ -7,21 +7,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobcommon.api.status import ConditionType, Failure, JobCondition, JobStatus, ReplicaStatus
+from jobcommon.api.status import Failure, JobCondition, JobStatus, ReplicaStatus
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.pruning import PrunedError
 from jobcommon.client.request import JSON_PATCH, Request, Response
 from jobcommon.controller.report import report
-from jobcommon.controller.result import BULK, Effect, Result, Work
+from jobcommon.controller.result import Effect, Result, Work
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, read_job
-from jobcommon.reconcile.conditions import set_condition
+from jobcommon.reconcile.plan import Urgency
 from jobcommon.runtime.clock import SystemClock
-from jobcommon.runtime.executor import Executor
-from jobcommon.runtime.fairness import COURTEOUS, FairGate, Lane
+from jobcommon.runtime.executor import BULK, Executor
 from jobcommon.runtime.fence import FencedError, FencedTransport
+from jobcommon.runtime.flow_control import SHARE, FlowController, PriorityLevel
 from jobcommon.runtime.recheck import SIGHT_SECONDS
 from tests.runtime.fakes import TESTJOB, Answer, FakeClock, ScriptedTransport, a_job, refusal, reply, turns
 
@@ -62,10 +62,10 @@ RELEASE = Release("p", "pod-uid", ("other", FINALIZER))
 UPDATE = Update("v1", "configmaps", "c", {"metadata": {"name": "c", "uid": "u", "resourceVersion": "3"}})
 
 
-def work(*actions: Action, status: JobStatus | None = None, confirm: bool = False, orphans_of: str | None = None) -> Work:
+def work(*actions: Action, orphans_of: str | None = None, **plan_fields: Any) -> Work:
     raw = a_job()
     raw["metadata"] |= {"uid": UID, "resourceVersion": "7"}
-    plan = Plan(actions, status, confirm=confirm)
+    plan = Plan(actions, **plan_fields)
     return Work("default", "train", UID, plan, read_job(TESTJOB, raw), raw, orphans_of)
 
 
@@ -81,7 +81,7 @@ class Lease:
 
 
 def executor(transport: ScriptedTransport, **more: Any) -> Executor:
-    return Executor(TESTJOB, transport, FairGate(more.pop("concurrency", 100)), **more)
+    return Executor(TESTJOB, transport, FlowController(more.pop("concurrency", 100)), **more)
 
 
 async def run(transport: ScriptedTransport, work: Work, **more: Any) -> Result:
@@ -440,10 +440,10 @@ async def test_what_pods_need_is_not_made_either_for_a_job_that_has_changed(case
 
 
 async def test_a_wait_for_the_turn_counts_as_well() -> None:
-    clock, gate = FakeClock(), FairGate(1)
+    clock, flow_controller = FakeClock(), FlowController(1)
     transport = ScriptedTransport().on("GET", JOB, job_found("8")).on("POST", "/", reply({}, 201))
-    async with gate.turn("others"):
-        running = asyncio.create_task(Executor(TESTJOB, transport, gate, clock=clock).execute(work(CREATE)))
+    async with flow_controller.seat("others"):
+        running = asyncio.create_task(Executor(TESTJOB, transport, flow_controller, clock=clock).execute(work(CREATE)))
         await turns()
         await clock.advance(SIGHT_SECONDS)
     assert [o.effect for o in (await running).outcomes] == [Effect.SKIPPED]
@@ -479,35 +479,39 @@ async def test_the_bound_on_requests_holds_for_deletions_too() -> None:
     assert transport.most_under_way == 5
 
 
-@pytest.mark.parametrize("condition", [ConditionType.RUNNING, ConditionType.SUCCEEDED])
-async def test_the_end_of_a_job_does_not_wait_behind_everything_else(condition: ConditionType) -> None:
-    transport, gate = ScriptedTransport().on("PUT", "/", echo), FairGate(1)
-    status = JobStatus(conditions=list(set_condition((), condition, True, "Because", "It is so.", 0.0)))
-    async with gate.turn("others"):
-        job = Executor(TESTJOB, transport, gate, ends=FairGate(1)).execute(work(status=status))
-        running = asyncio.create_task(job)
+@pytest.mark.parametrize("urgency", Urgency)
+async def test_the_end_of_a_big_job_does_not_wait_behind_the_pods_of_others(urgency: Urgency) -> None:
+    transport, flow_controller = ScriptedTransport().on("PUT", "/", echo), FlowController(SHARE)
+    async with (
+        flow_controller.seat("others", level=PriorityLevel.BULK),
+        flow_controller.seat("x", level=PriorityLevel.BACKGROUND),
+    ):
+        executor = Executor(TESTJOB, transport, flow_controller)
+        running = asyncio.create_task(executor.execute(work(status=STATUS, urgency=urgency)))
         await turns()
-        assert len(transport.sent) == (condition is ConditionType.SUCCEEDED)
+        assert len(transport.sent) == (urgency is not Urgency.COUNTS)
     assert (await running).status_error is None
 
 
-async def test_bulk_makes_way_for_the_pods_of_a_small_job() -> None:
-    clock, transport = FakeClock(), ScriptedTransport().on("POST", "/", reply({}, 201))
-    gate = FairGate(100, clock.monotonic)
-    await Executor(TESTJOB, transport, gate).execute(work(a_pod("small-0", "Worker")))
-    places = [gate.turn("big", lane=Lane.BULK) for _ in range(COURTEOUS + 1)]
-    tasks = [asyncio.create_task(place.__aenter__()) for place in places]
-    await turns()
-    assert [task.done() for task in tasks] == [True] * COURTEOUS + [False]
-    tasks[-1].cancel()
+async def test_finalizers_are_removed_last_and_in_the_background() -> None:
+    transport = ScriptedTransport().on("PATCH", "/", reply()).on("PUT", "/", echo)
+    flow_controller = FlowController(SHARE)
+    async with flow_controller.seat("x", level=PriorityLevel.BACKGROUND):
+        executor = Executor(TESTJOB, transport, flow_controller)
+        running = asyncio.create_task(executor.execute(work(RELEASE, status=STATUS)))
+        await turns()
+        assert [request.method for request in transport.sent] == ["PUT"]
+    result = await running
+    assert [request.method for request in transport.sent] == ["PUT", "PATCH"]
+    assert [outcome.effect for outcome in result.outcomes] == [Effect.APPLIED]
 
 
 @pytest.mark.parametrize(("count", "first"), [(BULK, "big"), (BULK + 1, "small")])
 async def test_a_job_that_wants_much_lets_others_pass(count: int, first: str) -> None:
-    transport, gate = ScriptedTransport().on("POST", "/", reply({}, 201)), FairGate(1)
-    async with gate.turn("others"):
-        big = Executor(TESTJOB, transport, gate).execute(work(*(a_pod(f"big-{i}", "Worker") for i in range(count))))
-        small = Executor(TESTJOB, transport, gate).execute(replace(work(a_pod("small-0", "Worker")), uid="another"))
+    transport, flow_controller = ScriptedTransport().on("POST", "/", reply({}, 201)), FlowController(1)
+    async with flow_controller.seat("others"):
+        big = Executor(TESTJOB, transport, flow_controller).execute(work(*(a_pod(f"big-{i}", "Worker") for i in range(count))))
+        small = Executor(TESTJOB, transport, flow_controller).execute(replace(work(a_pod("small-0", "Worker")), uid="another"))
         running = [asyncio.create_task(big), asyncio.create_task(small)]
         await turns()
     await asyncio.gather(*running)
@@ -522,7 +526,7 @@ async def test_a_write_that_waited_for_the_rate_limit_is_not_made_without_the_le
     clock, server, lease = FakeClock(), ScriptedTransport().on("POST", "/", reply({}, 201)), Lease(100)
     bucket = TokenBucket(1, 1, clock.monotonic, clock.sleep_until)
     limited = LimitedTransport(FencedTransport(server, lease), bucket.take)
-    running = asyncio.create_task(Executor(TESTJOB, limited, FairGate(10), lease).execute(work(CREATE, SERVICE)))
+    running = asyncio.create_task(Executor(TESTJOB, limited, FlowController(10), lease).execute(work(CREATE, SERVICE)))
     await turns()
     assert len(server.sent) == 1
     lease.times = 0
@@ -539,7 +543,7 @@ def test_a_pod_that_cannot_be_made_is_refused_and_nothing_is_sent_for_it() -> No
     transport = ScriptedTransport().on("POST", "", found())
     broken = Create("v1", "pods", "p-1", make, replica_type="Worker")
     actions = (a_pod("p-0", "Worker"), broken, a_pod("p-2", "Worker"), a_pod("other", "Master"))
-    result = asyncio.run(Executor(TESTJOB, transport, FairGate(9)).execute(work(*actions)))
+    result = asyncio.run(Executor(TESTJOB, transport, FlowController(9)).execute(work(*actions)))
     effects = {outcome.action.name: outcome.effect for outcome in result.outcomes if isinstance(outcome.action, Create)}
     assert effects == {"p-0": Effect.APPLIED, "p-1": Effect.REFUSED, "p-2": Effect.SKIPPED, "other": Effect.APPLIED}
     assert str(result.outcomes[1].error) == "KeyError: 'no such port'"
@@ -551,7 +555,7 @@ def test_only_what_no_cache_shows_and_the_status_come_back_whole() -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH", "GET"):
         transport.on(method, "", found())
     doing = work(SERVICE, config, CREATE, DELETE, RELEASE, status=STATUS)
-    asyncio.run(Executor(MPI, transport, FairGate(9)).execute(doing))
+    asyncio.run(Executor(MPI, transport, FlowController(9)).execute(doing))
     brief = {(r.method, r.path.rpartition("/")[2]): "PartialObject" in r.headers.get("accept", "") for r in transport.sent}
     assert brief == {
         ("POST", "services"): True,

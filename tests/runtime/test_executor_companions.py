@@ -13,7 +13,7 @@ from jobcommon.controller.result import Effect, Result, Work
 from jobcommon.reconcile import Action, Create, Plan, read_job
 from jobcommon.reconcile.plan import LookUp
 from jobcommon.runtime.executor import Executor
-from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.flow_control import FlowController
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
 
 SECRETS, PODS = "/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/pods"
@@ -25,7 +25,7 @@ async def run(transport: ScriptedTransport, *actions: Action) -> Result:
     raw = a_job()
     raw["metadata"] |= {"uid": "job-uid", "resourceVersion": "7"}
     work = Work("default", "train", "job-uid", Plan(actions), read_job(TESTJOB, raw), raw)
-    return await Executor(TESTJOB, transport, FairGate(10)).execute(work)
+    return await Executor(TESTJOB, transport, FlowController(10)).execute(work)
 
 
 async def test_what_is_generated_is_made_anew_for_each_create_and_not_kept() -> None:

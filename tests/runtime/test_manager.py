@@ -359,10 +359,13 @@ def test_an_environment_of_its_own_has_a_unique_identity() -> None:
 
 
 @pytest.mark.parametrize(
-    ("concurrency", "qps", "limits"), [(64, None, (32, 32)), (2, None, (1, 1)), (1, None, (1,)), (64, 5.0, (5,))]
+    ("concurrency", "qps", "seats"), [(64, None, 64), (1, None, 1), (64, 5.0, 5), (64, 0.1, 1), (2, 5.0, 2)]
 )
-def test_the_ends_of_jobs_have_a_share_of_the_requests(concurrency: int, qps: float | None, limits: tuple[int, ...]) -> None:
-    """Both together let in no more than may be under way."""
+async def test_as_many_requests_are_under_way_as_may_be(concurrency: int, qps: float | None, seats: int) -> None:
+    """With a limit on the rate no more than it lets through in a second: more would wait in order of arrival."""
     manager = Manager(World().transport, [TESTJOB], replace(SETTINGS, concurrency=concurrency, qps=qps))
-    executor = manager._driver(TESTJOB)._executor
-    assert tuple(gate._most for gate in dict.fromkeys((executor.gate, executor.ends))) == limits  # type: ignore[attr-defined]
+    waiting = [asyncio.create_task(manager.flow_controller.seat("a").__aenter__()) for _ in range(seats + 3)]
+    await turns()
+    assert (manager.flow_controller.in_use, manager.flow_controller.waiting) == (seats, 3)
+    for task in waiting:
+        task.cancel()

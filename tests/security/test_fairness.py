@@ -5,11 +5,11 @@ from random import Random
 
 import msgspec
 
+from jobcommon.controller.fair_queue import RoundRobin
 from jobcommon.controller.job_controller import JobController, JobKey, Moment
 from jobcommon.controller.result import Result
-from jobcommon.controller.round_robin import RoundRobin
 from jobcommon.controller.workqueue import WorkQueue
-from jobcommon.runtime.fairness import FairGate
+from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from tests.runtime.fakes import turns
@@ -19,7 +19,7 @@ HUGE, SMALL = 100_000, 10
 
 def test_s10_the_queue_serves_namespaces_in_turn() -> None:
     """Whoever comes behind a hundred thousand jobs of somebody else's waits as if there were one."""
-    queue: WorkQueue[JobKey] = WorkQueue(lambda: 0.5, share=lambda key: key[0])
+    queue: WorkQueue[JobKey] = WorkQueue(lambda: 0.5, flow=lambda key: key[0])
     for number in range(HUGE):
         queue.add(("huge", str(number)))
     for number in range(SMALL):
@@ -53,21 +53,21 @@ def test_s10_the_controller_plans_for_namespaces_in_turn() -> None:
 
 
 async def test_s10_requests_of_namespaces_take_turns_and_of_jobs_within_one() -> None:
-    gate, order = FairGate(1), []
+    flow_controller, order = FlowController(1), []
 
     async def request(namespace: str, job: str) -> None:
-        async with gate.turn(namespace, job):
+        async with flow_controller.seat(namespace, job):
             order.append(f"{namespace}/{job}")
 
-    async with asyncio.TaskGroup() as tasks, gate.turn("huge", "first"):
+    async with asyncio.TaskGroup() as tasks, flow_controller.seat("huge", "first"):
         for job in "aaabbb":
             tasks.create_task(request("huge", job))
         for _ in range(2):
             tasks.create_task(request("small", "c"))
         await turns()
-        assert gate.waiting == 8
+        assert flow_controller.waiting == 8
     assert order == [*("huge/a", "small/c", "huge/b", "small/c"), *("huge/a", "huge/b", "huge/a", "huge/b")]
-    assert (gate.inside, gate.waiting) == (0, 0)
+    assert (flow_controller.in_use, flow_controller.waiting) == (0, 0)
 
 
 def test_a_line_loses_nothing_whatever_is_taken_out() -> None:

@@ -126,14 +126,14 @@ def _last_worker_too_many(job: Job, pods: tuple[PodView, ...]) -> slots.Slots:
     return replace(found, pods=kept, surplus={**found.surplus, **surplus}, vacant=vacant)
 
 
-_observe = JobController._observe
+_observe = JobController.observe
 
 
-def _by_labels(self: JobController, cached: Any, named: Any, memory: Any) -> Observed:
+def _by_labels(self: JobController, cached: Any, named: Any, state: Any, moment: Any) -> Observed:
     """Pods are ours by their labels."""
     labelled = {labels.JOB_NAME: cached.name}
     pods = [p for p in self._pods.all(cached.namespace) if labelled.items() <= dict(p.labels).items()]
-    return replace(_observe(self, cached, named, memory), pods=tuple(pods))
+    return replace(_observe(self, cached, named, state, moment), pods=tuple(pods))
 
 
 _failed = Reflector.failed
@@ -272,7 +272,7 @@ DEFECTS = (
     Mutant(
         "D14-owned-by-labels",
         "Pods are ours by their labels, so a scale-down deletes other people's.",
-        ((JobController, "_observe", _by_labels),),
+        ((JobController, "observe", _by_labels),),
         where=("*/X-stranger-with-labels",),
     ),
     Mutant(

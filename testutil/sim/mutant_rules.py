@@ -16,11 +16,11 @@ from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import JSON_PATCH, Request
 from jobcommon.client.transport import HttpTransport
 from jobcommon.controller import job_controller as controller
-from jobcommon.controller import job_memory, workqueue
+from jobcommon.controller import job_state, workqueue
 from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import Expectations
 from jobcommon.controller.job_controller import JobController
-from jobcommon.controller.job_memory import JobMemory
+from jobcommon.controller.job_state import JobState
 from jobcommon.controller.orphans import left_behind
 from jobcommon.controller.result import Effect, Outcome, Work
 from jobcommon.framework import Job
@@ -63,12 +63,12 @@ def blind_status_write(raw: Mapping[str, Any], plural: str, status: Mapping[str,
     return Request("PATCH", status_write(raw, plural, status).path, body=msgspec.json.encode(patch), content_type=JSON_PATCH)
 
 
-_observe = JobController._observe
+_observe = JobController.observe
 
 
-def _owned_by_name(self: JobController, cached: Any, named: Any, memory: Any) -> Any:
+def _owned_by_name(self: JobController, cached: Any, named: Any, state: Any, moment: Any) -> Any:
     """Pods are ours when their owner has our name."""
-    seen = _observe(self, cached, named, memory)
+    seen = _observe(self, cached, named, state, moment)
     old = left_behind(self.framework.kind, named, cached.uid)
     return replace(seen, pods=(*seen.pods, *old), predecessors=frozenset())
 
@@ -176,8 +176,8 @@ def _by_code(*codes: int) -> Callable[[StatusError], bool]:
     return lambda error: error.code in codes
 
 
-def _whenever_it_was(_memory: JobMemory, _action: Create, error: StatusError) -> bool:
-    return job_memory._is_own_fault(error)
+def _whenever_it_was(_state: JobState, _action: Create, error: StatusError) -> bool:
+    return job_state.is_own_fault(error)
 
 
 def _time_moves(job: Job, status: JobStatus) -> JobStatus | None:
@@ -222,7 +222,7 @@ RULES = (
     Mutant(
         "R6-owned-by-name",
         "The pods of a deleted job of the same name count for its successor, which may end by what they did.",
-        ((JobController, "_observe", _owned_by_name),),
+        ((JobController, "observe", _owned_by_name),),
         where=("*/L11-*",),
     ),
     Mutant(
@@ -295,13 +295,13 @@ RULES = (
     Mutant(
         "R16-a-full-quota-fails-the-job",
         "403 is taken for the spec's fault, so a job fails because the platform has no room at the moment.",
-        ((job_memory, "_is_own_fault", _by_code(400, 403, 413, 422)),),
+        ((job_state, "is_own_fault", _by_code(400, 403, 413, 422)),),
         where=("*/L15-*",),
     ),
     Mutant(
         "R16-admission-fails-the-job",
         "422 is taken for the spec's fault whatever its source, so a policy that refuses a pod for a moment fails the job.",
-        ((job_memory, "_is_own_fault", _by_code(400, 413, 422)),),
+        ((job_state, "is_own_fault", _by_code(400, 413, 422)),),
         where=("*/L1-*",),
         faults=(),
         always=(Fault("admission-refused", write=0, seconds=20.0, value="422"),),
@@ -309,7 +309,7 @@ RULES = (
     Mutant(
         "R16-a-refused-replacement-fails-the-job",
         "A job whose pods were accepted before is failed because the one that replaces a pod is refused for a moment.",
-        ((job_memory, "_is_own_fault", _by_code(400, 413, 422)), (JobMemory, "_is_final", _whenever_it_was)),
+        ((job_state, "is_own_fault", _by_code(400, 413, 422)), (JobState, "is_final", _whenever_it_was)),
         where=("*/L2-retryable-exit",),
         faults=(),
         always=(Fault("admission-refused", at=5.0, seconds=30.0, value="400"),),

@@ -245,7 +245,7 @@ class Simulation:
                 for what, size, allowed in (
                     ("expectations", len(controller.expectations), 0),
                     ("barrier", len(controller.barrier), jobs),
-                    ("memory", len(controller._memory), jobs),
+                    ("memory", len(controller.states), jobs),
                     ("back-off", controller.queue.failing, 0 if process.leads and self._settled() else jobs),
                 ):
                     if size > allowed:

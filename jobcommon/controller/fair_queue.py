@@ -1,0 +1,116 @@
+"""A queue with priority levels, in which flows take turns: who has many items cannot keep out who has few."""
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+MAX_OVERTAKES = 7
+"""So many items of other levels may go before a level that waits; then it has its turn."""
+
+
+class FairQueue(Generic[T]):
+    """Items by level; level 0 goes first, and each other one gets at least each eighth turn."""
+
+    def __init__(self, levels: int) -> None:
+        self._levels: list[RoundRobin[T]] = [RoundRobin() for _ in range(levels)]
+        self._overtaken = [0] * levels
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, flow: Sequence[Hashable], item: T, level: int = 0) -> None:
+        """Put `item` at the end of its flow in a level."""
+        self._levels[level].append(flow, item)
+        self._length += 1
+
+    def count(self, level: int) -> int:
+        """How many items wait in a level."""
+        return len(self._levels[level])
+
+    def pop(self, levels: Iterable[int] | None = None) -> T:
+        """The next item, of one of `levels` if they are given. Raises StopIteration when there is none."""
+        if len(self._levels[0]) == self._length:
+            item = self._levels[0].pop()
+            self._length -= 1
+            return item
+        waiting = [n for n in (range(len(self._levels)) if levels is None else levels) if self._levels[n]]
+        overdue = (n for n in waiting[1:] if self._overtaken[n] >= MAX_OVERTAKES)
+        chosen = next(overdue, waiting[0] if waiting else 0)
+        item = self._levels[chosen].pop()
+        self._length -= 1
+        for n in waiting:
+            self._overtaken[n] = 0 if n == chosen else self._overtaken[n] + 1
+        return item
+
+    def remove(self, flow: Sequence[Hashable], item: T) -> bool:
+        """Take an item out; whether it was there."""
+        found = any(level.remove(flow, item) for level in self._levels)
+        self._length -= found
+        return found
+
+    def clear(self) -> None:
+        """Drop everything."""
+        for level in self._levels:
+            level.clear()
+        self._length = 0
+
+
+class RoundRobin(Generic[T]):
+    """Items under a flow of one or more parts, such as (namespace, job): at each part the flows take turns.
+
+    Items of one flow come in the order of arrival. All flows have the same number of parts, at least 1. Every call is O(1) but
+    `remove`, which is linear in the items of the flow.
+    """
+
+    def __init__(self) -> None:
+        self._flows: dict[Hashable, deque[T] | RoundRobin[T]] = {}
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, flow: Sequence[Hashable], item: T) -> None:
+        """Put `item` at the end of its flow. A flow that had none begins behind the others."""
+        items = self._flows.get(flow[0])
+        if items is None:
+            items = self._flows[flow[0]] = RoundRobin() if len(flow) > 1 else deque()
+        if isinstance(items, RoundRobin):
+            items.append(flow[1:], item)
+        else:
+            items.append(item)
+        self._length += 1
+
+    def pop(self) -> T:
+        """The next item; its flow goes behind the others. Raises StopIteration when there is none."""
+        name, items = next(iter(self._flows.items()))
+        item = items.pop() if isinstance(items, RoundRobin) else items.popleft()
+        del self._flows[name]
+        if items:
+            self._flows[name] = items
+        self._length -= 1
+        return item
+
+    def remove(self, flow: Sequence[Hashable], item: T) -> bool:
+        """Take an item out of its flow; whether it was there."""
+        items = self._flows.get(flow[0])
+        if items is None:
+            return False
+        if isinstance(items, RoundRobin):
+            if not items.remove(flow[1:], item):
+                return False
+        elif item in items:
+            items.remove(item)
+        else:
+            return False
+        if not items:
+            del self._flows[flow[0]]
+        self._length -= 1
+        return True
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._flows.clear()
+        self._length = 0

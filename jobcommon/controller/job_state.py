@@ -1,0 +1,168 @@
+"""What the controller keeps of one job. It is an optimisation only: losing it with the process must never change an outcome."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jobcommon.api.observed import Rejection
+from jobcommon.api.pod import PodView
+from jobcommon.api.status import ConditionType
+from jobcommon.api.view import ObjectView
+from jobcommon.cache.store import Change
+from jobcommon.client.errors import StatusError
+from jobcommon.controller.refusals import Refusals
+from jobcommon.controller.result import Effect, Outcome
+from jobcommon.controller.sights import Sights
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile import read_job, reread_job
+from jobcommon.reconcile.ending import is_over
+from jobcommon.reconcile.plan import Create, Plan, Urgency
+
+# What the API server itself says of an object that it cannot take: apimachinery's words for 422 Invalid, and for a body that
+# does not fit the type (400). Admission answers with the same codes, but in other words: 'admission webhook "x" denied the
+# request', 'pods "x" is forbidden: ValidatingAdmissionPolicy …'. That is the platform's will, which changes without the job.
+_OWN_VALIDATION = re.compile(r'[A-Z]\w*(\.\S+)? "[^"]*" is invalid: |[A-Z]\w* in version "[^"]*" cannot be handled as a ')
+_OF_VALIDATION = (400, 422)
+
+INTERACTIVE, NORMAL, BACKGROUND = range(3)
+"""The priority levels at which jobs wait in the queue."""
+COUNTS_DELAY = 0.5
+"""Pods of one job start and end close together. A status with new counts only is written this many seconds after the first
+change, as the Job controller of Kubernetes does it (its batch period is 1 s)."""
+COOLDOWN_FACTOR = 10.0
+"""A plan costs in proportion to the job's pods, and each pod brings events: with a plan for each the cost would be quadratic.
+So the next plan comes no sooner than after this many times the cost of the last one, and is for all that happened meanwhile."""
+MAX_COOLDOWN = 1.0
+MIN_COST = 0.0005
+
+
+@dataclass
+class JobState:
+    """What was refused, emitted and observed of a job, and when it is planned next. Times are monotonic seconds.
+
+    `begun` once something was made for it or it had its start, `finished` once it is known to have come to its end,
+    `running` while it has the Running condition. `active_pods` are those not over, counted when the job is planned and with
+    each event. `emitted` are the lasting events.
+    """
+
+    generation: int = 0
+    rejections: dict[tuple[str, str], Rejection] = field(default_factory=dict)
+    refusals: Refusals = field(default_factory=Refusals)
+    emitted: set[tuple[str, str]] = field(default_factory=set)
+    asked_until: float = 0.0
+    sights: Sights = field(default_factory=Sights)
+    begun: bool = False
+    finished: bool = False
+    running: bool = False
+    active_pods: int = 0
+    cooldown_until: float = 0.0
+    counts_since: float | None = None
+    _had_begun: bool = False
+    _seen: ObjectView | None = None
+    _job: Job | None = None
+
+    def take(self, outcomes: Iterable[Outcome]) -> None:
+        """Take note of what was made, which the job's status may not say yet."""
+        self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
+
+    def refused(self, plan: Plan, outcomes: Iterable[Outcome], now: float) -> bool:
+        """Take note of what the API server refused to create; says whether it is to be tried again at `refusals.until`.
+
+        A refusal is final, for this spec, where it is certainly the job's own fault and the job can be without the object
+        or has not begun. A job that has begun is never failed by a refusal.
+        """
+        for_now: list[Outcome] = []
+        failed = False
+        for outcome in outcomes:
+            action, error = outcome.action, outcome.error
+            if isinstance(action, Create) and isinstance(error, StatusError) and self.is_final(action, error):
+                rejection = Rejection(error.code, error.reason, error.message, required=action.required)
+                self.rejections[action.plural, action.name] = rejection
+                failed = failed or action.required
+            else:
+                for_now.append(outcome)
+        return not failed and self.refusals.take(plan, for_now, now)
+
+    def is_final(self, action: Create, error: StatusError) -> bool:
+        """Whether a refused create is not tried again for this spec."""
+        return is_own_fault(error) and not (action.required and self._had_begun)
+
+    @property
+    def level(self) -> int:
+        """At which priority level the job waits in the queue.
+
+        Users wait for the pods of a new job, and for the end of one whose last pod is over. Of one that is over, only cleaning
+        up is left.
+        """
+        if self.finished:
+            return BACKGROUND
+        return NORMAL if self.begun and self.active_pods > 0 else INTERACTIVE
+
+    def urgency_of(self, change: Change[PodView]) -> Urgency:
+        """How soon the job is to be planned after a change of one of its pods; `active_pods` follows the change.
+
+        The number may be wrong, for a deletion is seen with a later state than the last one counted: it says when to plan, and
+        never what.
+        """
+        new = change.new
+        before = change.old is not None and not is_over(change.old)
+        after = new is not None and not is_over(new)
+        self.active_pods += after - before
+        if before and not after and self.active_pods <= 0:
+            return Urgency.TERMINAL
+        significant = new is None or new.deletion_time is not None or new.phase == "Failed" or not self.running
+        return Urgency.NORMAL if significant else Urgency.COUNTS
+
+    def not_before(self, urgency: Urgency) -> float:
+        """When the job may be planned after an event of that urgency."""
+        if urgency is Urgency.TERMINAL:
+            return 0.0
+        if urgency is Urgency.COUNTS and self.counts_since is not None:
+            return max(self.cooldown_until, self.counts_since + COUNTS_DELAY)
+        return self.cooldown_until
+
+    def planned(self, cost: float, now: float) -> None:
+        """The last plan took `cost` seconds."""
+        self.cooldown_until = now + min(cost * COOLDOWN_FACTOR, MAX_COOLDOWN) if cost >= MIN_COST else 0.0
+
+    def read(self, framework: Framework, cached: ObjectView) -> Job:
+        """The job in `cached`, read once for all its pods' events. What was refused of an earlier spec is forgotten."""
+        job = self._job
+        if job is None or self._seen is None:
+            job = read_job(framework, cached.raw)
+        elif cached is not self._seen:
+            job = reread_job(framework, job, self._seen.raw, cached.raw)
+        if job.generation != self.generation:
+            self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
+        self.begun = self.begun or job.status.start_time is not None
+        self.finished, self.running = job.status.finished, job.status.has(ConditionType.RUNNING)
+        self._seen, self._job = cached, job
+        return job
+
+    def decided(self, plan: Plan, now: float) -> float | None:
+        """Take note of the plan. Returns the time until which it is deferred, if it is.
+
+        A plan that writes nothing but new counts waits for further ones.
+        """
+        self._had_begun = self.begun
+        self.running = plan.status.has(ConditionType.RUNNING) if plan.status is not None else self.running
+        if self.finished and not plan.actions:
+            # Most jobs in a cluster are over and rarely planned: their parsed form is not worth the memory.
+            self._seen = self._job = None
+        if plan.status is None or plan.urgency is not Urgency.COUNTS or plan.actions:
+            self.counts_since = None
+            return None
+        if self.counts_since is None:
+            self.counts_since = now
+        due = self.counts_since + COUNTS_DELAY
+        if now < due:
+            return due
+        self.counts_since = None
+        return None
+
+
+def is_own_fault(error: StatusError) -> bool:
+    """Whether a create was refused for what the job's author wrote, on any cluster."""
+    if error.code == 413 or "request is too large" in error.message:
+        return True
+    return error.code in _OF_VALIDATION and _OWN_VALIDATION.match(error.message) is not None

@@ -1,0 +1,127 @@
+"""Flow control of our own requests, in the words of the API server's Priority and Fairness.
+
+A request needs a seat while it is under way. Seats are handed out by priority level, and inside a level the flows (a
+namespace, then a job) take turns. BULK and BACKGROUND hold at most a share of the seats each: what they have under way is
+queued in the API server in front of everybody's requests, so without that bound a small job beside a big one waits 5 to 15
+times as long. A request that waits for a Retry-After keeps its seat, so an API server that asks for less gets less.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable, Sequence
+from enum import IntEnum
+
+from jobcommon.client.request import Request, Response, Transport
+from jobcommon.controller.fair_queue import FairQueue
+
+SHARE = 4
+"""BULK and BACKGROUND hold at most one seat in so many, but at least one."""
+
+
+class PriorityLevel(IntEnum):
+    """How urgent a request is. Of those that wait, a lower number goes first; see `FairQueue` for how often it may."""
+
+    INTERACTIVE = 0
+    """A user waits for it: pods of a small job, the end of any job, a live read."""
+    BULK = 1
+    """Part of a plan with so many requests that one more or less makes no difference."""
+    BACKGROUND = 2
+    """Removal of finalizers, events, statuses that say little: nothing waits for it."""
+
+
+class FlowController:
+    """`seats` requests at most are under way at once. Raises ValueError if there is none."""
+
+    def __init__(self, seats: int) -> None:
+        if seats < 1:
+            raise ValueError(f"concurrency must be at least 1, not {seats}")
+        share = max(seats // SHARE, 1)
+        self._seats = {PriorityLevel.INTERACTIVE: seats, PriorityLevel.BULK: share, PriorityLevel.BACKGROUND: share}
+        self._in_use = dict.fromkeys(PriorityLevel, 0)
+        self._queue: FairQueue[tuple[asyncio.Future[None], PriorityLevel]] = FairQueue(len(PriorityLevel))
+
+    @property
+    def in_use(self) -> int:
+        """How many requests are under way."""
+        return sum(self._in_use.values())
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a seat."""
+        return len(self._queue)
+
+    def seat(self, *flow: Hashable, level: PriorityLevel = PriorityLevel.INTERACTIVE) -> "Seat":
+        """A seat for one request, to be had with ``async with``. `flow`: for whom, such as a namespace and a job."""
+        return Seat(self, flow, level)
+
+    async def acquire(self, flow: Sequence[Hashable], level: PriorityLevel) -> None:
+        """Wait for a seat. Each must be given back with `release`."""
+        if self._has_seat(level) and not self._queue:
+            self._in_use[level] += 1
+            return
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = (granted, level)
+        self._queue.append(flow, waiting, level)
+        # Those that wait may all be of a level whose seats are taken.
+        self._dispatch()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self.release(level)
+            else:
+                self._queue.remove(flow, waiting)
+            raise
+
+    def release(self, level: PriorityLevel) -> None:
+        """Give a seat back."""
+        self._in_use[level] -= 1
+        self._dispatch()
+
+    def _has_seat(self, level: PriorityLevel) -> bool:
+        return self.in_use < self._seats[PriorityLevel.INTERACTIVE] and self._in_use[level] < self._seats[level]
+
+    def _dispatch(self) -> None:
+        while open_levels := [level for level in PriorityLevel if self._has_seat(level) and self._queue.count(level)]:
+            granted, level = self._queue.pop(open_levels)
+            if not granted.done():
+                granted.set_result(None)
+                self._in_use[level] += 1
+
+
+class Seat:
+    """A seat at a FlowController. A class, because each request has one and a generator costs more."""
+
+    __slots__ = ("_controller", "_flow", "_level")
+
+    def __init__(self, controller: FlowController, flow: Sequence[Hashable], level: PriorityLevel) -> None:
+        self._controller = controller
+        self._flow = flow
+        self._level = level
+
+    async def __aenter__(self) -> None:
+        await self._controller.acquire(self._flow, self._level)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._controller.release(self._level)
+
+
+class BackgroundTransport:
+    """A transport whose requests are BACKGROUND. Streams need no seat."""
+
+    def __init__(self, transport: Transport, flow_controller: FlowController, *flow: Hashable) -> None:
+        self._transport = transport
+        self._flow_controller = flow_controller
+        self._flow = flow
+
+    async def send(self, request: Request) -> Response:
+        """See `Transport.send`."""
+        async with self._flow_controller.seat(*self._flow, level=PriorityLevel.BACKGROUND):
+            return await self._transport.send(request)
+
+    def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """See `Transport.stream`."""
+        return self._transport.stream(request)
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        await self._transport.close()

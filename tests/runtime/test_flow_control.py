@@ -1,0 +1,156 @@
+"""Flow control of our own requests: priority levels with their shares of the seats, and flows that take turns."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from jobcommon.client.request import Request
+from jobcommon.controller.fair_queue import MAX_OVERTAKES
+from jobcommon.runtime.flow_control import SHARE, BackgroundTransport, FlowController, PriorityLevel
+from tests.runtime.fakes import ScriptedTransport, reply, turns
+
+INTERACTIVE, BULK, BACKGROUND = PriorityLevel
+
+
+class Requests:
+    """Requests that hold their seats until they are ended."""
+
+    def __init__(self, flow_controller: FlowController) -> None:
+        self.flow_controller = flow_controller
+        self.seated: list[str] = []
+        self.ended: dict[str, asyncio.Event] = {}
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def start(self, flow: str, level: PriorityLevel, count: int = 1) -> None:
+        self.ended.setdefault(flow, asyncio.Event())
+        self.tasks += [asyncio.create_task(self._request(flow, level)) for _ in range(count)]
+        await turns()
+
+    async def end(self, flow: str) -> None:
+        self.ended[flow].set()
+        await turns()
+
+    async def _request(self, flow: str, level: PriorityLevel) -> None:
+        async with self.flow_controller.seat(flow, level=level):
+            self.seated.append(flow)
+            await self.ended[flow].wait()
+            self.seated.remove(flow)
+
+
+async def test_a_small_job_does_not_wait_behind_a_big_one() -> None:
+    flow_controller, order = FlowController(2), []
+    over = asyncio.Event()
+
+    async def request(flow: str) -> None:
+        async with flow_controller.seat(flow):
+            order.append(flow)
+            await over.wait()
+
+    tasks = [asyncio.create_task(request("big")) for _ in range(20)]
+    await turns()
+    tasks += [asyncio.create_task(request("small")) for _ in range(2)]
+    await turns()
+    assert order == ["big", "big"]
+    assert flow_controller.waiting == 20
+    over.set()
+    await asyncio.gather(*tasks)
+    assert order[2:6] == ["big", "small", "big", "small"]
+    assert (flow_controller.in_use, flow_controller.waiting) == (0, 0)
+
+
+@pytest.mark.parametrize("level", [BULK, BACKGROUND])
+async def test_a_level_holds_its_share_of_the_seats_and_leaves_the_others_free(level: PriorityLevel) -> None:
+    seats = 4 * SHARE
+    requests = Requests(FlowController(seats))
+    await requests.start("big", level, 2 * seats)
+    assert requests.seated == ["big"] * 4
+    await requests.start("small", INTERACTIVE, seats)
+    assert requests.seated.count("small") == seats - 4
+    await requests.end("small")
+    assert requests.seated == ["big"] * 4
+    await requests.end("big")
+    await asyncio.gather(*requests.tasks)
+    assert (requests.flow_controller.in_use, requests.flow_controller.waiting) == (0, 0)
+
+
+async def test_every_level_has_a_seat_however_few_there_are() -> None:
+    requests = Requests(FlowController(1))
+    for level in PriorityLevel:
+        await requests.start(level.name, level)
+    assert requests.seated == ["INTERACTIVE"]
+    await requests.end("INTERACTIVE")
+    assert requests.seated == ["BULK"]
+    await requests.end("BULK")
+    assert requests.seated == ["BACKGROUND"]
+    await requests.end("BACKGROUND")
+
+
+async def test_a_lower_level_is_served_however_many_interactive_requests_come() -> None:
+    flow_controller, order = FlowController(1), []
+
+    async def request(level: PriorityLevel) -> None:
+        async with flow_controller.seat("job", level=level):
+            order.append(level)
+            await turns()
+
+    tasks = [asyncio.create_task(request(level)) for level in (BULK, BACKGROUND) for _ in range(3)]
+    tasks += [asyncio.create_task(request(INTERACTIVE)) for _ in range(60)]
+    await asyncio.gather(*tasks)
+    assert max(i for i, level in enumerate(order) if level is not INTERACTIVE) <= 6 * (MAX_OVERTAKES + 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_the_bounds_hold_and_no_seat_is_lost_whatever_is_cancelled(seed: int) -> None:
+    random, flow_controller = Random(seed), FlowController(8)
+    most = dict.fromkeys(PriorityLevel, 0)
+    held = dict.fromkeys(PriorityLevel, 0)
+
+    async def request(flow: int) -> None:
+        level = random.choice(tuple(PriorityLevel))
+        async with flow_controller.seat(flow, level=level):
+            held[level] += 1
+            most[level] = max(most[level], held[level])
+            assert sum(held.values()) <= 8
+            try:
+                await turns(random.randrange(5))
+            finally:
+                held[level] -= 1
+
+    tasks = [asyncio.create_task(request(random.randrange(4))) for _ in range(90)]
+    for _ in range(40):
+        await turns(random.randrange(4))
+        random.choice(tasks).cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert most[BULK] <= 8 // SHARE
+    assert most[BACKGROUND] <= 8 // SHARE
+    assert (flow_controller.in_use, flow_controller.waiting) == (0, 0)
+
+
+async def test_a_request_that_is_cancelled_while_it_waits_is_not_counted_any_more() -> None:
+    flow_controller = FlowController(1)
+    async with flow_controller.seat("a"):
+        waiting = [asyncio.create_task(flow_controller.seat(flow).__aenter__()) for flow in "aab"]
+        await turns()
+        waiting[0].cancel()
+        waiting[2].cancel()
+        await turns()
+        assert flow_controller.waiting == 1
+    await waiting[1]
+    assert (flow_controller.in_use, flow_controller.waiting) == (1, 0)
+
+
+def test_without_a_seat_there_is_no_flow_controller() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        FlowController(0)
+
+
+async def test_a_background_transport_waits_for_a_seat() -> None:
+    flow_controller = FlowController(1)
+    server = ScriptedTransport().on("GET", "/", reply())
+    transport = BackgroundTransport(server, flow_controller, "", "events")
+    async with flow_controller.seat("job"):
+        sent = asyncio.create_task(transport.send(Request("GET", "/")))
+        await turns()
+        assert server.sent == []
+    assert (await sent).status == 200
