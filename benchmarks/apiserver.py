@@ -23,8 +23,8 @@ from jobcommon.client.config import find_cluster
 from jobcommon.client.request import Request
 from jobcommon.client.transport import Endpoint, HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from jobcommon.localcluster.apiserver.certificates import self_signed
-from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.localcluster.certificates import self_signed
+from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.testutil.conformance import envtest, real
 
 EMBEDDED, REAL = "embedded", "real"

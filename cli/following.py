@@ -15,7 +15,7 @@ from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_st
 from jobcommon.cli.stalls import Stalls, State
 from jobcommon.client.request import Transport
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver.pods import LogOptions, PodBackend, PodBackendError
+from jobcommon.localcluster.pod_backend import LogOptions, PodBackend, PodBackendError
 from jobcommon.localcluster.watching import Seen, follow
 from jobcommon.reconcile.waiting import CRASH_LOOP, how, last_failure_in_place, said
 

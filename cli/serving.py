@@ -13,8 +13,8 @@ from jobcommon.cli.garbage import collect_garbage_rarely
 from jobcommon.cli.kubeconfig_file import check_free, written
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver import JournalError
-from jobcommon.localcluster.apiserver.quantity import parse_quantity
 from jobcommon.localcluster.cluster import LocalCluster
+from jobcommon.localcluster.quantity import parse_quantity
 from jobcommon.localcluster.training import training_cluster
 
 

@@ -12,12 +12,12 @@ from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, FileJournal,
 from jobcommon.localcluster.apiserver.http import Running
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.apiserver.journal import MemoryJournal
-from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
-from jobcommon.localcluster.apiserver.pods import PodBackend
 from jobcommon.localcluster.controllers import Controllers
 from jobcommon.localcluster.credentials import Credentials
+from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.localcluster.kubelet.kubelet import Kubelet
 from jobcommon.localcluster.kubelet.options import KubeletOptions
+from jobcommon.localcluster.pod_backend import PodBackend
 from jobcommon.localcluster.scratch import scratch_directory
 
 

@@ -12,7 +12,7 @@ from typing import Self
 
 from cryptography import x509
 
-from jobcommon.localcluster.apiserver.certificates import Certificate, self_signed
+from jobcommon.localcluster.certificates import Certificate, self_signed
 
 _RENEW_BEFORE = timedelta(days=30)
 

@@ -19,8 +19,8 @@ from jobcommon.api.status import ConditionType, read_status
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver.pods import LogOptions
 from jobcommon.localcluster.cluster import LocalCluster
+from jobcommon.localcluster.pod_backend import LogOptions
 from jobcommon.localcluster.training import training_cluster
 from jobcommon.localcluster.watching import Seen, follow
 

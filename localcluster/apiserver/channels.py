@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from aiohttp import WSMsgType, web
 
-from jobcommon.localcluster.apiserver.pods import PodBackendError, PortForwardStream, TerminalSize
+from jobcommon.localcluster.pod_backend import PodBackendError, PortForwardStream, TerminalSize
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 #: The real server's piece size: larger writes are cut so that stdout and stderr interleave fairly.

@@ -9,13 +9,13 @@ from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver import discovery, openapi
 from jobcommon.localcluster.apiserver.errors import ApiError, path_not_found
 from jobcommon.localcluster.apiserver.registry import Registry
+from jobcommon.localcluster.version import GIT_VERSION
 
 Obj = dict[str, Any]
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _JSON = "application/json"
 _HEALTH = ("/healthz", "/livez", "/readyz")
-GIT_VERSION = "v1.36.2+jobcommon"
 
 
 def version() -> Obj:

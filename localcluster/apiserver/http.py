@@ -19,9 +19,9 @@ from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver import sessions
 from jobcommon.localcluster.apiserver.call import BODY_LIMIT
 from jobcommon.localcluster.apiserver.errors import ApiError
-from jobcommon.localcluster.apiserver.pods import PodBackend
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.watch import WatchStream
+from jobcommon.localcluster.pod_backend import PodBackend
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver.errors import ApiError
-from jobcommon.localcluster.apiserver.pods import PodBackend, PodBackendError
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.sessions import open_logs
 from jobcommon.localcluster.apiserver.users import ADMIN, User
+from jobcommon.localcluster.pod_backend import PodBackend, PodBackendError
 
 
 class InProcessTransport:

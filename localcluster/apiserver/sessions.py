@@ -11,10 +11,10 @@ from jobcommon.client.request import Request
 from jobcommon.localcluster.apiserver import channels, tunnel
 from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.errors import ApiError, bad_request
-from jobcommon.localcluster.apiserver.pods import ExecOptions, LogOptions, Pod, PodBackend, PodBackendError
 from jobcommon.localcluster.apiserver.route import parse
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.users import User
+from jobcommon.localcluster.pod_backend import ExecOptions, LogOptions, Pod, PodBackend, PodBackendError
 from jobcommon.localcluster.timestamps import parse_time
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"

@@ -11,7 +11,7 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver import builtin_schemas
 from jobcommon.localcluster.apiserver.errors import ApiError
-from jobcommon.localcluster.apiserver.quantity import parse_quantity
+from jobcommon.localcluster.quantity import parse_quantity
 from jobcommon.localcluster.timestamps import parse_time
 
 Obj = dict[str, Any]

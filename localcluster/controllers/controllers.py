@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.controllers.access import NotStoredError
+from jobcommon.localcluster.controllers.access import Access, NotStoredError
 from jobcommon.localcluster.controllers.definitions import DefinitionController
 from jobcommon.localcluster.controllers.endpoints import EndpointsController
 from jobcommon.localcluster.controllers.event_ttl import EventTtl
@@ -44,14 +44,14 @@ class Controllers:
         self._seen = -1
         self.wake: Callable[[], None] = _nobody
         self._controllers: tuple[Controller, ...] = (
-            GarbageCollector(server),
-            DefinitionController(server),
-            NamespaceController(server),
-            NamespaceContents(server, root_ca),
-            EndpointsController(server),
-            QuotaController(server),
-            EventTtl(server),
-            TaintEviction(server),
+            GarbageCollector(Access(server, "generic-garbage-collector")),
+            DefinitionController(Access(server, "crd-finalizer")),
+            NamespaceController(Access(server, "namespace-controller")),
+            NamespaceContents(Access(server, "serviceaccount-controller"), root_ca),
+            EndpointsController(Access(server, "endpoint-controller")),
+            QuotaController(Access(server, "resourcequota-controller")),
+            EventTtl(Access(server, "event-ttl")),
+            TaintEviction(Access(server, "taint-eviction-controller")),
             *more,
         )
         server.storage.listeners.add(self._changed)

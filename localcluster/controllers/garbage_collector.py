@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobcommon.localcluster.apiserver.resource import Resource
-from jobcommon.localcluster.apiserver.rest.delete import FOREGROUND, ORPHAN
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import DELETED, Change, Item
 from jobcommon.localcluster.controllers.access import Access, NotStoredError
+from jobcommon.localcluster.finalizers import FOREGROUND, ORPHAN
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("owners", "orphans")
@@ -28,13 +27,13 @@ def _owners(item: Item) -> list[Obj]:
 class GarbageCollector:
     """Keeps an index of owner uid to dependents, fed by every change of the store; a step looks at what changed only."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._access = Access(server, "generic-garbage-collector")
-        self._feed = server.storage.feed()
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._feed = access.feed()
         self._by_uid: dict[str, Where] = {}
         self._dependents: dict[str, set[Where]] = {}
         self._dirty: dict[Where, None] = {}
-        for table in server.storage.tables.values():
+        for table in access.tables():
             for item in table.items():
                 self._add(table.name, item)
 
@@ -97,7 +96,7 @@ class GarbageCollector:
         return self._access.get(*where)
 
     def _resource(self, where: Where) -> Resource | None:
-        return self._access.server.registry.stored_as(where[0])
+        return self._access.registry.stored_as(where[0])
 
     def _process(self, where: Where) -> None:
         item, resource = self._item(where), self._resource(where)

@@ -3,7 +3,6 @@
 from typing import Any
 
 from jobcommon.client.request import STRATEGIC_PATCH
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.controllers.access import Access
 from jobcommon.localcluster.taints import patience
@@ -15,8 +14,8 @@ Obj = dict[str, Any]
 class TaintEviction:
     """Level-triggered: a toleration's seconds count from when the pod was first seen under the taints."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._access = Access(server, "taint-eviction-controller")
+    def __init__(self, access: Access) -> None:
+        self._access = access
         self._since: dict[str, float] = {}
 
     def step(self) -> float | None:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from jobcommon.localcluster.apiserver.pods import LogOptions
+from jobcommon.localcluster.pod_backend import LogOptions
 from jobcommon.localcluster.timestamps import format_time
 
 _POLL = 0.03

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from jobcommon.localcluster.apiserver.quantity import parse_quantity
 from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Pod
+from jobcommon.localcluster.quantity import parse_quantity
 from jobcommon.localcluster.taints import untolerated
 
 #: See testutil/sim/assumptions.py.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.localcluster.kubelet.lifecycle import Container, Pod
 
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"

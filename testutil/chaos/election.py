@@ -15,11 +15,11 @@ from pathlib import Path
 from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
 from jobcommon.localcluster.apiserver.users import User
 from jobcommon.localcluster.cluster import background
 from jobcommon.localcluster.controllers import Controllers
 from jobcommon.localcluster.credentials import Credentials
+from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.localcluster.training import install
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import job_manifest

@@ -87,6 +87,7 @@ class Kubelet:
     ASSUMES = ("last-delete", "grace-expired", "missing-volume", "oom", "kubelet-eviction")
 
     def __init__(self, server: ApiServer, scenario: Scenario, draw: Draw) -> None:
+        self._server = server
         self._access = Access(server, "kubelet")
         self._scenario = scenario
         self._draw = draw
@@ -184,7 +185,7 @@ class Kubelet:
             if container.starts_at is not None and container.starts_at <= now:
                 self._start(item, name, container, container.starts_at)
             cue, after = container.ending.cue, container.ending.after
-            if container.waits_for_cue and cue is not None and cue(self._access.server, self.runs):
+            if container.waits_for_cue and cue is not None and cue(self._server, self.runs):
                 container.waits_for_cue = False
                 container.ends_at = None if after is None else now + after
             if container.ends_at is not None and container.ends_at <= now and container.seen.running:

@@ -2,23 +2,24 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
 from jobcommon.client.request import MERGE_PATCH, Request
-from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Storage
+from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.users import ADMIN
+from jobcommon.localcluster.controllers.controllers import Controller
 from jobcommon.testutil.sim import definitions
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.kubelet import node_states
-from jobcommon.testutil.sim.network import SimStream
-from jobcommon.testutil.sim.processes import Process
+from jobcommon.testutil.sim.loop import SimLoop
+from jobcommon.testutil.sim.network import SimStream, Wires
+from jobcommon.testutil.sim.processes import Deployment, Process
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.snapshots import Snapshot, restore, snapshot
 from jobcommon.testutil.sim.user import mark_node
-from jobcommon.testutil.sim.weather import BROKEN, FROZEN
-
-if TYPE_CHECKING:
-    from jobcommon.testutil.sim.simulation import Simulation
+from jobcommon.testutil.sim.weather import BROKEN, FROZEN, FaultyWeather
 
 #: How long it may take until a silent watch is given up (`jobcommon.cache.reflector.WATCH_SILENCE`), and a lease taken over.
 SILENCE_SECONDS = 155.0
@@ -33,16 +34,64 @@ _REOPENED = frozenset({"apiserver-restart", "missed-deletes", "gone-storm", "ver
 _RELISTED = frozenset({"old-list", "page-expired", "streamed-list-broken"})
 _GARBAGE = b'{"type":"MODIFIED","object":{"metadata":{"name":"torn'
 
-Snapshot = tuple[int, dict[str, list[Item]]]
-
 #: Until somebody restarts the operators after a restore.
 RESTORE_SECONDS = 30.0
+
+
+class Faultable(Protocol):
+    """What the faults of a run act on: the parts of a `Simulation`."""
+
+    server: ApiServer
+    loop: SimLoop
+    wires: Wires
+    weather: FaultyWeather
+    deployment: Deployment
+    scenario: Scenario
+
+    @property
+    def run(self) -> "Recovering":
+        """The record of the run."""
+        ...
+
+    @property
+    def alive(self) -> list[Process]:
+        """The processes that run."""
+        ...
+
+    @property
+    def actors(self) -> Sequence["HasActor"]:
+        """The models of the platform's components and of the user."""
+        ...
+
+    def start(self, deployment: Deployment | None = None) -> Process:
+        """Start another operator process."""
+        ...
+
+    def crash(self, process: str) -> None:
+        """Kill a process; another one starts later."""
+        ...
+
+    def wake(self) -> None:
+        """Have the actors step soon."""
+        ...
+
+
+class Recovering(Protocol):
+    """A record of when the last fault is over."""
+
+    healed_at: float
+
+
+class HasActor(Protocol):
+    """An actor with what else the simulation knows of it."""
+
+    actor: Controller
 
 
 class Trouble:
     """Begins and ends faults in a simulation. `pending`: some are yet to come."""
 
-    def __init__(self, sim: "Simulation", faults: Sequence[Fault]) -> None:
+    def __init__(self, sim: Faultable, faults: Sequence[Fault]) -> None:
         self._sim = sim
         self._snapshots: dict[Fault, Snapshot] = {}
         self._open = 0
@@ -296,8 +345,7 @@ class Trouble:
             self._sim.crash(process.name)
 
     def _remember(self, fault: Fault) -> None:
-        storage = self._sim.server.storage
-        self._snapshots[fault] = storage.rv, {name: list(table.items()) for name, table in storage.tables.items()}
+        self._snapshots[fault] = snapshot(self._sim.server.storage)
 
     def _restore(self, fault: Fault, victim: Process | None) -> bool:
         del victim
@@ -319,39 +367,6 @@ class Trouble:
         # A watch from a version that is yet to come is silent (2.1, 9), and only the third silence is a reason to list.
         self.healed(self._sim.loop.time() + 3 * SILENCE_SECONDS)
         return True
-
-
-def restore(storage: Storage, snapshot: Snapshot) -> None:
-    """Put a store back to what it was; its version goes backwards. Whoever follows by a feed is told the difference."""
-    rv, content = snapshot
-    storage.rv = rv
-    for name, table in storage.tables.items():
-        before = {(item.namespace, item.name): item for item in table.items()}
-        after = {(item.namespace, item.name): item for item in content.get(name, ())}
-        for key in [key for key in before if key not in after]:
-            table.drop(before[key])
-            _tell(storage, Change(name, DELETED, rv, before[key], before[key]))
-        for key, item in after.items():
-            old = before.get(key)
-            if old is not None and old.uid != item.uid:
-                # Its successor has gone: what is back is another object of that name.
-                table.drop(old)
-                _tell(storage, Change(name, DELETED, rv, old, old))
-                old = None
-            if old is not item:
-                table.set(item)
-                _tell(storage, Change(name, MODIFIED if old else ADDED, rv, item, old))
-        history = table.history
-        history.compact(max(rv, max((change.rv for change in history.since(history.start)), default=0)))
-        history.compacted = rv
-        history.retire()
-    for listener in tuple(storage.listeners):
-        listener()
-
-
-def _tell(storage: Storage, change: Change) -> None:
-    for feed in storage.feeds:
-        feed.append(change)
 
 
 def _inject(actor: Any, fault: Fault) -> bool:

@@ -5,17 +5,16 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver.crd import established_status, validate_crd
 from jobcommon.localcluster.apiserver.errors import Cause
+from jobcommon.localcluster.finalizers import CRD_CLEANUP
 
 Obj = dict[str, Any]
-
-CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def on_create(obj: Obj) -> None:
     """A definition is served from the moment it is stored; the finalizer keeps it until its objects are deleted."""
     meta = obj["metadata"]
     obj["status"] = established_status(obj, meta["creationTimestamp"])
-    meta["finalizers"] = [*(meta.get("finalizers") or ()), CLEANUP_FINALIZER]
+    meta["finalizers"] = [*(meta.get("finalizers") or ()), CRD_CLEANUP]
 
 
 def on_update(new: Obj, old: Obj) -> None:

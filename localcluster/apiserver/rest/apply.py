@@ -82,7 +82,7 @@ def _merge(call: Call, live: Item | None, config: Obj, asked: Obj) -> Obj:
             None if live is None else resource.typed(live.obj),
             config,
             manager=manager,
-            now=call.server.env.timestamp(),
+            now=call.env.timestamp(),
             force=call.query.get("force") == "true",
             subresource=call.info.subresource,
             status_subresource=resource.status,

@@ -120,7 +120,7 @@ def _check_replicas(resource: Resource, obj: Obj) -> list[Cause]:
 
 
 def _fresh_metadata(call: Call, given: Obj) -> Obj:
-    env = call.server.env
+    env = call.env
     meta = dict(given)
     # The real server wipes the deletion fields of what is posted, not of what a PUT or an apply creates.
     deletion = ("deletionTimestamp", "deletionGracePeriodSeconds") if call.info.verb == "create" else ()
@@ -143,7 +143,7 @@ def _fresh_metadata(call: Call, given: Obj) -> Obj:
 def _generate_name(call: Call, base: str) -> str:
     table = call.storage.table(call.resource.storage_key)
     for _ in range(_NAME_ATTEMPTS):
-        suffix = "".join(call.server.env.random.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_LENGTH))
+        suffix = "".join(call.env.random.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_LENGTH))
         name = base[:_NAME_BASE_LIMIT] + suffix
         if table.get(call.namespace, name) is None:
             break

@@ -12,14 +12,13 @@ from jobcommon.localcluster.apiserver.errors import ApiError, Cause, bad_request
 from jobcommon.localcluster.apiserver.resource import Resource
 from jobcommon.localcluster.apiserver.rest.read import scope_of, select
 from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.finalizers import FOREGROUND, ORPHAN
 from jobcommon.localcluster.timestamps import format_time, parse_time
 
 Obj = dict[str, Any]
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("grace", "moved-deletion", "grace-of-ended", "finalizers", "preconditions")
-FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
 _POLICIES = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background": ""}
 _DEFAULT_GRACE = 30
 #: The fields that an empty object of a kind is sent with.
@@ -188,7 +187,7 @@ def _grace(plural: str, obj: Obj, options: DeleteOptions) -> int | None:
 def _mark(call: Call, meta: Obj, grace: int | None, held: bool) -> None:
     if grace is None and not held and call.resource.plural != "namespaces":
         return
-    now = call.server.env.now()
+    now = call.env.now()
     seconds = grace or 0
     if "deletionTimestamp" not in meta:
         meta["deletionTimestamp"] = format_time(now + seconds)

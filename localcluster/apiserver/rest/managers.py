@@ -59,7 +59,7 @@ def track_created(call: Call, new: Obj, asked: Obj, given: Any) -> None:
     resource = call.resource
     start = ownership.before(resource.kind, custom=resource.custom)
     shown = resource.typed(_as_asked(resource, new, asked))
-    now = call.server.env.timestamp()
+    now = call.env.timestamp()
     entries = ownership.of_created(shape_of(resource), shown, start, _me(call), now, reset(call), given)
     if entries:
         new["metadata"]["managedFields"] = entries
@@ -77,7 +77,7 @@ def entries_of_update(call: Call, old: Obj, new: Obj, asked: Obj, given: Any) ->
     shown = resource.typed(new if call.info.subresource else _as_asked(resource, new, asked))
     return ownership.of_updated(
         shape_of(resource), resource.typed(old), shown, None if call.info.subresource else given, _me(call),
-        call.server.env.timestamp(), reset(call),
+        call.env.timestamp(), reset(call),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.errors import ApiError, Cause, bad_request, expired, invalid_object
 from jobcommon.localcluster.apiserver.selectors import parse_fields, parse_labels
 from jobcommon.localcluster.apiserver.storage import Item, Table
+from jobcommon.localcluster.apiserver.transform import transform
 from jobcommon.localcluster.apiserver.watch import Encode, Scope, WatchOptions, WatchStream
 
 _MATCHES = ("Exact", "NotOlderThan")
@@ -35,7 +36,7 @@ def get(call: Call) -> Response:
     call.storage.check_version(version or 0)
     item = call.live()
     resource = call.resource
-    if call.form == "json" and resource.conversion is None:
+    if call.media == "json" and resource.conversion is None:
         return call.respond(resource.head + item.body)
     return call.answer(resource.typed(item.obj))
 
@@ -44,11 +45,10 @@ def list_objects(call: Call) -> Response:
     """GET of a collection."""
     items, meta = select(call, scope_of(call))
     resource = call.resource
-    form = call.form
-    if form != "json":
+    if call.media != "json":
         shown = [resource.typed(item.obj) for item in items]
-        shaped = call.server.shape(form, resource, shown, meta, single=False, include=call.included)
-        return call.respond(msgspec.json.encode(shaped))
+        answer = transform(call.media, resource, shown, meta, now=call.env.now(), single=False, include=call.included)
+        return call.respond(msgspec.json.encode(answer))
     if resource.conversion:
         encoded = [msgspec.json.encode(resource.typed(item.obj)) for item in items]
     else:
@@ -187,7 +187,7 @@ def watch(call: Call, wake: Callable[[], None]) -> WatchStream:
         start = None
     # Without sendInitialEvents, no version (or 0) means: the current objects first, without a mark at their end.
     synthetic = streaming_list or (start is None and not initial)
-    env = call.server.env
+    env = call.env
     timeout = _natural(query.get("timeoutSeconds", "0"), "timeoutSeconds")
     # As the real server: between 30 and 60 minutes when the client does not say, so that watches do not end all at once.
     seconds = timeout or 1800 * (1 + env.random.random())
@@ -217,20 +217,20 @@ def _truth(text: str) -> bool:
 
 
 def _encode(call: Call) -> Encode:
-    resource, form, server = call.resource, call.form, call.server
-    if form != "json":
+    resource, media, env = call.resource, call.media, call.env
+    if media != "json":
         first, include = True, call.included
 
-        def shaped(item: Item) -> bytes:
+        def transformed(item: Item) -> bytes:
             nonlocal first
             shown = resource.typed(item.obj)
-            body = server.shape(form, resource, [shown], shown["metadata"], single=True, include=include)
-            if form == "table" and not first:
+            body = transform(media, resource, [shown], shown["metadata"], now=env.now(), single=True, include=include)
+            if media == "table" and not first:
                 body["columnDefinitions"] = None
             first = False
             return msgspec.json.encode(body)
 
-        return shaped
+        return transformed
     if resource.conversion:
         return lambda item: msgspec.json.encode(resource.typed(item.obj))
     head = resource.head
