@@ -11,8 +11,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from jobcommon.api.status import ConditionType, JobCondition
-from jobcommon.cli.following import FollowedJob, FollowedPod, Key
 from jobcommon.cli.stalls import State
+from jobcommon.cli.watch import FollowedJob, FollowedPod, Key
 
 _STYLES = {
     ConditionType.SUCCEEDED: "green",

@@ -20,7 +20,7 @@ from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
 from jobcommon.cli.options import Files, Frameworks, Namespace
-from jobcommon.cli.planning import describe
+from jobcommon.cli.plan import describe
 
 interruption.restore(interruption.BEFORE_IMPORTS)
 
@@ -101,7 +101,7 @@ def run_command(
       3    a job was stuck for --stuck-after
       130  interrupted by Ctrl-C (143: SIGTERM, 129: SIGHUP)
     """
-    from jobcommon.cli.running import Limits, run
+    from jobcommon.cli.run import Limits, run
 
     sys.exit(process.run(run(load(filename), console(), namespace=namespace, limits=Limits(timeout, stuck_after))))
 
@@ -141,7 +141,7 @@ def up_command(
       jobcommon up --data-dir .jobcommon/data --port 6443
       jobcommon up --capacity cpu=8,memory=32Gi,nvidia.com/gpu=4
     """
-    from jobcommon.cli.serving import amounts, up
+    from jobcommon.cli.up import amounts, up
 
     serving = up(
         chosen(framework or ()),
@@ -233,7 +233,7 @@ def convert_command(
       jobcommon convert polyaxonfile.yml -o job.yaml
       jobcommon convert polyaxonfile.yml --name digits --image me/digits:2 | kubectl apply -f -
     """
-    from jobcommon.cli.converting import convert_file, write
+    from jobcommon.cli.convert_command import convert_file, write
 
     text = convert_file(file, name=name, image=image)
     if output is None:

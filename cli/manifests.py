@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobcommon.cli.converting import converted
+from jobcommon.cli.convert_command import converted
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.reading import STDIN, is_address, read_text
+from jobcommon.cli.input import STDIN, is_address, read_text
 from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
 
 SUFFIXES = (".yaml", ".yml", ".json")

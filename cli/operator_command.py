@@ -82,7 +82,7 @@ def operator_command(
       jobcommon operator --framework pytorch --namespace team-a
       jobcommon operator --leader-elect --lease-namespace jobcommon
     """
-    from jobcommon.cli.operating import operate, token_in
+    from jobcommon.cli.operate import operate, token_in
     from jobcommon.runtime.settings import Settings
 
     try:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobcommon.cli.converting import convert_file
+from jobcommon.cli.convert_command import convert_file
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.manifests import load
 from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents

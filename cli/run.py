@@ -9,12 +9,12 @@ from rich.console import Console
 
 from jobcommon.cli.display import Display, summary
 from jobcommon.cli.errors import JOB_FAILED, STUCK, UserError
-from jobcommon.cli.following import FollowedJob, Follower
 from jobcommon.cli.frameworks import installed, of_manifest
 from jobcommon.cli.manifests import Manifest
-from jobcommon.cli.planning import checked
+from jobcommon.cli.plan import checked
 from jobcommon.cli.resources import Cluster
 from jobcommon.cli.stalls import State
+from jobcommon.cli.watch import FollowedJob, Follower
 from jobcommon.framework import Framework
 from jobcommon.localcluster.cluster import LocalCluster
 from jobcommon.localcluster.training import training_cluster

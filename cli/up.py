@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.garbage import collect_garbage_rarely
+from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.cli.kubeconfig_file import check_free, written
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver import JournalError

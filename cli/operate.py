@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.garbage import collect_garbage_rarely
+from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_against

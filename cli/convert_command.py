@@ -9,7 +9,7 @@ import yaml
 
 from jobcommon.cli.convert import Conversion, ConvertError, convert, convert_text, is_convertible
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.reading import read_text
+from jobcommon.cli.input import read_text
 from jobcommon.cli.yaml_document import LIMITS
 
 _NAMELESS = ("polyaxonfile", "polyaxon", "<stdin>")
