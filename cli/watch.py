@@ -15,8 +15,8 @@ from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_st
 from jobcommon.cli.stalls import Stalls, State
 from jobcommon.client.request import Transport
 from jobcommon.framework import Framework
+from jobcommon.localcluster.list_watch import WatchEvent, list_and_watch
 from jobcommon.localcluster.pod_backend import LogOptions, PodBackend, PodBackendError
-from jobcommon.localcluster.watching import Seen, follow
 from jobcommon.reconcile.waiting import CRASH_LOOP, how, last_failure_in_place, said
 
 TAIL_LINES = 20
@@ -163,12 +163,12 @@ class Follower:
         times = [at for job in self.jobs if (at := self._stuck_at(job)) is not None and at > now]
         return min(times, default=now) - now or None
 
-    async def _watch(self, path: str, saw: Callable[[Seen], None]) -> None:
-        async for seen in follow(self._transport, path):
+    async def _watch(self, path: str, saw: Callable[[WatchEvent], None]) -> None:
+        async for seen in list_and_watch(self._transport, path):
             saw(seen)
             self._moved.set()
 
-    def _saw_job(self, seen: Seen) -> None:
+    def _saw_job(self, seen: WatchEvent) -> None:
         metadata = seen.body["metadata"]
         identity = seen.body["kind"], metadata["namespace"], metadata["name"]
         job = next((j for j in self.jobs if (j.framework.kind, j.namespace, j.name) == identity), None)
@@ -177,13 +177,13 @@ class Follower:
         before = job.current
         job.status = read_status(seen.body.get("status"))
         job.suspended = bool(((seen.body.get("spec") or {}).get("runPolicy") or {}).get("suspend"))
-        job.gone = seen.gone
+        job.gone = seen.deleted
         known = {(c.type, c.status, c.reason, c.message) for c in ([before] if before else [])}
         now = job.current
         if now is not None and (now.type, now.status, now.reason, now.message) not in known:
             self._audience.condition(job, now)
 
-    def _saw_pod(self, seen: Seen) -> None:
+    def _saw_pod(self, seen: WatchEvent) -> None:
         metadata, status = seen.body["metadata"], seen.body.get("status") or {}
         owners = metadata.get("ownerReferences") or ()
         owner: Mapping[str, Any] = next((o for o in owners if o.get("controller")), {})
@@ -194,12 +194,12 @@ class Follower:
         view = pod_view(msgspec.json.encode(seen.body))
         pod.state, pod.cause = describe(seen.body), why(view)
         pod.restarts = sum(c.get("restartCount", 0) for c in containers)
-        pod.gone = seen.gone
-        pod.progress = State.GONE if seen.gone else progress(view)
+        pod.gone = seen.deleted
+        pod.progress = State.GONE if seen.deleted else progress(view)
         self.stalls.pod(key, pod.name, pod.progress, self.clock())
         if (pod.state, pod.cause, pod.restarts, pod.gone) != before:
             self._audience.pod(pod)
-        if not seen.gone:
+        if not seen.deleted:
             for container in containers:
                 self._read_runs(seen.body, pod, container)
 
@@ -236,7 +236,7 @@ class Follower:
         self.stalls.line(pod.job, pod.name, self.clock())
         self._audience.line(pod, text)
 
-    def _saw_event(self, seen: Seen) -> None:
+    def _saw_event(self, seen: WatchEvent) -> None:
         event = seen.body
         about, message = (
             event.get("involvedObject", {}).get("name", ""),
@@ -246,7 +246,7 @@ class Follower:
         told = [pod.cause for pod in self.pods.values() if pod.cause]
         told += [job.current.message for job in self.jobs if job.current]
         known = event.get("reason") == "BackOff" or any(one in text or text in one for one in told)
-        if event.get("type") == "Warning" and not (seen.gone or known or (about, message) in self._warned):
+        if event.get("type") == "Warning" and not (seen.deleted or known or (about, message) in self._warned):
             self._warned.add((about, message))
             self._audience.warning(about, message)
 

@@ -13,7 +13,7 @@ from jobcommon.client.status import response_error
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 from jobcommon.localcluster.cluster import LocalCluster, background, local_cluster
-from jobcommon.localcluster.watching import follow
+from jobcommon.localcluster.list_watch import list_and_watch
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.settings import Settings
 
@@ -62,7 +62,7 @@ async def install(transport: Transport, frameworks: Sequence[Framework]) -> None
         if response.status >= 400:
             raise response_error(response)
         waiting.add(name)
-    async with asyncio.timeout(ESTABLISH_SECONDS), aclosing(follow(transport, DEFINITIONS)) as definitions:
+    async with asyncio.timeout(ESTABLISH_SECONDS), aclosing(list_and_watch(transport, DEFINITIONS)) as definitions:
         while waiting:
             seen = await anext(definitions)
             if _established(seen.body):

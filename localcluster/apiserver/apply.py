@@ -12,10 +12,17 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver import last_applied, managed_fields, ownership
 from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.field_set_schema import (
+    Changes,
+    FieldSetSchema,
+    compare,
+    owned_by,
+    with_named_fields,
+    without,
+)
 from jobcommon.localcluster.apiserver.field_sets import Path, from_fields_v1, path_text
 from jobcommon.localcluster.apiserver.list_order import interleave
 from jobcommon.localcluster.apiserver.managed_fields import APPLY, UPDATE, Entry, Manager, Managers, ownable
-from jobcommon.localcluster.apiserver.shapes import Changes, Shape, compare, owned_by, with_named_fields, without
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 _IDENTITY = ("apiVersion", "kind")
@@ -46,7 +53,7 @@ def manager_name(field_manager: str | None, user_agent: str) -> str:
 
 
 def apply(
-    shape: Shape,
+    schema: FieldSetSchema,
     live: Json | None,
     config: Json,
     *,
@@ -75,20 +82,20 @@ def apply(
             # Whoever wrote the object before it was tracked still owns it, so that overwriting it is a conflict.
             before = Manager(BEFORE_FIRST_APPLY, UPDATE, live.get("apiVersion", ""), subresource)
             start = ownership.before(live.get("kind", ""), custom=custom)
-            managers = ownership.of_untracked(shape, live, start, before, now, reset)
-        return _apply(shape, live, wanted, managers, me, now, force)
+            managers = ownership.of_untracked(schema, live, start, before, now, reset)
+        return _apply(schema, live, wanted, managers, me, now, force)
     except RecursionError as error:
         raise ApplyError("the object is nested too deeply") from error
 
 
 def _apply(
-    shape: Shape, live: Json | None, wanted: Json, managers: Managers, me: Manager, now: str, force: bool
+    schema: FieldSetSchema, live: Json | None, wanted: Json, managers: Managers, me: Manager, now: str, force: bool
 ) -> Json:  # fmt: skip
     current = live or {key: wanted[key] for key in _IDENTITY if key in wanted}
     version = wanted.get("apiVersion", "")
     try:
-        claimed = frozenset(owned_by(shape, ownable(wanted)) - {("f:metadata",)})
-        merged = _merge(shape, current, wanted)
+        claimed = frozenset(owned_by(schema, ownable(wanted)) - {("f:metadata",)})
+        merged = _merge(schema, current, wanted)
     except ValueError as error:
         raise UntypableError(str(error)) from error
     last = managers.get(me)
@@ -96,9 +103,9 @@ def _apply(
     if last is not None and last.tree:
         # What it names by itself, such as its name, is claimed here, though nobody owns it afterwards.
         others = (entry.fields for manager, entry in managers.items() if manager != me)
-        merged = _prune(shape, merged, last.fields, owned_by(shape, wanted).union(*others))
-    changes = compare(shape, ownable(current), ownable(merged))
-    free = last_applied.unchanged_since(shape, current) if me.name == last_applied.KUBECTL else frozenset()
+        merged = _prune(schema, merged, last.fields, owned_by(schema, wanted).union(*others))
+    changes = compare(schema, ownable(current), ownable(merged))
+    free = last_applied.unchanged_since(schema, current) if me.name == last_applied.KUBECTL else frozenset()
     managers = _settle(managers, me, changes, free, force=force)
     if merged != current:
         # The time is that of the last change: who applies what is there already is listed without one.
@@ -123,10 +130,10 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _merge(shape: Shape, live: Any, wanted: Any) -> Any:
-    if type(live) is not type(wanted) or shape.is_atomic(wanted) or shape.is_atomic(live):
+def _merge(schema: FieldSetSchema, live: Any, wanted: Any) -> Any:
+    if type(live) is not type(wanted) or schema.is_atomic(wanted) or schema.is_atomic(live):
         return wanted
-    before, after = shape.parts(live), shape.parts(wanted)
+    before, after = schema.parts(live), schema.parts(wanted)
     merged = {name: _merge(below, before[name][1], item) if name in before else item for name, (below, item) in after.items()}
     if isinstance(wanted, dict):
         return {**live, **{name[2:]: item for name, item in merged.items()}}
@@ -136,7 +143,7 @@ def _merge(shape: Shape, live: Any, wanted: Any) -> Any:
     return [merged[name] if name in merged else before[name][1] for name in order]
 
 
-def _prune(shape: Shape, merged: Json, last: frozenset[Path], claimed: Set[Path]) -> Json:
+def _prune(schema: FieldSetSchema, merged: Json, last: frozenset[Path], claimed: Set[Path]) -> Json:
     """Removes what the manager gave up and nobody has `claimed`.
 
     A list item or map entry goes even if others own fields inside: it is an owned thing by itself. A field that the schema
@@ -145,12 +152,12 @@ def _prune(shape: Shape, merged: Json, last: frozenset[Path], claimed: Set[Path]
     """
 
     def fields(value: Json) -> Set[Path]:
-        return with_named_fields(shape, owned_by(shape, value))
+        return with_named_fields(schema, owned_by(schema, value))
 
-    whole, given_up = fields(merged), with_named_fields(shape, last)
-    left = fields(without(shape, merged, given_up)) | with_named_fields(shape, claimed)
-    left = fields(without(shape, merged, whole - left))
-    pruned: Json = without(shape, merged, (whole - left) & given_up)
+    whole, given_up = fields(merged), with_named_fields(schema, last)
+    left = fields(without(schema, merged, given_up)) | with_named_fields(schema, claimed)
+    left = fields(without(schema, merged, whole - left))
+    pruned: Json = without(schema, merged, (whole - left) & given_up)
     return pruned
 
 

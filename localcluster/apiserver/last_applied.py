@@ -8,9 +8,9 @@ import json
 from typing import Any
 
 from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.field_set_schema import FieldSetSchema, compare, owned_by
 from jobcommon.localcluster.apiserver.field_sets import Path, from_fields_v1
 from jobcommon.localcluster.apiserver.managed_fields import ownable
-from jobcommon.localcluster.apiserver.shapes import Shape, compare, owned_by
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL = "kubectl"
@@ -18,14 +18,14 @@ KUBECTL = "kubectl"
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def unchanged_since(shape: Shape, live: Json) -> frozenset[Path]:
+def unchanged_since(schema: FieldSetSchema, live: Json) -> frozenset[Path]:
     """The fields of `live` that are as `kubectl apply` left them; none when it cannot be told."""
     try:
         last = json.loads(_annotations(live).get(ANNOTATION) or "null")
         if not isinstance(last, dict) or last.get("apiVersion") != live.get("apiVersion"):
             return frozenset()
-        changed = from_fields_v1(compare(shape, ownable(live), ownable(last)).written)
-        return frozenset(owned_by(shape, ownable(last)) - changed)
+        changed = from_fields_v1(compare(schema, ownable(live), ownable(last)).written)
+        return frozenset(owned_by(schema, ownable(last)) - changed)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return frozenset()
 

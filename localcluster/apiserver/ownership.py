@@ -10,9 +10,9 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver import managed_fields
 from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.field_set_schema import UNCHANGED, FieldSetSchema, added, compare
 from jobcommon.localcluster.apiserver.field_sets import Path, holds, to_fields_v1, union
 from jobcommon.localcluster.apiserver.managed_fields import UPDATE, Entry, Manager, Managers, ownable
-from jobcommon.localcluster.apiserver.shapes import UNCHANGED, Shape, added, compare
 
 #: What an object of any kind has before anything is written to it.
 _BARE: Json = {"metadata": {}, "spec": {}, "status": {}}
@@ -32,31 +32,33 @@ def before(kind: str, *, custom: bool) -> Json:
 
 
 def of_created(
-    shape: Shape, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = (), given: Any = None
+    schema: FieldSetSchema, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = (), given: Any = None
 ) -> list[Json]:
     """The managedFields of a new object: its creator owns all but `start` and what the write `reset`s.
 
     Those `given` keep what the object does not have, as with the real server.
     """
-    owned = _owned(shape, obj, start, reset)
+    owned = _owned(schema, obj, start, reset)
     managers = _taken(managed_fields.read(given, trusted=False), me, owned, now)
     return managed_fields.write(managed_fields.capped(managers))
 
 
-def of_untracked(shape: Shape, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = ()) -> Managers:
+def of_untracked(schema: FieldSetSchema, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = ()) -> Managers:
     """The managers of an object that nobody has tracked so far: `me` owns it all."""
-    return {me: Entry(me.version, _owned(shape, obj, start, reset), now)}
+    return {me: Entry(me.version, _owned(schema, obj, start, reset), now)}
 
 
-def _owned(shape: Shape, obj: Json, start: Json, reset: Sequence[Path]) -> Json:
+def _owned(schema: FieldSetSchema, obj: Json, start: Json, reset: Sequence[Path]) -> Json:
     try:
-        return added(shape, start, ownable(obj, reset))
+        return added(schema, start, ownable(obj, reset))
     except RecursionError:
         # Too deep to say who owns what; the write itself is none of our business.
         return {}
 
 
-def of_updated(shape: Shape, old: Json, new: Json, given: Any, me: Manager, now: str, reset: Sequence[Path] = ()) -> list[Json]:
+def of_updated(
+    schema: FieldSetSchema, old: Json, new: Json, given: Any, me: Manager, now: str, reset: Sequence[Path] = ()
+) -> list[Json]:
     """The managedFields of `new`, an update of `old`.
 
     `given` is what the update itself says of them (None: nothing). An update that takes nothing from anybody leaves them be;
@@ -69,7 +71,7 @@ def of_updated(shape: Shape, old: Json, new: Json, given: Any, me: Manager, now:
     try:
         if given and given != live:
             managers = managed_fields.read(given, trusted=False) or managers
-        changes = compare(shape, ownable(old, reset), ownable(new, reset))
+        changes = compare(schema, ownable(old, reset), ownable(new, reset))
     except RecursionError:
         changes = UNCHANGED
     if not managers:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from jobcommon.localcluster.kubelet.lifecycle import Run, Seen
+from jobcommon.localcluster.kubelet.lifecycle import ContainerState, Run
 from jobcommon.localcluster.kubelet.process import Launch, Message, ShimProcess
 
 START_ERROR = 128
@@ -57,7 +57,7 @@ class ContainerProcess:
     changed: Callable[[], None]
     reset_after: float
     warn: Callable[[str, str], None]
-    seen: Seen = field(default_factory=Seen)
+    seen: ContainerState = field(default_factory=ContainerState)
     process: ShimProcess | None = None
     launched: Launch | None = None
     sessions: set[ShimProcess] = field(default_factory=set)  # execs in it whose shim has not gone yet

@@ -10,7 +10,7 @@ from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Transport
 from jobcommon.localcluster.kubelet import node, scheduler
 from jobcommon.localcluster.kubelet.addresses import LOOPBACK, AddressPool
-from jobcommon.localcluster.kubelet.api import Api, Mirror, Object, object_path, patiently
+from jobcommon.localcluster.kubelet.api import Api, Informer, Object, object_path, with_retries
 from jobcommon.localcluster.kubelet.backend import Backend
 from jobcommon.localcluster.kubelet.events import EventRecorder
 from jobcommon.localcluster.kubelet.hosts import Names
@@ -52,20 +52,20 @@ class Kubelet:
         self._node = await node.register(
             self._api, node.node_object(options.node_name, options.host_address, options.capacity, self._now())
         )
-        self._pods = Mirror(self._api, "pods", self._pod_changed)
-        mirrors = [
-            Mirror(self._api, "nodes", self._node_changed),
-            Mirror(self._api, "services", self._service_changed),
-            Mirror(self._api, "configmaps", lambda old, new: self._object_changed("ConfigMap", old, new)),
-            Mirror(self._api, "secrets", lambda old, new: self._object_changed("Secret", old, new)),
+        self._pods = Informer(self._api, "pods", self._pod_changed)
+        informers = [
+            Informer(self._api, "nodes", self._node_changed),
+            Informer(self._api, "services", self._service_changed),
+            Informer(self._api, "configmaps", lambda old, new: self._object_changed("ConfigMap", old, new)),
+            Informer(self._api, "secrets", lambda old, new: self._object_changed("Secret", old, new)),
             self._pods,
         ]
-        self._tasks = [asyncio.create_task(mirror.run()) for mirror in mirrors]
+        self._tasks = [asyncio.create_task(informer.run()) for informer in informers]
         self._tasks.append(asyncio.create_task(self._recorder.run()))
         uid = self._node["metadata"]["uid"]
         self._tasks.append(asyncio.create_task(node.heartbeat(self._api, options.node_name, uid, self._now)))
-        for mirror in mirrors:
-            await mirror.synced.wait()
+        for informer in informers:
+            await informer.synced.wait()
         await asyncio.to_thread(self._forget_old_pods, {pod["metadata"]["uid"] for pod in self._pods.objects.values()})
         return self
 
@@ -198,7 +198,7 @@ class Kubelet:
             if why:
                 await self._report_unschedulable(pod, why)
                 return
-            await patiently(lambda: self._api.call("POST", path, body))
+            await with_retries(lambda: self._api.call("POST", path, body))
         except ClientError as error:
             if isinstance(error, StatusError) and error.code in (404, 409):
                 return  # gone, or bound already: the watch says so

@@ -226,7 +226,7 @@ class Sandbox:
         return mounts
 
     async def _fetch(self, pod: Pod, wanted: Iterable[tuple[str, str]]) -> Fetched:
-        """The referred objects as they are now: a mirror of them could lag behind the pod that needs them."""
+        """The referred objects, read now: a cache of them could lag behind the pod that needs them."""
         namespace = pod["metadata"]["namespace"]
         return {
             (kind, name): await self._shared.api.get(object_path(_PLURALS[kind], namespace, name))

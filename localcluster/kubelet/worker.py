@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from jobcommon.client.errors import ClientError, StatusError
-from jobcommon.localcluster.kubelet.api import Object, object_path, patiently
+from jobcommon.localcluster.kubelet.api import Object, object_path, with_retries
 from jobcommon.localcluster.kubelet.container import ContainerProcess
 from jobcommon.localcluster.kubelet.environment import ConfigError
-from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Container, Decision, Seen, Stop, decide
+from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Container, ContainerState, Decision, Stop, decide
 from jobcommon.localcluster.kubelet.options import Shared
 from jobcommon.localcluster.kubelet.probes import Prober
 from jobcommon.localcluster.kubelet.recovery import recover
@@ -77,7 +77,7 @@ class PodWorker:
         self._wake.set()
 
     @property
-    def seen(self) -> dict[str, Seen]:
+    def seen(self) -> dict[str, ContainerState]:
         """What is known of each container."""
         return {name: container.seen for name, container in self.containers.items()}
 
@@ -258,7 +258,7 @@ class PodWorker:
         metadata = self.pod["metadata"]
         path = object_path("pods", metadata["namespace"], metadata["name"], "status")
         body = {"metadata": {"uid": self.uid}, "status": status}
-        answer = await patiently(lambda: self._shared.api.patch(path, body))
+        answer = await with_retries(lambda: self._shared.api.patch(path, body))
         self._written = status
         if answer is not None and int(answer["metadata"]["resourceVersion"]) > int(metadata["resourceVersion"]):
             self.pod = answer
@@ -277,7 +277,7 @@ class PodWorker:
             "preconditions": {"uid": self.uid},
         }
         try:
-            await patiently(lambda: self._shared.api.call("DELETE", path, options))
+            await with_retries(lambda: self._shared.api.call("DELETE", path, options))
         except StatusError as error:
             if error.code not in (404, 409):
                 raise

@@ -22,7 +22,7 @@ from jobcommon.client.request import STRATEGIC_PATCH
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.controllers.access import Access
-from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Decision, Run, Seen, Settings, decide
+from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, ContainerState, Decision, Run, Settings, decide
 from jobcommon.localcluster.kubelet.status import pod_status
 from jobcommon.localcluster.timestamps import format_time
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
@@ -51,7 +51,7 @@ class _Container:
     """One container on a node. `starts_at` and `ends_at` are what time alone will do to it."""
 
     spec: Mapping[str, Any]
-    seen: Seen = field(default_factory=Seen)
+    seen: ContainerState = field(default_factory=ContainerState)
     starts_at: float | None = None
     ends_at: float | None = None
     ending: Exit = field(default_factory=Exit)
@@ -168,7 +168,7 @@ class Kubelet:
         if finishes:
             self._finish(item)
 
-    def _decide(self, item: Item, worker: _Worker, seen: Mapping[str, Seen], now: float) -> Decision:
+    def _decide(self, item: Item, worker: _Worker, seen: Mapping[str, ContainerState], now: float) -> Decision:
         decision = decide(item.obj, seen, now, BACKOFF)
         if worker.evicted and decision.phase not in TERMINAL:
             for container in worker.containers.values():
@@ -249,7 +249,7 @@ class Kubelet:
         lasted = None if before is None else (before.finished_at or at) - before.started_at
         streak = 0 if lasted is None or lasted >= BACKOFF.reset else container.seen.streak + 1
         run = Run(attempt, at, container_id=f"sim://{item.name}/{name}/{self._starts[key]}")
-        container.seen = Seen(run=run, last=before, streak=streak, started=True, ready=True)
+        container.seen = ContainerState(run=run, last=before, streak=streak, started=True, ready=True)
         container.starts_at, container.stopping, container.killed = None, False, False
         container.waits_for_cue = container.ending.cue is not None
         waits = container.ending.after is None or container.waits_for_cue
@@ -297,7 +297,7 @@ class Kubelet:
 
     # -- the API server --------------------------------------------------------------------------------------------------
 
-    def _report(self, item: Item, worker: _Worker, seen: Mapping[str, Seen], decision: Decision, now: float) -> int:
+    def _report(self, item: Item, worker: _Worker, seen: Mapping[str, ContainerState], decision: Decision, now: float) -> int:
         """Write the pod's status if it differs; gives the version at which nothing is left to do."""
         wanted = pod_status(item.obj, seen, decision, self._address(item), _HOST, now)
         if worker.evicted:

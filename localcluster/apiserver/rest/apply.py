@@ -11,7 +11,7 @@ from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, required
 from jobcommon.localcluster.apiserver.rest.accept import accept, decode
 from jobcommon.localcluster.apiserver.rest.create import create_object
-from jobcommon.localcluster.apiserver.rest.managers import manager_of, reset, shape_of
+from jobcommon.localcluster.apiserver.rest.managers import field_sets_of, manager_of, reset
 from jobcommon.localcluster.apiserver.rest.update import replace
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.apiserver.typed import UndecodableError
@@ -78,7 +78,7 @@ def _merge(call: Call, live: Item | None, config: Obj, asked: Obj) -> Obj:
     manager = manager_of(call)
     try:
         merged = merge(
-            shape_of(resource),
+            field_sets_of(resource),
             None if live is None else resource.typed(live.obj),
             config,
             manager=manager,

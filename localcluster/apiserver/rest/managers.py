@@ -6,10 +6,10 @@ from typing import Any
 from jobcommon.localcluster.apiserver import builtin_schemas, ownership
 from jobcommon.localcluster.apiserver.apply import manager_name
 from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.field_set_schema import FieldSetSchema, builtin
 from jobcommon.localcluster.apiserver.field_sets import Path
 from jobcommon.localcluster.apiserver.managed_fields import Manager
 from jobcommon.localcluster.apiserver.resource import Resource
-from jobcommon.localcluster.apiserver.shapes import Shape, builtin
 
 Obj = dict[str, Any]
 
@@ -21,9 +21,9 @@ _NOT_OF_A_POD_STATUS: Sequence[Path] = (
 )  # fmt: skip
 
 
-def shape_of(resource: Resource) -> Shape:
+def field_sets_of(resource: Resource) -> FieldSetSchema:
     """How its objects divide into fields that are owned one by one."""
-    return builtin(*resource.gvk) if resource.schema is None else resource.schema.shape
+    return builtin(*resource.gvk) if resource.schema is None else resource.schema.field_sets
 
 
 def schema_node(resource: Resource) -> Obj:
@@ -60,7 +60,7 @@ def track_created(call: Call, new: Obj, asked: Obj, given: Any) -> None:
     start = ownership.before(resource.kind, custom=resource.custom)
     shown = resource.typed(_as_asked(resource, new, asked))
     now = call.env.timestamp()
-    entries = ownership.of_created(shape_of(resource), shown, start, _me(call), now, reset(call), given)
+    entries = ownership.of_created(field_sets_of(resource), shown, start, _me(call), now, reset(call), given)
     if entries:
         new["metadata"]["managedFields"] = entries
 
@@ -76,7 +76,7 @@ def entries_of_update(call: Call, old: Obj, new: Obj, asked: Obj, given: Any) ->
         return given or []
     shown = resource.typed(new if call.info.subresource else _as_asked(resource, new, asked))
     return ownership.of_updated(
-        shape_of(resource), resource.typed(old), shown, None if call.info.subresource else given, _me(call),
+        field_sets_of(resource), resource.typed(old), shown, None if call.info.subresource else given, _me(call),
         call.env.timestamp(), reset(call),
     )  # fmt: skip
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver.builtin_schemas import Json, crd_root
 from jobcommon.localcluster.apiserver.errors import Cause
+from jobcommon.localcluster.apiserver.field_set_schema import FieldSetSchema
 from jobcommon.localcluster.apiserver.schema import defaults, rules, values
 from jobcommon.localcluster.apiserver.schema.trim import trim
-from jobcommon.localcluster.apiserver.shapes import Shape
 
 #: A rule may rely on what these would have made sure of, so it does not run.
 _BLOCKING = ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
@@ -20,11 +20,11 @@ _UNCHECKED = Cause(
 
 
 class CompiledSchema:
-    """Prunes, defaults and validates objects of one CRD version. `node` is the schema, `shape` what of it apply needs."""
+    """Prunes, defaults and validates objects of one CRD version: by `node` in general, by `field_sets` for apply."""
 
     def __init__(self, version: Json) -> None:
         self.node: Json = crd_root(version)
-        self.shape = Shape(self.node)
+        self.field_sets = FieldSetSchema(self.node)
         self._defaults = trim(self.node, lambda one: "default" in one)
         self._lists = trim(self.node, values.has_unique_items)
         self._rules = trim(self.node, rules.has_rules)
