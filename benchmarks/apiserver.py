@@ -28,7 +28,7 @@ from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.testutil.conformance import envtest, real
 
 EMBEDDED, REAL = "embedded", "real"
-# The largest shape is taken in within the history that a watch may lag behind.
+# The largest workload is taken in within the history that a watch may lag behind.
 HISTORY = 65_536
 _PATIENT = Timeouts(connect=10.0, read=300.0, write=300.0)
 

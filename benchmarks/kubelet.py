@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from benchmarks import seeds
-from benchmarks.informing import follow
+from benchmarks.informer_loop import run_informer
 from benchmarks.processes import child, stop
 from jobcommon.cache.informer import Batch, Informer
 from jobcommon.cache.reflector import Reflector
@@ -133,7 +133,7 @@ class Agent:
     async def run(self) -> None:
         """Serve commands until the standard input ends."""
         informer = Informer(Reflector("/api/v1/pods", pod_of, lambda: 0.5), Store[Pod]())
-        following = asyncio.create_task(follow(informer, self._transport, self.take))
+        following = asyncio.create_task(run_informer(informer, self._transport, self.take))
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

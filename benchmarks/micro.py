@@ -19,7 +19,7 @@ from time import process_time
 import msgspec
 
 from benchmarks import seeds
-from benchmarks.shapes import job_manifest
+from benchmarks.workloads import job_manifest
 from jobcommon.api.labels import JOB_NAME
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView, pod_view
