@@ -75,7 +75,7 @@ async def _embedded(directory: Path, seed: str) -> AsyncIterator[Server]:
         assert process.stdout is not None
         line = await process.stdout.readline()
         if not line:
-            raise RuntimeError("the embedded API server did not start; its error stands above")
+            raise RuntimeError("the embedded API server did not start; its error is above")
         told = json.loads(line)
         context = ssl.create_default_context(cadata=told["ca"])
         yield Server(EMBEDDED, StaticEndpoint(told["url"], told["token"], context), _written(directory, **told))

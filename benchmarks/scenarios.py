@@ -63,7 +63,7 @@ async def workload_result(kind: str, workload: Workload, rounds: int) -> Workloa
 
 
 async def memory(pods: int) -> Memory:
-    """An operator that has so many running pods in its caches. It does not depend on the server which gave it the lists."""
+    """An operator with `pods` running pods in its caches. The result does not depend on the server that served the lists."""
     seed = f"running:{pods}" if pods else ""
     async with cluster(EMBEDDED, seed) as server, operator(str(server.kubeconfig)) as running:
         await running.idle()

@@ -1,4 +1,4 @@
-"""``jobcommon convert``: a polyaxonfile, or a flat MPIJob of v1alpha1, as a manifest. Nothing it does not honour is silent."""
+"""``jobcommon convert``: a polyaxonfile, or a flat MPIJob of v1alpha1, as a manifest. What is not honoured is reported."""
 
 import sys
 from collections.abc import Mapping

@@ -1,16 +1,16 @@
-"""How often a process that holds many objects looks for garbage."""
+"""Tuning of Python's garbage collector for a process with many long-lived objects."""
 
 import gc
 
-# Collections are made so many times rarer: next to nothing here lies in cycles, and to look at all jobs, pods and plans again
-# and again took one part in fifteen of the CPU time of a process with much to do.
+# Factor for the thresholds of the young generation. Next to nothing here is in reference cycles, and traversing all jobs, pods
+# and plans again and again took a fifteenth of the CPU time of a busy process.
 RARER = 8
-# One that looks at everything is a pause, of some 25 ms in a server of ten thousand pods: it comes so many times rarer still.
+# Further factor for full collections, each a pause of some 25 ms in a server with ten thousand pods.
 WHOLE_RARER = 10
 
 
 def collect_garbage_rarely() -> None:
-    """Leave what the imports made alone, and look for garbage more rarely than Python does by itself."""
+    """Exempt the objects of the imports from collection, and collect less often than by Python's defaults."""
     gc.collect()
     gc.freeze()
     young, middle, old = gc.get_threshold()

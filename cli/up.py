@@ -43,7 +43,7 @@ async def up(
 
 @contextmanager
 def refusals(port: int, data_dir: Path | None = None) -> Iterator[None]:
-    """Says what to do when the port or the data directory cannot be had."""
+    """Explains what to do if the port or the data directory is not available."""
     try:
         yield
     except JournalError as error:

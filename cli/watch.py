@@ -1,4 +1,4 @@
-"""Following jobs to their end: their conditions, their pods, what the pods print, and warnings."""
+"""Watching jobs until they end: their conditions, their pods, the pods' logs, and warnings."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ from jobcommon.localcluster.pod_backend import LogOptions, PodBackend, PodBacken
 from jobcommon.reconcile.waiting import CRASH_LOOP, how, last_failure_in_place, said
 
 TAIL_LINES = 20
-# When a job is over its logs are complete but for what is still in the pipes.
+# When a job has ended, its logs are complete except for what is still in the pipes.
 DRAIN_SECONDS = 5.0
 
 
@@ -34,7 +34,7 @@ class Key(NamedTuple):
 
 @dataclass
 class FollowedJob:
-    """One job as last seen. `wanted`: so many pods make it whole."""
+    """The last known state of a job. `wanted` is the number of its pods."""
 
     framework: Framework
     namespace: str
@@ -56,12 +56,12 @@ class FollowedJob:
 
     @property
     def current(self) -> JobCondition | None:
-        """The condition that says how the job is: the last one."""
+        """The current condition: the last one."""
         return self.status.conditions[-1] if self.status.conditions else None
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen to the job."""
+        """Whether the job has ended or was deleted."""
         return self.gone or self.status.finished
 
     @property
@@ -72,7 +72,7 @@ class FollowedJob:
 
 @dataclass
 class FollowedPod:
-    """One pod as last seen, and the last lines it printed. `cause` says why it does not run, "" when all is well."""
+    """The last known state of a pod, and the last lines it printed. `cause` is why it does not run, "" if it does."""
 
     name: str
     job: Key
@@ -85,7 +85,7 @@ class FollowedPod:
 
 
 class Audience(Protocol):
-    """Is shown what happens, as it happens."""
+    """Shows events as they happen."""
 
     def condition(self, job: FollowedJob, condition: JobCondition) -> None:
         """A job's state has changed."""
@@ -100,12 +100,12 @@ class Audience(Protocol):
         ...
 
     def warning(self, about: str, text: str) -> None:
-        """The cluster warns of something."""
+        """The cluster has issued a warning."""
         ...
 
 
 class Follower:
-    """Follows `jobs`, and all pods of the cluster, which is theirs alone; tells `audience`."""
+    """Watches `jobs`, and all pods of the cluster, which runs nothing else; reports to `audience`."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Follower:
         self._moved = asyncio.Event()
 
     async def run(self, until: Callable[["Follower"], bool]) -> None:
-        """Follow until `until` says that it is enough, and the pods' last lines are shown."""
+        """Watch until `until` is true and the pods' last lines are shown."""
         for job in self.jobs:
             self.stalls.begin(job.key, self.clock())
         frameworks = {job.framework.kind: job.framework for job in self.jobs}.values()
@@ -150,7 +150,7 @@ class Follower:
                     task.cancel()
 
     def stuck(self, job: FollowedJob) -> bool:
-        """Whether the job cannot get any further by itself. One that is suspended is not meant to."""
+        """Whether the job cannot make progress by itself. A suspended one is not stuck."""
         at = self._stuck_at(job)
         return at is not None and self.clock() >= at
 
@@ -158,7 +158,7 @@ class Follower:
         return None if job.over or job.suspended else self.stalls.stuck_at(job.key)
 
     def _stuck_in(self) -> float | None:
-        """In how many seconds one more job is stuck if nothing happens until then."""
+        """The seconds until the next job becomes stuck if nothing happens before."""
         now = self.clock()
         times = [at for job in self.jobs if (at := self._stuck_at(job)) is not None and at > now]
         return min(times, default=now) - now or None
@@ -226,7 +226,7 @@ class Follower:
                     for line in lines:
                         self._line(pod, line)
         except PodBackendError:
-            return  # the pod went away before its log could be opened; its state tells the rest
+            return  # the pod was deleted before its log could be opened; its state explains the rest
         if rest:
             self._line(pod, rest)
 

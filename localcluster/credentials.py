@@ -1,6 +1,6 @@
-"""What lets clients in: the server's certificate and the administrator's token.
+"""The credentials of a cluster: the server's certificate and the administrator's token.
 
-With a data directory both outlive the process, so a kubeconfig written once stays good.
+With a data directory both outlive the process, so a kubeconfig stays valid.
 """
 
 import os

@@ -15,7 +15,7 @@ _PAUSE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """An object as it is now, or as it last was if it is `deleted`."""
+    """An object in its current state, or in its last one if it is `deleted`."""
 
     body: dict[str, Any]
     deleted: bool = False

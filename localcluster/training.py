@@ -1,4 +1,4 @@
-"""The embedded cluster with some frameworks' kinds installed and their operators running."""
+"""The embedded cluster with the CRDs of some frameworks installed and their operators running."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from jobcommon.runtime.settings import Settings
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ESTABLISH_SECONDS = 10.0
-#: Quiet, and without a server of its own: it is the cluster's guest.
+#: Without logs and a metrics server: it runs inside the cluster's process.
 SETTINGS = Settings(metrics_port=None, log_format="console", log_level="warning")
 
 
@@ -34,7 +34,7 @@ async def training_cluster(
     operators: bool = True,
     capacity: Mapping[str, str] | None = None,
 ) -> AsyncIterator[LocalCluster]:
-    """A cluster on which jobs of `frameworks` train; without `operators` their kinds are installed and nothing more.
+    """A cluster for the jobs of `frameworks`; without `operators` only their CRDs are installed.
 
     Raises as `localcluster.cluster.local_cluster` does.
     """

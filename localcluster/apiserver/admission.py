@@ -1,4 +1,4 @@
-"""What needs to look at other objects before a write: namespaces, priority classes, service accounts, quota."""
+"""Admission that depends on other objects: namespaces, priority classes, service accounts, quota."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _LOST_NODE_SECONDS = 300
 
 
 def check_namespace(call: Call, name: str) -> None:
-    """Raise 404 when the namespace is missing, 403 with cause NamespaceTerminating when it is on its way out."""
+    """Raise 404 when the namespace is missing, 403 with cause NamespaceTerminating when it is terminating."""
     resource = call.resource
     if not resource.namespaced:
         return
@@ -37,7 +37,7 @@ def check_namespace(call: Call, name: str) -> None:
 
 
 def admit_new(call: Call, name: str, obj: Obj) -> None:
-    """Complete a new object from other objects, or refuse it with a 403 ApiError. `name` is the one that was asked for."""
+    """Complete a new object from other objects, or refuse it with a 403 ApiError. `name` is the requested one."""
     if call.resource.gvk == ("", "v1", "Pod"):
         _admit_pod(call, name, obj)
     elif call.resource.gvk == ("", "v1", "Service"):
@@ -56,7 +56,7 @@ def _admit_pod(call: Call, name: str, obj: Obj) -> None:
     spec = obj["spec"]
     account = spec.setdefault("serviceAccountName", _BUILTIN_SERVICE_ACCOUNT)
     spec["serviceAccount"] = account
-    # The default account is made by a controller a moment after its namespace; a pod need not wait for it.
+    # A controller creates the default account after its namespace; a pod need not wait for it.
     if account != _BUILTIN_SERVICE_ACCOUNT and call.storage.table("serviceaccounts").get(call.namespace, account) is None:
         why = f'error looking up service account {call.namespace}/{account}: serviceaccount "{account}" not found'
         raise forbidden_error("pods", "", name, why)
@@ -101,7 +101,7 @@ def _priority(call: Call, spec: Obj, pod: str) -> int:
 
 
 def check_quota(call: Call, obj: Obj) -> None:
-    """Raise 403 "exceeded quota" when a ResourceQuota of the namespace has no room for the object."""
+    """Raise 403 "exceeded quota" when a ResourceQuota of the namespace would be exceeded by the object."""
     if not call.resource.namespaced:
         return
     quotas = list(call.storage.table(QUOTA_TABLE).items(call.namespace))

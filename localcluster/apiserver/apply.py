@@ -1,8 +1,8 @@
 """Server-side apply.
 
 The algorithm is that of Kubernetes' "Server-Side Apply" documentation and sigs.k8s.io/structured-merge-diff: the
-applied object is merged onto the live one; fields the manager applied before and leaves out now go, unless someone else
-owns them; changing a field that another manager owns is a conflict, unless forced.
+applied object is merged onto the live one; fields the manager applied before and leaves out now are removed, unless another
+manager owns them; changing a field that another manager owns is a conflict, unless forced.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ class ApplyError(ValueError):
 
 
 class UntypableError(ApplyError):
-    """Its schema cannot make out what the applied object's fields are; the server answers 500."""
+    """The schema cannot be matched with the fields of the applied object; the server answers 500."""
 
 
 @dataclass
@@ -69,8 +69,8 @@ def apply(
 
     Equal to `live` when nothing changes. `now` is RFC 3339. With a status subresource the main resource ignores
     ``status``, and ``status`` ignores all else (but the metadata of a kind that is not `custom`).
-    What an ordinary write would `reset` belongs to nobody in an object that was not tracked before. Neither argument is
-    changed. Raises `ApplyConflictError` and `ApplyError`.
+    The fields that an ordinary write would `reset` have no owner in an object that was not tracked before. Neither
+    argument is changed. Raises `ApplyConflictError` and `ApplyError`.
     """
     if "managedFields" in (config.get("metadata") or {}):
         raise ApplyError("metadata.managedFields must be nil")
@@ -79,7 +79,7 @@ def apply(
         wanted = _without_nulls(_scoped(config, subresource, status_subresource, custom))
         managers = managed_fields.read((live or {}).get("metadata", {}).get("managedFields"))
         if live is not None and not managers:
-            # Whoever wrote the object before it was tracked still owns it, so that overwriting it is a conflict.
+            # An object written before tracking began is owned by its former writer, so that overwriting it is a conflict.
             before = Manager(BEFORE_FIRST_APPLY, UPDATE, live.get("apiVersion", ""), subresource)
             start = ownership.before(live.get("kind", ""), custom=custom)
             managers = ownership.of_untracked(schema, live, start, before, now, reset)
@@ -101,14 +101,14 @@ def _apply(
     last = managers.get(me)
     managers[me] = Entry.of(version, claimed, last.time if last else "")
     if last is not None and last.tree:
-        # What it names by itself, such as its name, is claimed here, though nobody owns it afterwards.
+        # Identifying fields, such as the name, are claimed here, although they have no owner afterwards.
         others = (entry.fields for manager, entry in managers.items() if manager != me)
         merged = _prune(schema, merged, last.fields, owned_by(schema, wanted).union(*others))
     changes = compare(schema, ownable(current), ownable(merged))
     free = last_applied.unchanged_since(schema, current) if me.name == last_applied.KUBECTL else frozenset()
     managers = _settle(managers, me, changes, free, force=force)
     if merged != current:
-        # The time is that of the last change: who applies what is there already is listed without one.
+        # The time is that of the last change: a manager whose apply changes nothing is listed without one.
         managers[me] = Entry.of(version, claimed, now)
     return _with_managers(merged, managers)
 
@@ -144,11 +144,11 @@ def _merge(schema: FieldSetSchema, live: Any, wanted: Any) -> Any:
 
 
 def _prune(schema: FieldSetSchema, merged: Json, last: frozenset[Path], claimed: Set[Path]) -> Json:
-    """Removes what the manager gave up and nobody has `claimed`.
+    """Removes the fields that the manager gave up and that are not `claimed`.
 
-    A list item or map entry goes even if others own fields inside: it is an owned thing by itself. A field that the schema
-    names goes with the last field inside. The steps are those of structured-merge-diff: remove all that was applied, add
-    back what is claimed, then what was never applied.
+    A list item or map entry is removed even if others own fields inside, because it is owned itself. A field that
+    the schema names is removed with the last field inside. The steps are those of structured-merge-diff: remove all
+    that was applied, add back what is claimed, then what was never applied.
     """
 
     def fields(value: Json) -> Set[Path]:
@@ -162,7 +162,7 @@ def _prune(schema: FieldSetSchema, merged: Json, last: frozenset[Path], claimed:
 
 
 def _settle(managers: Managers, me: Manager, changes: Changes, free: Set[Path], *, force: bool) -> Managers:
-    """Whose the fields are afterwards. Raises `ApplyConflictError` for those of others that are not `free`, unless forced."""
+    """The managers and their fields after the apply. Raises `ApplyConflictError` for others' fields not in `free`."""
     written = from_fields_v1(changes.written) - free
     conflicts = [(other, path) for other, entry in managers.items() if other != me for path in sorted(entry.fields & written)]
     if conflicts and not force:

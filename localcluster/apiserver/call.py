@@ -31,10 +31,10 @@ from jobcommon.localcluster.apiserver.users import User
 Obj = dict[str, Any]
 
 BODY_LIMIT = 3 * 1024 * 1024
-#: What a body in YAML may have.
+#: Limits of a body in YAML.
 YAML_DEPTH = 1000
 YAML_ALIASES = 100
-#: etcd's request limit (1.5 MiB): what a stored object may weigh.
+#: etcd's request limit (1.5 MiB): the maximum size of a stored object.
 OBJECT_LIMIT = 1536 * 1024
 
 _decoder = msgspec.json.Decoder()
@@ -85,7 +85,7 @@ class Call:
 
     @property
     def included(self) -> str:
-        """What a Table's rows carry of their objects. Raises a 400 ApiError for what is none of the three."""
+        """What the rows of a Table contain of their objects. Raises a 400 ApiError for an unknown value."""
         asked = (self.query.get("includeObject") if self.media == "table" else "") or "Metadata"
         if asked not in ("Object", "Metadata", "None"):
             cause = invalid("includeObject", asked, "must be 'Metadata', 'Object', 'None', or empty")
@@ -155,9 +155,9 @@ def decode(body: bytes, content_type: str) -> Obj:
 
 
 def _from_yaml(body: bytes) -> Any:
-    """YAML; what clients call by that name is mostly JSON, which is decoded as such.
+    """Decode YAML. Most bodies of this media type are JSON, which is decoded as such.
 
-    The nesting is looked at first: libyaml's composer recurses without a limit of its own, until the process dies.
+    The nesting is checked first: libyaml's composer recurses without a limit, until the process dies.
     """
     try:
         return _decoder.decode(body)

@@ -27,7 +27,7 @@ def version() -> Obj:
 
 
 class Documents:
-    """Serves the documents of one registry; the costly ones are made once per change of it."""
+    """Serves the documents of one registry. The OpenAPI documents are cached until it changes."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -98,7 +98,7 @@ class Documents:
 
 
 def _openapi_form(request: Request, path: str) -> str:
-    """The media type to answer with. Raises a 406 ApiError when no form that the caller takes is served."""
+    """The media type to answer with. Raises a 406 ApiError if none that the caller accepts is served."""
     offered = (_JSON, *openapi.protobuf.MEDIA_TYPES) if path == "/openapi/v2" else (_JSON,)
     for clause in (request.headers.get("accept") or "*/*").split(","):
         media = clause.partition(";")[0].strip()

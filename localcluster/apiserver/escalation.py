@@ -1,8 +1,8 @@
-"""Nobody grants what he does not hold: the check that the real server makes of roles and bindings.
+"""Privilege escalation prevention: a user may only grant rights that the user has.
 
-A role may be written by who holds every right in it or may `escalate` it, a binding by who holds every right of its role or
-may `bind` that role. Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/, "Privilege escalation prevention
-and bootstrapping".
+A user may write a role if the user has every right in it or may `escalate` it, and a binding if the user has every right
+of its role or may `bind` that role. Source:
+https://kubernetes.io/docs/reference/access-authn-authz/rbac/, "Privilege escalation prevention and bootstrapping".
 """
 
 import itertools
@@ -118,7 +118,7 @@ def _check_binding(call: Call, new: Obj) -> None:
     plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(reference.get("kind", ""))
     name = reference.get("name", "")
     if plural is None:
-        # Validation says what is wrong with it.
+        # Validation reports what is wrong with it.
         return
     wanted = Attributes("bind", reference.get("apiGroup", ""), plural, namespace=call.namespace, name=name)
     if call.authorizer.allows(call.user, wanted):

@@ -1,4 +1,4 @@
-"""How a schema divides an object into the fields that are owned one by one, and what changed between two objects in those.
+"""How a schema divides an object into fields with an owner each, and which of them differ between two objects.
 
 Lists that the schema does not call a map or a set are atomic: they are owned as a whole, and so are atomic maps.
 Source: sigs.k8s.io/structured-merge-diff, whose behaviour the real server has.
@@ -19,9 +19,9 @@ _MISSING: Any = object()
 
 
 class FieldSetSchema:
-    """A node of a schema, as far as ownership goes; what is below it is looked at when it is first asked for.
+    """What field ownership needs of a schema node. The nodes below are resolved when they are first needed.
 
-    `whole` is set for maps that are owned as a whole. `keys` are those of a list map, empty for a set, None for an atomic list.
+    `whole` marks a map that is owned as a whole. `keys` are those of a list map, empty for a set, None for an atomic list.
     """
 
     __slots__ = ("_children", "_item", "_node", "_rest", "declared", "keys", "whole")
@@ -43,7 +43,7 @@ class FieldSetSchema:
         if key in self.declared:
             found = self._children[key] = FieldSetSchema(builtin_schemas.child(self._node, key))
             return found
-        # Keys that the schema does not name are as many as users think of: they share one schema.
+        # The number of keys that the schema does not name is unlimited: they share one node.
         if self._rest is None:
             self._rest = FieldSetSchema(builtin_schemas.child(self._node, key))
         return self._rest
@@ -73,7 +73,7 @@ class FieldSetSchema:
         if not self.keys:
             return f"v:{_encoded(item)}"
         if not isinstance(item, dict):
-            raise ValueError(f"list items need the keys {', '.join(self.keys)}; this one is no object: {_encoded(item)}")
+            raise ValueError(f"list items need the keys {', '.join(self.keys)}; this one is not an object: {_encoded(item)}")
         values = []
         for key in self.keys:
             value = item.get(key)
@@ -85,7 +85,7 @@ class FieldSetSchema:
         try:
             return _keyed(self.keys, *values)
         except TypeError:
-            # A key that is no scalar, which the schema has yet to refuse.
+            # A key that is not a scalar; validation refuses it later.
             return f"k:{_encoded(dict(zip(self.keys, values, strict=True)))}"
 
     def parts(self, value: Any) -> dict[str, tuple["FieldSetSchema", Any]]:
@@ -156,7 +156,7 @@ def _claim(schema: FieldSetSchema, value: Any, path: Path, found: set[Path]) -> 
 
 
 def with_named_fields(schema: FieldSetSchema, paths: Set[Path]) -> set[Path]:
-    """The paths, and all fields above them that the schema names: those are there for the sake of what they hold."""
+    """The paths, and all fields above them that the schema names: those exist only to contain others."""
     found = set(paths)
     for path in paths:
         at = schema
@@ -170,7 +170,7 @@ def with_named_fields(schema: FieldSetSchema, paths: Set[Path]) -> set[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The sets of fields that a new object has with another value than the old one, and that it has no more."""
+    """The sets of fields that a new object has with another value than the old one, and those that it lacks."""
 
     written: Json
     removed: Json
@@ -185,7 +185,7 @@ UNCHANGED = Changes({}, {})
 def compare(schema: FieldSetSchema, old: Json, new: Json) -> Changes:
     """What `new` writes and removes; the order of a granular list is not a change."""
     written, removed = _compare(schema, old, new)
-    # The object itself is nobody's.
+    # The object itself has no owner.
     return Changes(_below(written), _below(removed))
 
 
@@ -196,9 +196,9 @@ def _below(tree: Json | None) -> Json:
 def _compare(schema: FieldSetSchema, old: Any, new: Any) -> tuple[Json | None, Json | None]:
     """The sets written and removed of a value that differs; None for none at all."""
     if isinstance(old, tuple) or isinstance(new, tuple):
-        # What occurs more than once is one thing without parts.
+        # Equal items are treated as one item without parts.
         return grown(schema, new), None if isinstance(new, tuple) and isinstance(old, tuple) else grown(schema, old)
-    # An explicit null is there, but holds nothing.
+    # An explicit null is present, but empty.
     old, new = (_empty(new) if old is None else old), (_empty(old) if new is None else new)
     if type(old) is not type(new) or schema.is_atomic(new):
         return LEAF, None
@@ -210,7 +210,7 @@ def _compare(schema: FieldSetSchema, old: Any, new: Any) -> tuple[Json | None, J
         try:
             left, right = schema.items(old), schema.items(new)
         except ValueError:
-            # An old object may hold items without keys; then nobody owns less than the list.
+            # An old object may contain items without keys; then the list is owned as a whole.
             return LEAF, None
         shapes = dict.fromkeys([*left, *right], schema.item)
         before, after = left, right
@@ -269,7 +269,7 @@ def _shared(tree: Json) -> Json:
 
 
 def added(schema: FieldSetSchema, before: Json, obj: Json) -> Json:
-    """The set of what `obj` has beyond `before`, which is a part of it."""
+    """The set of the fields of `obj` that are not in `before`, which is a part of `obj`."""
     tree = {}
     for key, item in obj.items():
         inner = schema.child(key)

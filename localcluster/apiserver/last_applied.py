@@ -1,7 +1,7 @@
-"""What `kubectl apply` wrote last, which it keeps in an annotation of the object.
+"""The last-applied configuration, which `kubectl apply` keeps in an annotation of the object.
 
-`kubectl apply --server-side` may go on from there: what it changes of those fields is no conflict, and the annotation follows,
-so that one can go back to `kubectl apply`. The API server does this for the manager of that name alone.
+`kubectl apply --server-side` continues from it: changes of those fields are no conflict, and the annotation is updated, so that
+a user can go back to `kubectl apply`. The API server does this for the manager of that name alone.
 """
 
 import json
@@ -19,7 +19,7 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 
 
 def unchanged_since(schema: FieldSetSchema, live: Json) -> frozenset[Path]:
-    """The fields of `live` that are as `kubectl apply` left them; none when it cannot be told."""
+    """The fields of `live` that are unchanged since `kubectl apply`; none if that is unknown."""
     try:
         last = json.loads(_annotations(live).get(ANNOTATION) or "null")
         if not isinstance(last, dict) or last.get("apiVersion") != live.get("apiVersion"):
@@ -31,7 +31,7 @@ def unchanged_since(schema: FieldSetSchema, live: Json) -> frozenset[Path]:
 
 
 def noted(merged: Json, config: Json) -> Json:
-    """`merged` with the annotation, if it has it, saying what was applied now. That makes nobody its owner."""
+    """`merged` with the annotation, if it has one, updated to what was applied now. The annotation gets no owner by that."""
     annotations = _annotations(merged)
     if not annotations.get(ANNOTATION):
         return merged

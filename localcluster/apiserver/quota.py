@@ -1,4 +1,4 @@
-"""What the objects of a namespace use of a ResourceQuota."""
+"""The usage of a namespace, as a ResourceQuota counts it."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -18,7 +18,7 @@ def plain(value: Decimal) -> str:
 
 
 def usage(storage: Storage, namespace: str, names: Sequence[str]) -> dict[str, Decimal]:
-    """What a namespace uses of each quota resource; finished pods use nothing."""
+    """The usage of a namespace by quota resource; finished pods count nothing."""
     totals = dict.fromkeys(names, Decimal(0))
     for table in {_table_of(name) for name in names}:
         plural, _, group = table.partition(".")
@@ -44,7 +44,7 @@ def _table_of(name: str) -> str:
 
 
 def usage_of(plural: str, group: str, obj: Obj) -> dict[str, Decimal]:
-    """What one object uses of each quota resource."""
+    """The usage of one object by quota resource."""
     qualified = f"{plural}.{group}" if group else plural
     found = {f"count/{qualified}": Decimal(1), qualified: Decimal(1)}
     if qualified != "pods":

@@ -69,10 +69,10 @@ class ApiServer:
         self.storage.sync()
 
     def handle(self, request: Request, user: User | None = None) -> Response:
-        """Answer one request. Without `user`, the request's bearer token says who it is from.
+        """Answer one request. Without `user`, the request's bearer token identifies the user.
 
-        Every refusal is a response with a Status body, a write that a full disk does not take as well; an exception is a
-        defect of the server.
+        Every refusal is a response with a Status body, also of a write that cannot be stored; an exception is a bug of the
+        server.
         A write is durable when this returns.
         """
         try:

@@ -1,4 +1,4 @@
-"""Cleans up behind CustomResourceDefinitions."""
+"""Deletes the custom objects of a CustomResourceDefinition before it is removed."""
 
 from jobcommon.localcluster.apiserver.registry import CRD_TABLE
 from jobcommon.localcluster.apiserver.storage import Item
@@ -13,7 +13,7 @@ class DefinitionController:
         self._access = access
 
     def step(self) -> float | None:
-        """Clean up behind every terminating definition as far as finalizers let it."""
+        """Delete the objects of every terminating definition, as far as finalizers allow."""
         for definition in self._access.items(CRD_TABLE):
             meta = definition.obj["metadata"]
             finalizers = meta.get("finalizers") or []

@@ -5,12 +5,12 @@ from jobcommon.localcluster.controllers.access import Access
 from jobcommon.localcluster.timestamps import parse_time
 
 TTL_SECONDS = 3600.0
-#: Looking more often than this would cost more than it frees.
+#: Checking more often would cost more than it frees.
 _INTERVAL = 60.0
 
 
 class EventTtl:
-    """Looks once a minute."""
+    """Checks once a minute."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

@@ -1,4 +1,4 @@
-"""Empties namespaces that are being deleted, and gives the others what every namespace has."""
+"""Empties terminating namespaces, and creates in the others the objects that every namespace has."""
 
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.controllers.access import Access
@@ -14,7 +14,7 @@ class NamespaceController:
         self._access = access
 
     def step(self) -> float | None:
-        """Empty every terminating namespace as far as finalizers let it."""
+        """Empty every terminating namespace, as far as finalizers allow."""
         for namespace in self._access.items("namespaces"):
             if "deletionTimestamp" in namespace.obj["metadata"] and namespace.obj.get("spec", {}).get("finalizers"):
                 self._empty(namespace)

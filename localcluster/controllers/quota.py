@@ -1,4 +1,4 @@
-"""Shows in each ResourceQuota what its namespace uses; refusing what goes over is admission's part."""
+"""Keeps the usage in the status of ResourceQuotas; admission enforces the limits."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ Obj = dict[str, Any]
 
 
 class QuotaController:
-    """Recomputes the quotas of namespaces in which anything was made or removed, or a pod finished."""
+    """Recomputes the quotas of namespaces in which an object was created or deleted, or a pod finished."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

@@ -19,7 +19,7 @@ class TaintEviction:
         self._since: dict[str, float] = {}
 
     def step(self) -> float | None:
-        """Delete what is due; gives the time of the next one."""
+        """Delete the pods that are due; returns the time of the next one."""
         now, due, seen = self._access.now, list[float](), set[str]()
         for node in self._access.items("nodes"):
             taints = [taint for taint in node.obj["spec"].get("taints") or () if taint.get("effect") == "NoExecute"]

@@ -101,7 +101,7 @@ class Informer:
             version = item["metadata"]["resourceVersion"]
             if event["type"] != "BOOKMARK":
                 self._set(_key(item), None if event["type"] == "DELETED" else item)
-        # A stream that ends without a word may do so again at once: the list's back-off bounds the rate.
+        # A stream that ended without an event may do so again at once: the list's back-off bounds the rate.
         return version if version != begun else ""
 
     def _set(self, key: tuple[str, str], item: Object | None) -> None:

@@ -1,4 +1,4 @@
-"""What the API server asks of the kubelet: logs, exec, attach and port-forward of its pods."""
+"""The kubelet's answers to the API server: logs, exec, attach and port-forward."""
 
 import asyncio
 import contextlib

@@ -37,11 +37,11 @@ class Kubelet:
         self._workers: dict[str, PodWorker] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self._binding: set[asyncio.Task[None]] = set()
-        self._assumed: set[str] = set()  # pods being bound: their room is taken before the server says so
+        self._assumed: set[str] = set()  # pods being bound: their resources count before the watch event arrives
         self.backend = Backend(self._workers.get, self._log_path, now)
 
     async def __aenter__(self) -> Self:
-        """Find out what the machine allows, register the node, and take up the pods there are. Raises ClientError."""
+        """Detect the possible isolation, register the node, and take over the existing pods. Raises ClientError."""
         options = self.options
         loop = asyncio.get_running_loop()
         isolation = options.isolation or await detect()
@@ -70,7 +70,7 @@ class Kubelet:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End every pod's processes, politely for `options.stop_grace` seconds; the pods stay as they are on the server."""
+        """End every pod's processes, with `options.stop_grace` seconds of grace; the pods on the server are not changed."""
         for task in [*self._tasks, *self._binding]:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._binding, return_exceptions=True)
@@ -115,7 +115,7 @@ class Kubelet:
         if task.cancelled() or task.exception() is None:
             self._workers.pop(uid, None)
             return
-        # A defect of ours: the pod is left as it is and kept, so that its processes end with the cluster.
+        # A bug: the pod is kept, so that its processes end with the cluster.
         text = f"The kubelet failed on this pod and has given it up: {task.exception()!r}"
         self._recorder.record(self._workers[uid].pod, "Warning", "FailedSync", text)
 
@@ -149,7 +149,7 @@ class Kubelet:
                 worker.object_changed(kind, metadata["name"])
 
     def _reschedule(self) -> None:
-        """Room may have become free for pods that wait."""
+        """Resources may be free now for pods that wait."""
         if self.options.enforce_resources:
             self._schedule_all()
 

@@ -1,4 +1,4 @@
-"""What to do next with one pod: a pure function of its spec, what is known of its containers, and the time.
+"""What to do next with one pod: a pure function of its spec, the states of its containers, and the time.
 
 `decide` neither starts nor stops anything. It says which containers to start and stop now, what the pod's status is, and when
 to ask again if nothing happens before. The rules are the real kubelet's (Pod lifecycle, Kubernetes 1.29 and later).
@@ -52,7 +52,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """What is known of one container: its latest `run`, the one before it, why it cannot start, what its probes said."""
+    """One container: its latest `run`, the one before it, why it cannot start, the results of its probes."""
 
     run: Run | None = None
     last: Run | None = None

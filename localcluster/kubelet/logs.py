@@ -1,7 +1,7 @@
 """Reading container logs: the filters of ``kubectl logs``, and following.
 
 A log may be large and the cluster is one event loop, so files are read in pieces, from where the wanted lines begin, and in a
-thread wherever there is more than one piece to read.
+thread if there is more than one piece to read.
 """
 
 import asyncio

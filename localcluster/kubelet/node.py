@@ -31,7 +31,7 @@ def node_labels(name: str) -> dict[str, str]:
 
 
 def node_object(name: str, address: str, capacity: Mapping[str, str], now: float) -> dict[str, Any]:
-    """The node as this kubelet registers it. It is told apart from a real one by its ``containerRuntimeVersion``."""
+    """The node as this kubelet registers it. Its ``containerRuntimeVersion`` distinguishes it from a real one."""
     moment = format_time(now)
     facts = [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),

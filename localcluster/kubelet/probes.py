@@ -135,7 +135,7 @@ class Prober:
         if "tcpSocket" in probe:
             return await check_tcp(probe["tcpSocket"], container, address, seconds)
         if "grpc" in probe:
-            # Speaking gRPC would need its library; an open port is the part of the answer that can be had.
+            # gRPC would need its library; this only checks that the port is open.
             return await check_tcp(probe["grpc"], container, address, seconds)
         try:
             code = await run_quietly(self._worker.containers[self._name], probe["exec"]["command"], seconds)

@@ -1,4 +1,4 @@
-"""What a kubelet that starts again knows of a pod: the status it wrote, and the logs of runs it could not report."""
+"""The state of a pod after a restart of the kubelet: from the status it wrote, and the logs of runs it could not report."""
 
 from pathlib import Path
 from typing import Any

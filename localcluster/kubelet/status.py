@@ -1,4 +1,4 @@
-"""The pod's status, written out from a decision and what is known of the containers. Pure."""
+"""The pod's status, from a decision and the states of the containers. Pure."""
 
 from collections.abc import Mapping
 from typing import Any

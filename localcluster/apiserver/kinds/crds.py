@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions as a kind: established as soon as stored, held until their objects are gone."""
+"""CustomResourceDefinitions as a kind: established as soon as stored, kept by a finalizer until their objects are deleted."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -39,7 +39,7 @@ def manager_of(call: Call) -> str:
 
 
 def reset(call: Call) -> Sequence[Path]:
-    """The fields that a write does not take from the request, and that nobody owns by it therefore."""
+    """The fields that a write does not take from the request, so that the request's manager does not own them."""
     resource = call.resource
     if call.info.subresource != "status":
         return _STATUS if resource.status else ()
@@ -51,8 +51,8 @@ def reset(call: Call) -> Sequence[Path]:
 def track_created(call: Call, new: Obj, asked: Obj, given: Any) -> None:
     """Set the managedFields of a new object; an apply has already done so.
 
-    `new` has its defaults and nothing yet of what admission adds; `asked` is the spec of the request, `given` the
-    managedFields it goes on from.
+    `new` has its defaults, but not yet the fields that admission adds; `asked` is the spec of the request, `given` the
+    managedFields to start from.
     """
     if call.applying:
         return
@@ -72,7 +72,7 @@ def entries_of_update(call: Call, old: Obj, new: Obj, asked: Obj, given: Any) ->
     """
     resource = call.resource
     if call.applying or call.info.subresource == "scale":
-        # They have already been worked out.
+        # The apply has computed them already.
         return given or []
     shown = resource.typed(new if call.info.subresource else _as_asked(resource, new, asked))
     return ownership.of_updated(
@@ -90,7 +90,7 @@ def set_entries(new: Obj, old: Obj, entries: list[Obj]) -> None:
     if live and entries is not live and ownership.same_but_for_times(entries, live):
         meta["managedFields"] = live
         if new != old:
-            # A change of times alone would be none.
+            # A change of times alone does not count as one.
             meta["managedFields"] = entries
 
 

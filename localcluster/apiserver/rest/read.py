@@ -1,4 +1,4 @@
-"""get, list and watch, with the resourceVersion semantics of the real server (`reference/reliability.md`, 2.1, 2.2, 2.9)."""
+"""get, list and watch, with the resourceVersion semantics of the real server (Kubernetes API concepts, "Resource versions")."""
 
 import base64
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _CONTINUE_EXPIRED = (
 
 
 def scope_of(call: Call) -> Scope:
-    """What the selectors and the path choose. Raises a 400 ApiError."""
+    """The objects that the path and the selectors match. Raises a 400 ApiError."""
     labels = parse_labels(call.query.get("labelSelector", ""))
     fields = parse_fields(call.query.get("fieldSelector", ""), call.resource.selectable)
     return Scope(call.namespace, labels, fields)
@@ -71,7 +71,7 @@ def select(call: Call, scope: Scope) -> tuple[list[Item], dict[str, Any]]:
         try:
             candidates = table.sorted(scope.namespace or None) if rv is None else table.snapshot(rv, scope.namespace or None)
         except ApiError:
-            # The client may go on from here, inconsistently: the fresh token has no version.
+            # The client may continue from here, inconsistently: the new token has no version.
             raise expired(_CONTINUE_EXPIRED, _token(-1, start)) from None
         candidates = [item for item in candidates if _place(item, scope) > start]
     elif rv is not None:
@@ -81,7 +81,7 @@ def select(call: Call, scope: Scope) -> tuple[list[Item], dict[str, Any]]:
     shown_rv = storage.rv if rv is None else rv
     found = [item for item in candidates if scope.matches(item)]
     meta: dict[str, Any] = {"resourceVersion": str(shown_rv)}
-    # Whether there is more goes by the objects, not by the matching ones: the next page may turn out to be empty.
+    # There is more if objects are left, matching or not: the next page may be empty.
     if limit and len(found) >= limit and candidates[-1] is not found[limit - 1] and call.query.get("resourceVersion") != "0":
         meta["continue"] = _token(shown_rv, _place(found[limit - 1], scope))
         if not scope.selective:
@@ -91,7 +91,7 @@ def select(call: Call, scope: Scope) -> tuple[list[Item], dict[str, Any]]:
 
 
 def _place(item: Item, scope: Scope) -> str:
-    """Where the next page goes on: below the collection that is listed, so that a token of another namespace is of use too."""
+    """Where the next page begins, relative to the listed collection, so that a token works in another namespace too."""
     return item.name if scope.namespace else f"{item.namespace}/{item.name}"
 
 
@@ -101,7 +101,7 @@ def _candidates(table: Table, scope: Scope) -> list[Item]:
         return [item] if item else []
     items = table.sorted(scope.namespace or None)
     indexed = scope.fields.indexed
-    # What an index leaves out is not there for a page to be followed by.
+    # Objects outside the index do not count as a following page.
     return items if indexed is None else [item for item in items if indexed.getter(item.obj) == indexed.value]
 
 
