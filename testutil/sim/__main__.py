@@ -9,9 +9,9 @@ from pathlib import Path
 
 from jobcommon.testutil.sim import acto, election, regressions, sieve, swarm, sweep
 from jobcommon.testutil.sim.campaign import Case, Tally, conduct, judge, record
-from jobcommon.testutil.sim.crowds import scenario_named
 from jobcommon.testutil.sim.faults import from_json, unfired
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.shrink import shrink
 from jobcommon.testutil.sim.simulation import simulate
 
@@ -152,8 +152,8 @@ def sieves(options: argparse.Namespace) -> int:
 def actos(options: argparse.Namespace) -> int:
     """Acto's sequences."""
     if options.only:
-        shape, _, number = options.only.partition("/")
-        report = acto.run_sequence((shape, int(number)))
+        template, _, number = options.only.partition("/")
+        report = acto.run_sequence((template, int(number)))
         print(f"{report.name}: {report.steps} states, {report.refused} edits refused", *report.problems, sep="\n")
         return 1 if report.problems else 0
     numbers = range(options.first, options.first + options.count)[:: options.step]

@@ -17,9 +17,9 @@ from typing import TextIO, TypeVar
 from zlib import crc32
 
 from jobcommon.testutil.sim import image
-from jobcommon.testutil.sim.crowds import scenario_named
 from jobcommon.testutil.sim.differential import compare
 from jobcommon.testutil.sim.faults import KINDS, Fault, to_json
+from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.simulation import Run, simulate
 
 A = TypeVar("A")

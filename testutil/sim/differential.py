@@ -13,8 +13,8 @@ from jobcommon.client.transport import Timeouts
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
 from jobcommon.testutil.sim.canonical import difference, objects_in
-from jobcommon.testutil.sim.crowds import scenario_named
 from jobcommon.testutil.sim.faults import KINDS, Fault
+from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.oracles import OVER
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, is_slow
@@ -114,7 +114,7 @@ def _expiring(scenario: Scenario) -> Iterator[str]:
 
 
 def _liveness(reference: Run, run: Run, scenario: Scenario) -> Iterator[str]:
-    limit = run.healed_at + reference.settled_at + LIVENESS_SECONDS
+    limit = run.recovered_at + reference.settled_at + LIVENESS_SECONDS
     if any(_expiring(scenario)):
         # A job whose end was written down by a clock that was ahead is kept for so much longer.
         limit += sum(max(float(fault.value or 3600.0), 0.0) for fault in run.faults if fault.kind == "clock-jump")

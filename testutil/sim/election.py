@@ -93,13 +93,13 @@ class Contest(Simulation):
         elif self.event == "pause":
             self.loop.freeze(victim.name)
         else:
-            self.weather.isolated.add(victim.name)
-            for stream in self.wires.streams:
+            self.network.isolated.add(victim.name)
+            for stream in self.links.streams:
                 stream.silent = stream.silent or stream.owner == victim.name
-        self.run.healed_at = self.loop.time() + max(seconds, CRASH_SECONDS)
+        self.run.recovered_at = self.loop.time() + max(seconds, CRASH_SECONDS)
         await self.sleep(seconds)
         self.loop.thaw(victim.name)
-        self.weather.isolated.clear()
+        self.network.isolated.clear()
         await self.sleep(CRASH_SECONDS)
 
 

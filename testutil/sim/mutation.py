@@ -81,7 +81,7 @@ class _CutOff(election.Contest):
     async def begin(self) -> None:
         for _ in range(self.replicas):
             self.start()
-        while len(self.weather.trace) <= 1 + self.run.seed % 8:
+        while len(self.network.trace) <= 1 + self.run.seed % 8:
             await self.sleep(0.002)
         self.victim, self.befell_at = self._leader(), self.loop.time()
         if self.victim is not None:

@@ -18,17 +18,17 @@ from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim import image
 from jobcommon.testutil.sim.canonical import end_state
+from jobcommon.testutil.sim.fault_scheduler import FaultScheduler
 from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.faulty_network import FaultyNetwork
 from jobcommon.testutil.sim.kubelet import Kubelet
 from jobcommon.testutil.sim.loop import DeadlockError, SimLoop
-from jobcommon.testutil.sim.network import Wires, Write
+from jobcommon.testutil.sim.network import Links, Write
 from jobcommon.testutil.sim.oracles import Watchdog
 from jobcommon.testutil.sim.platform import actors
 from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
-from jobcommon.testutil.sim.trouble import Trouble
 from jobcommon.testutil.sim.user import User
-from jobcommon.testutil.sim.weather import FaultyWeather
 
 QUIET_SECONDS = 65.0
 """Without a change for so long, and nothing due, a run is at rest: a cache that cannot be had asks again within a minute."""
@@ -69,7 +69,7 @@ class Run:
     runs: Mapping[str, int] = field(default_factory=dict)
     settled_at: float = 0.0
     """The last change but those of leases and events."""
-    healed_at: float = 0.0
+    recovered_at: float = 0.0
     """When the last fault was over; 0 without one."""
     ended_at: float = 0.0
     writes_at_rest: int = 0
@@ -103,10 +103,10 @@ class Simulation:
         self.random = Random(f"{seed}/engine")  # noqa: S311 - reproducibility is the point
         now: Callable[[], float] = lambda: START + self.loop.time()  # noqa: E731
         self.server: ApiServer = image.boot(scenario.frameworks, Env.seeded(seed, now))
-        self.weather = FaultyWeather(self, faults)
-        self.wires = Wires(self.loop, self.server, Random(f"{seed}/network"), self.weather, START)  # noqa: S311
-        self.weather.wires = self.wires
-        self.wires.request_seconds, self.wires.watch_seconds = _PROFILES[seed % len(_PROFILES)]
+        self.network = FaultyNetwork(self, faults)
+        self.links = Links(self.loop, self.server, Random(f"{seed}/network"), self.network, START)  # noqa: S311
+        self.network.links = self.links
+        self.links.request_seconds, self.links.watch_seconds = _PROFILES[seed % len(_PROFILES)]
         self.watchdog = Watchdog(scenario, tolerance=_tolerance(faults))
         self._hash = hashlib.sha256()
         self._feed: deque[Change] = self.server.storage.feed()
@@ -116,15 +116,15 @@ class Simulation:
         self.controllers.wake = self.wake
         self._stepping = False
         self._awake = False
-        self._timer = self.loop.call_at(0.0, self._step, context=self.wires.world)
+        self._timer = self.loop.call_at(0.0, self._step, context=self.links.world)
         self.processes: list[Process] = []
         self.deployment = Deployment(scenario.frameworks, _settings(scenario, faults))
-        self.trouble = Trouble(self, faults)
+        self.fault_scheduler = FaultScheduler(self, faults)
 
     # -- the world ------------------------------------------------------------------------------------------------------
 
     def _see(self) -> None:
-        at, writer = self.loop.time(), self.wires.writer
+        at, writer = self.loop.time(), self.links.writer
         while self._feed:
             change = self._feed.popleft()
             item = change.item
@@ -146,7 +146,7 @@ class Simulation:
         if not self._awake and not self._stepping:
             self._awake = True
             self._timer.cancel()
-            self._timer = self.wires.later((0.001, 0.02), self._step)
+            self._timer = self.links.later((0.001, 0.02), self._step)
 
     def _step(self) -> None:
         self._awake, self._stepping = False, True
@@ -157,7 +157,7 @@ class Simulation:
         if due is not None and not self._awake:
             # Unix seconds round; a moment later is sure to be due.
             when = max(due - START, self.loop.time()) + 1e-6
-            self._timer = self.loop.call_at(when, self._step, context=self.wires.world)
+            self._timer = self.loop.call_at(when, self._step, context=self.links.world)
 
     # -- the operators --------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class Simulation:
         number = len(self.processes)
         random = Random(f"{self.run.seed}/operator-{number}")  # noqa: S311
         process = Process(
-            f"operator-{number}", deployment or self.deployment, self.wires, random, START, self.run.errors.append
+            f"operator-{number}", deployment or self.deployment, self.links, random, START, self.run.errors.append
         )
         self.processes.append(process)
         process.start()
@@ -182,12 +182,12 @@ class Simulation:
         for one in self.alive:
             if one.name == process:
                 one.crash()
-                self.trouble.healed(self.loop.time() + 3.0)
-                self.trouble.restart_after(self.random.uniform(0.5, 3.0))
+                self.fault_scheduler.recovers_by(self.loop.time() + 3.0)
+                self.fault_scheduler.restart_after(self.random.uniform(0.5, 3.0))
 
-    def strike(self, fault: Fault, process: str) -> None:
-        """See `Host.strike`."""
-        self.trouble.strike(fault, process)
+    def inject(self, fault: Fault, process: str) -> None:
+        """See `FaultTarget.inject`."""
+        self.fault_scheduler.inject(fault, process)
 
     # -- the run --------------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class Simulation:
         """From the start to the end."""
         await self.begin()
         while not self._at_rest():
-            if self.loop.time() >= self.scenario.horizon + self.run.healed_at:
+            if self.loop.time() >= self.scenario.horizon + self.run.recovered_at:
                 break
             await self.sleep(_POLL)
         self.run.writes_at_rest = 0
@@ -216,11 +216,11 @@ class Simulation:
 
     def _at_rest(self) -> bool:
         now, run = self.loop.time(), self.run
-        if now < run.settled_at + QUIET_SECONDS or self.trouble.pending:
+        if now < run.settled_at + QUIET_SECONDS or self.fault_scheduler.pending:
             return False
-        if run.healed_at and now < run.healed_at + RECOVERY_SECONDS:
+        if run.recovered_at and now < run.recovered_at + RECOVERY_SECONDS:
             return False
-        horizon = self.scenario.horizon + run.healed_at
+        horizon = self.scenario.horizon + run.recovered_at
         dues = [a.due - START for a in self.actors if a.due is not None]
         dues += [due for process in self.alive if (due := process.next_due) is not None]
         if any(due < horizon for due in dues):
@@ -252,7 +252,7 @@ class Simulation:
                         leaked.append(f"{process.name} {controller.framework.name}: {what} of {size}, {jobs} jobs")
 
     def _settled(self) -> bool:
-        return self.loop.time() < self.scenario.horizon + self.run.healed_at
+        return self.loop.time() < self.scenario.horizon + self.run.recovered_at
 
     async def _stop(self) -> None:
         for process in self.alive:
@@ -279,7 +279,7 @@ class Simulation:
         run.history = self._hash.hexdigest()
         run.ended_at = self.loop.time()
         run.steps = self.loop.steps
-        run.trace, run.reads, run.fired = self.weather.trace, self.weather.reads, self.weather.fired
+        run.trace, run.reads, run.fired = self.network.trace, self.network.reads, self.network.fired
         run.writes = Counter((write.writer, write.method, write.path) for write in run.trace)
         run.violations, run.summary = self.watchdog.violations, self.watchdog.summary
         run.runs = next((dict(a.actor.runs) for a in self.actors if isinstance(a.actor, Kubelet)), {})

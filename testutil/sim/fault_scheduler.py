@@ -12,20 +12,20 @@ from jobcommon.localcluster.apiserver.users import ADMIN
 from jobcommon.localcluster.controllers.controllers import Controller
 from jobcommon.testutil.sim import definitions
 from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.faulty_network import BROKEN, FROZEN, FaultyNetwork
 from jobcommon.testutil.sim.kubelet import node_states
 from jobcommon.testutil.sim.loop import SimLoop
-from jobcommon.testutil.sim.network import SimStream, Wires
+from jobcommon.testutil.sim.network import Links, SimStream
 from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.snapshots import Snapshot, restore, snapshot
 from jobcommon.testutil.sim.user import mark_node
-from jobcommon.testutil.sim.weather import BROKEN, FROZEN, FaultyWeather
 
 #: How long it may take until a silent watch is given up (`jobcommon.cache.reflector.WATCH_SILENCE`), and a lease taken over.
 SILENCE_SECONDS = 155.0
 TAKE_OVER_SECONDS = 25.0
-#: Faults of `FaultyWeather` that last: it looks at what is active.
-_WEATHER = frozenset({
+#: Faults of `FaultyNetwork` that last: it looks at what is active.
+_NETWORK_FAULTS = frozenset({
     "forbidden", "unauthorized", "watch-lag", "coalesced", "missed-deletes", "gone-storm", "old-list", "streamed-list-broken",
     "version-too-large", "page-expired", "partition", "apiserver-restart", "webhook-down",
     "admission-refused", "events-refused", "slow-writes", "rights-revoked",
@@ -43,8 +43,8 @@ class Faultable(Protocol):
 
     server: ApiServer
     loop: SimLoop
-    wires: Wires
-    weather: FaultyWeather
+    links: Links
+    network: FaultyNetwork
     deployment: Deployment
     scenario: Scenario
 
@@ -79,7 +79,7 @@ class Faultable(Protocol):
 class Recovering(Protocol):
     """A record of when the last fault is over."""
 
-    healed_at: float
+    recovered_at: float
 
 
 class HasActor(Protocol):
@@ -88,7 +88,7 @@ class HasActor(Protocol):
     actor: Controller
 
 
-class Trouble:
+class FaultScheduler:
     """Begins and ends faults in a simulation. `pending`: some are yet to come."""
 
     def __init__(self, sim: Faultable, faults: Sequence[Fault]) -> None:
@@ -124,38 +124,38 @@ class Trouble:
         """Whether a fault has yet to begin or to end."""
         return self._open > 0
 
-    def healed(self, at: float) -> None:
+    def recovers_by(self, at: float) -> None:
         """Whatever it was, it is over by then."""
-        self._sim.run.healed_at = max(self._sim.run.healed_at, at)
+        self._sim.run.recovered_at = max(self._sim.run.recovered_at, at)
 
     def restart_after(self, seconds: float) -> None:
         """Start a new process in so many seconds."""
         self._open += 1
         self._at(self._sim.loop.time() + seconds, self._restart, self._sim.deployment)
 
-    def strike(self, fault: Fault, process: str = "") -> None:
+    def inject(self, fault: Fault, process: str = "") -> None:
         """Begin a fault now."""
         sim = self._sim
         now = sim.loop.time()
         victim = next((p for p in sim.alive if not process or p.name == process), None)
-        self.healed(now + fault.seconds)
+        self.recovers_by(now + fault.seconds)
         begin = self._begin.get(fault.kind)
-        if fault.kind in _WEATHER:
+        if fault.kind in _NETWORK_FAULTS:
             self._close_for(fault.kind)
-            sim.weather.active[fault.kind] = fault
-            sim.weather.until[fault.kind] = now + fault.seconds
-            sim.weather.fresh.add(fault.kind)
+            sim.network.active[fault.kind] = fault
+            sim.network.until[fault.kind] = now + fault.seconds
+            sim.network.fresh.add(fault.kind)
             if fault.kind == "slow-writes":
-                self.healed(now + fault.seconds + float(fault.value or 6.0))
+                self.recovers_by(now + fault.seconds + float(fault.value or 6.0))
             if fault.kind in ("watch-lag", "coalesced") and not fault.value.startswith(FROZEN):
-                self.healed(now + fault.seconds + float(fault.value or 10.0))
+                self.recovers_by(now + fault.seconds + float(fault.value or 10.0))
         elif begin is not None:
-            sim.weather.fired[fault.kind] += begin(fault, victim)
+            sim.network.fired[fault.kind] += begin(fault, victim)
         elif fault.facts.world:
             if fault.kind == "slow-start":
                 # A pod that is created last may take as long again.
-                self.healed(now + 2 * fault.seconds)
-            sim.weather.fired[fault.kind] += sum(_inject(actor.actor, fault) for actor in sim.actors)
+                self.recovers_by(now + 2 * fault.seconds)
+            sim.network.fired[fault.kind] += sum(_inject(actor.actor, fault) for actor in sim.actors)
             sim.wake()
         else:
             raise ValueError(f"{fault.kind} strikes a request, so say at which write or read")
@@ -166,11 +166,11 @@ class Trouble:
     # -- times ----------------------------------------------------------------------------------------------------------
 
     def _at(self, when: float, callback: Callable[..., object], *args: object) -> None:
-        self._sim.loop.call_at(when, callback, *args, context=self._sim.wires.world)
+        self._sim.loop.call_at(when, callback, *args, context=self._sim.links.world)
 
     def _due(self, fault: Fault) -> None:
         self._open -= 1
-        self.strike(fault)
+        self.inject(fault)
 
     def _restart(self, deployment: Any) -> None:
         self._open -= 1
@@ -180,11 +180,11 @@ class Trouble:
         """End a fault."""
         sim = self._sim
         self._open -= 1
-        if sim.weather.active.get(fault.kind) is fault:
-            del sim.weather.active[fault.kind]
+        if sim.network.active.get(fault.kind) is fault:
+            del sim.network.active[fault.kind]
             if fault.kind == "missed-deletes":
                 sim.server.storage.compact(sim.server.storage.rv)
-            for stream in sim.wires.streams:
+            for stream in sim.links.streams:
                 stream.extra = -1.0
         if fault.kind == "pause" and victim is not None:
             sim.loop.thaw(victim.name)
@@ -201,7 +201,7 @@ class Trouble:
                     process.stop()
         elif fault.facts.world:
             for actor in sim.actors:
-                _heal(actor.actor, fault)
+                _recover(actor.actor, fault)
             sim.wake()
 
     # -- what they do ---------------------------------------------------------------------------------------------------
@@ -212,13 +212,13 @@ class Trouble:
             return
         if kind == "apiserver-restart":
             self._sim.server.storage.compact(self._sim.server.storage.rv)
-        for stream in tuple(self._sim.wires.streams):
+        for stream in tuple(self._sim.links.streams):
             if kind in _RELISTED:
                 stream.send(BROKEN)
             stream.break_off()
 
     def _streams(self, victim: Process | None) -> list[SimStream]:
-        return [stream for stream in self._sim.wires.streams if victim is None or stream.owner == victim.name]
+        return [stream for stream in self._sim.links.streams if victim is None or stream.owner == victim.name]
 
     def _close_watches(self, fault: Fault, victim: Process | None) -> bool:
         del fault
@@ -229,7 +229,7 @@ class Trouble:
 
     def _replay(self, fault: Fault, victim: Process | None) -> bool:
         # It strikes when they are opened again.
-        self._sim.weather.replaying |= {stream.request.path for stream in self._streams(victim)}
+        self._sim.network.replaying |= {stream.request.path for stream in self._streams(victim)}
         self._close_watches(fault, victim)
         return False
 
@@ -248,7 +248,7 @@ class Trouble:
         streams = self._streams(victim)
         for stream in streams:
             stream.silent = True
-        self.healed(self._sim.loop.time() + SILENCE_SECONDS)
+        self.recovers_by(self._sim.loop.time() + SILENCE_SECONDS)
         return bool(streams)
 
     def _garble(self, fault: Fault, victim: Process | None) -> bool:
@@ -287,7 +287,7 @@ class Trouble:
         settings = sim.deployment.settings
         patch = {"spec": {"holderIdentity": "intruder", "leaseDurationSeconds": int(settings.lease_duration)}}
         body = msgspec.json.encode(patch)
-        self.healed(sim.loop.time() + TAKE_OVER_SECONDS)
+        self.recovers_by(sim.loop.time() + TAKE_OVER_SECONDS)
         taken = False
         for lease in sim.server.storage.table("leases.coordination.k8s.io").sorted():
             if lease.name == settings.lease_name:
@@ -306,7 +306,7 @@ class Trouble:
         if victim is None:
             return False
         victim.stop()
-        self.healed(self._sim.loop.time() + TAKE_OVER_SECONDS)
+        self.recovers_by(self._sim.loop.time() + TAKE_OVER_SECONDS)
         self.restart_after(0.0)
         return True
 
@@ -351,7 +351,7 @@ class Trouble:
         del victim
         if fault not in self._snapshots:
             return False
-        for stream in tuple(self._sim.wires.streams):
+        for stream in tuple(self._sim.links.streams):
             stream.break_off()
         server = self._sim.server
         nodes = node_states(server.storage.table("nodes").items())
@@ -365,7 +365,7 @@ class Trouble:
         self._open += 1
         self._at(self._sim.loop.time() + RESTORE_SECONDS, self._restart_everybody)
         # A watch from a version that is yet to come is silent (2.1, 9), and only the third silence is a reason to list.
-        self.healed(self._sim.loop.time() + 3 * SILENCE_SECONDS)
+        self.recovers_by(self._sim.loop.time() + 3 * SILENCE_SECONDS)
         return True
 
 
@@ -373,6 +373,6 @@ def _inject(actor: Any, fault: Fault) -> bool:
     return fault.kind in getattr(actor, "faults", ()) and bool(actor.inject(fault))
 
 
-def _heal(actor: Any, fault: Fault) -> None:
+def _recover(actor: Any, fault: Fault) -> None:
     if fault.kind in getattr(actor, "faults", ()):
-        actor.heal(fault)
+        actor.recover(fault)

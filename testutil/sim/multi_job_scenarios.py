@@ -5,9 +5,9 @@ from dataclasses import replace
 from itertools import chain
 from random import Random
 
+from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES, common_lifecycles
 from jobcommon.testutil.sim.scenario import Exit, Manifest, Scenario, UserStep
-from jobcommon.testutil.sim.shapes import SHAPES
 
 PREFIX = "crowd-"
 #: What these do, they do to all jobs: nodes, quotas, the collector of pods, gang schedulers and the queue. Of others so much is
@@ -18,19 +18,19 @@ _ALONE = (
 )  # fmt: skip
 
 
-def crowd(seed: int) -> Scenario:
+def multi_job_scenario(seed: int) -> Scenario:
     """One to twenty jobs of one or two operators, few more often than many, beginning together."""
     random = Random(f"{PREFIX}{seed}")  # noqa: S311 - reproducibility is the point
-    shapes = random.sample(SHAPES, random.choice((1, 2)))
+    templates = random.sample(JOB_TEMPLATES, random.choice((1, 2)))
     parts = []
     for number in range(int(20 ** random.random())):
-        shape = replace(random.choice(shapes), job_name=f"a{number}")
-        fitting = [s for s in common_lifecycles(shape) if not s.name.partition("/")[2].startswith(_ALONE)]
+        template = replace(random.choice(templates), job_name=f"a{number}")
+        fitting = [s for s in common_lifecycles(template) if not s.name.partition("/")[2].startswith(_ALONE)]
         parts.append(random.choice(fitting))
-    return gathered(f"{PREFIX}{seed}", parts)
+    return combined(f"{PREFIX}{seed}", parts)
 
 
-def gathered(name: str, parts: Sequence[Scenario]) -> Scenario:
+def combined(name: str, parts: Sequence[Scenario]) -> Scenario:
     """All of `parts` in one world. Their jobs must have different names, and their settings and objects be the usual ones."""
     frameworks = {framework.kind: framework for part in parts for framework in part.frameworks}
     jobs: tuple[Manifest, ...] = tuple(chain.from_iterable(part.jobs for part in parts))
@@ -44,5 +44,5 @@ def gathered(name: str, parts: Sequence[Scenario]) -> Scenario:
 def scenario_named(name: str) -> Scenario:
     """A lifecycle or a crowd. Raises KeyError for a name that nothing has."""
     if name.startswith(PREFIX) and name.removeprefix(PREFIX).isdecimal():
-        return crowd(int(name.removeprefix(PREFIX)))
+        return multi_job_scenario(int(name.removeprefix(PREFIX)))
     return LIFECYCLES[name]

@@ -12,7 +12,7 @@ from jobcommon.testutil.sim.simulation import Run
 Obj = dict[str, Any]
 
 
-def story(scenario: Scenario, run: Run) -> str:
+def run_summary(scenario: Scenario, run: Run) -> str:
     """The text of one run: its name, the runs of each pod, and an entry for each object that is left."""
     lines = [scenario.name, "  runs: " + (", ".join(f"{pod} {count}" for pod, count in sorted(run.runs.items())) or "none")]
     tables = {f"{f.plural}.{f.group}": f for f in scenario.frameworks}

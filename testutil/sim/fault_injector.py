@@ -26,7 +26,7 @@ _MASKED = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "gene
 SLOW_START_SECONDS = (0.2, 600.0)
 
 
-class Saboteur:
+class FaultInjector:
     """An actor that does nothing by itself. `inject` does what a fault says and tells whether there was a victim."""
 
     def __init__(self, server: ApiServer, scenario: Scenario, kubelet: Kubelet, collector: PodCollector) -> None:
@@ -59,7 +59,7 @@ class Saboteur:
         """Do what the fault says; whether it had an effect."""
         return self._deeds[fault.kind](fault)
 
-    def heal(self, fault: Fault) -> None:
+    def recover(self, fault: Fault) -> None:
         """Put right what can be put right."""
         if fault.kind == "quota":
             user.delete("resourcequotas", QUOTA)(self._server)

@@ -3,7 +3,7 @@
 The world applies plans the way a real cluster would and checks the invariants (`testutil.invariants`) before every one.
 Tests play the kubelet, the user and the operator's bad luck::
 
-    world = World.of(TEST_JOB, {"Worker": 2}, policy="ExitCode")
+    world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode")
     world.settle()                      # until there is nothing left to do
     world.run()                         # the kubelet starts what is pending
     world.exit("demo-worker-0", 137)
@@ -30,7 +30,7 @@ ENOUGH = 30
 
 
 @dataclass
-class World:
+class ClusterModel:
     """One job and what belongs to it. `runs` counts the starts of the main container by pod name."""
 
     framework: Framework
@@ -45,7 +45,7 @@ class World:
     _objects: int = 0
 
     @classmethod
-    def of(cls, framework: Framework, replicas: Mapping[str, Any], **job: Any) -> "World":
+    def of(cls, framework: Framework, replicas: Mapping[str, Any], **job: Any) -> "ClusterModel":
         """A world with a new job, as `job_manifest` builds it."""
         return cls(framework, job_manifest(framework, replicas, **job))
 

@@ -16,7 +16,7 @@ JOB = "demo"
 
 
 @dataclass(frozen=True)
-class Shape:
+class JobTemplate:
     """The jobs of one operator in one version, under one name."""
 
     name: str
@@ -85,9 +85,9 @@ class Shape:
         return Scenario(f"{self.name}/{name}", (self.framework,), (job,), behaviour or {}, **more)
 
 
-TENSORFLOW = Shape("tensorflow", TF, "Chief")
-TORCH = Shape("pytorch", PYTORCH, "Master")
-MPI_V1 = Shape("mpi-v1", MPI, "Launcher", version="v1")
-MPI_V2 = Shape("mpi", MPI, "Launcher")
-MX = Shape("mxnet", MXNET, "Scheduler")
-SHAPES = (TENSORFLOW, TORCH, MPI_V1, MPI_V2, MX)
+TENSORFLOW = JobTemplate("tensorflow", TF, "Chief")
+TORCH = JobTemplate("pytorch", PYTORCH, "Master")
+MPI_V1 = JobTemplate("mpi-v1", MPI, "Launcher", version="v1")
+MPI_V2 = JobTemplate("mpi", MPI, "Launcher")
+MX = JobTemplate("mxnet", MXNET, "Scheduler")
+JOB_TEMPLATES = (TENSORFLOW, TORCH, MPI_V1, MPI_V2, MX)
