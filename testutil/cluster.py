@@ -90,7 +90,7 @@ class TestCluster:
         raise AssertionError(f"{name} is not so after {seconds} s: {json.dumps(last.get('status'), indent=1)}")
 
     async def until_gone(self, of: Framework | str, name: str, seconds: float = WAIT_SECONDS) -> None:
-        """Return when there is no such object (any more). Raises TimeoutError after `seconds`."""
+        """Return once the object does not exist. Raises TimeoutError after `seconds`."""
         async with asyncio.timeout(seconds):
             # Asked again and again: what is not there has no watch event.
             while (await self.cluster.transport.send(Request("GET", self.path(of, name)))).status != 404:  # noqa: ASYNC110

@@ -15,10 +15,10 @@ from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.shrink import shrink
 from jobcommon.testutil.sim.simulation import simulate
 
-#: The thin run: every so manieth point of the write-point sweep, and so many seeds.
+#: The thin run: the stride of the write-point sweep, and the number of seeds.
 THIN_STEP = 61
 THIN_SEEDS = 200
-#: How many further seeds the thin run takes that draw a kind of fault which has not struck.
+#: How many more seeds the thin run takes for a kind of fault that was not injected yet.
 SEEDS_OF_A_KIND = 24
 FULL_SEEDS = 10_000
 
@@ -79,7 +79,7 @@ def _conclude(options: argparse.Namespace, *tallies: Tally, complete: bool = Fal
     print(*total.lines(), *(total.coverage() if total.fired else ()), sep="\n")
     missing = unfired(total.fired) if complete else []
     if missing:
-        print(f"never struck: {', '.join(missing)}")
+        print(f"never injected: {', '.join(missing)}")
     return 1 if total.failures or missing else 0
 
 
@@ -168,7 +168,7 @@ def replay(options: argparse.Namespace) -> int:
     if options.trace:
         _trace(case)
     verdict = judge(case)
-    print(f"history {verdict.history}, struck: {verdict.fired or 'nothing'}")
+    print(f"history {verdict.history}, injected: {verdict.fired or 'nothing'}")
     print(*verdict.problems, sep="\n")
     if verdict.problems and not options.no_shrink and case.faults:
         small = shrink(case.faults, lambda faults: bool(judge(Case(case.scenario, case.seed, faults)).problems))

@@ -169,7 +169,7 @@ def _in_time(tasks: Sequence[tuple[str, int]], until: float | None) -> Iterator[
 
 
 class _Life:
-    """The steps of one sequence as a user does them, and what is to be seen after each."""
+    """The steps of one sequence as user steps, with a check of the state after each."""
 
     def __init__(self, template: JobTemplate, mode: str, chosen: Sequence[Edit]) -> None:
         self.states: list[State] = []

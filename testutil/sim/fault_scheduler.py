@@ -1,4 +1,4 @@
-"""The faults that last, or that befall processes, clocks and the store: when they begin and when they are over."""
+"""The faults that last, or that affect processes, clocks and the store: their beginning and end."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,10 +21,10 @@ from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.snapshots import Snapshot, restore, snapshot
 from jobcommon.testutil.sim.user import mark_node
 
-#: How long it may take until a silent watch is given up (`jobcommon.cache.reflector.WATCH_SILENCE`), and a lease taken over.
+#: The seconds until a silent watch is closed (`jobcommon.cache.reflector.WATCH_SILENCE`), and until a lease is taken over.
 SILENCE_SECONDS = 155.0
 TAKE_OVER_SECONDS = 25.0
-#: Faults of `FaultyNetwork` that last: it looks at what is active.
+#: Lasting faults of `FaultyNetwork`, which checks what is active.
 _NETWORK_FAULTS = frozenset({
     "forbidden", "unauthorized", "watch-lag", "coalesced", "missed-deletes", "gone-storm", "old-list", "streamed-list-broken",
     "version-too-large", "page-expired", "partition", "apiserver-restart", "webhook-down",
@@ -34,7 +34,7 @@ _REOPENED = frozenset({"apiserver-restart", "missed-deletes", "gone-storm", "ver
 _RELISTED = frozenset({"old-list", "page-expired", "streamed-list-broken"})
 _GARBAGE = b'{"type":"MODIFIED","object":{"metadata":{"name":"torn'
 
-#: Until somebody restarts the operators after a restore.
+#: Until the operators are restarted after a restore.
 RESTORE_SECONDS = 30.0
 
 
@@ -83,7 +83,7 @@ class Recovering(Protocol):
 
 
 class HasActor(Protocol):
-    """An actor with what else the simulation knows of it."""
+    """An actor and its state in the simulation."""
 
     actor: Controller
 
@@ -125,11 +125,11 @@ class FaultScheduler:
         return self._open > 0
 
     def recovers_by(self, at: float) -> None:
-        """Whatever it was, it is over by then."""
+        """Record when the last fault ends, recovery of its direct effects included."""
         self._sim.run.recovered_at = max(self._sim.run.recovered_at, at)
 
     def restart_after(self, seconds: float) -> None:
-        """Start a new process in so many seconds."""
+        """Start a new process after `seconds`."""
         self._open += 1
         self._at(self._sim.loop.time() + seconds, self._restart, self._sim.deployment)
 
@@ -153,12 +153,12 @@ class FaultScheduler:
             sim.network.fired[fault.kind] += begin(fault, victim)
         elif fault.facts.world:
             if fault.kind == "slow-start":
-                # A pod that is created last may take as long again.
+                # The pod that is created last may take as long again.
                 self.recovers_by(now + 2 * fault.seconds)
             sim.network.fired[fault.kind] += sum(_inject(actor.actor, fault) for actor in sim.actors)
             sim.wake()
         else:
-            raise ValueError(f"{fault.kind} strikes a request, so say at which write or read")
+            raise ValueError(f"{fault.kind} is a fault of one request: give its write or read")
         if fault.seconds > 0:
             self._open += 1
             self._at(now + fault.seconds, self._over, fault, victim)
@@ -207,7 +207,7 @@ class FaultScheduler:
     # -- what they do ---------------------------------------------------------------------------------------------------
 
     def _close_for(self, kind: str) -> None:
-        """What the fault needs to be met: a watch that is opened again, or a list."""
+        """Close the watches, so that the fault meets one that is opened again, or a list."""
         if kind not in _REOPENED and kind not in _RELISTED:
             return
         if kind == "apiserver-restart":
@@ -228,7 +228,7 @@ class FaultScheduler:
         return bool(streams)
 
     def _replay(self, fault: Fault, victim: Process | None) -> bool:
-        # It strikes when they are opened again.
+        # It takes effect when they are opened again.
         self._sim.network.replaying |= {stream.request.path for stream in self._streams(victim)}
         self._close_watches(fault, victim)
         return False
@@ -281,7 +281,7 @@ class FaultScheduler:
         return victim is not None
 
     def _take_lease(self, fault: Fault, victim: Process | None) -> bool:
-        """Another identity takes the lease, and then dies."""
+        """Another identity takes the lease, and never renews it."""
         del fault, victim
         sim = self._sim
         settings = sim.deployment.settings
@@ -339,7 +339,7 @@ class FaultScheduler:
 
     # -- the store goes back --------------------------------------------------------------------------------------------
 
-    def _restart_everybody(self) -> None:
+    def _restart_all(self) -> None:
         self._open -= 1
         for process in tuple(self._sim.alive):
             self._sim.crash(process.name)
@@ -358,13 +358,13 @@ class FaultScheduler:
         restore(server.storage, self._snapshots[fault])
         for name, state in node_states(server.storage.table("nodes").items()).items():
             if state != nodes[name]:
-                # It is up or down whatever etcd remembers of it.
+                # The machine is up or down whatever etcd contains.
                 mark_node(server, name, nodes[name] or None)
         # What runs against a restored etcd is to be restarted (Kubernetes' "Operating etcd clusters"): a watch goes on from
         # a version that came twice, and never says what was there in between.
         self._open += 1
-        self._at(self._sim.loop.time() + RESTORE_SECONDS, self._restart_everybody)
-        # A watch from a version that is yet to come is silent (2.1, 9), and only the third silence is a reason to list.
+        self._at(self._sim.loop.time() + RESTORE_SECONDS, self._restart_all)
+        # A watch from a future version is silent, and only the third silence leads to a list.
         self.recovers_by(self._sim.loop.time() + 3 * SILENCE_SECONDS)
         return True
 

@@ -1,4 +1,4 @@
-"""What the faults of a run do to requests, watches and processes, and the record of which of them struck."""
+"""The effects of faults on requests, watches and processes, and the record of those injected."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from jobcommon.testutil.recording import access
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.network import Delivery, Links, SimStream, Write
 
-#: The value of a lag in which nothing comes until it is over: ``frozen``, with a plural or an operator after a colon.
+#: The value of a lag that delivers nothing until its end: ``frozen``, with a plural or an operator after a colon.
 FROZEN = "frozen"
 BOOKMARK = b'{"type":"BOOKMARK"'
 _END_MARK = b"k8s.io/initial-events-end"
@@ -29,7 +29,7 @@ BROKEN = (
 
 
 class FaultTarget(Protocol):
-    """What the faults act on besides requests."""
+    """What faults act on besides requests."""
 
     def crash(self, process: str) -> None:
         """Kill a process; another one starts later."""
@@ -58,7 +58,7 @@ _event = msgspec.json.Decoder(_Event).decode
 
 
 class FaultyNetwork:
-    """Obeys `faults`. Requests of operators are counted: `writes` without events and leases, and `reads`."""
+    """Carries out `faults`. Requests of operators are counted: `writes` without events and leases, and `reads`."""
 
     def __init__(self, host: FaultTarget, faults: Sequence[Fault]) -> None:
         self.host = host
@@ -66,12 +66,12 @@ class FaultyNetwork:
         self.trace: list[Write] = []
         self.reads = 0
         self.active: dict[str, Fault] = {}
-        """The faults that last, by kind, as long as they do."""
+        """The lasting faults that are active, by kind."""
         self.until: dict[str, float] = {}
         self.fresh: set[str] = set()
-        """Which of them have not met anything yet."""
+        """Those of them without an effect so far."""
         self.isolated: set[str] = set()
-        """The processes that are cut off."""
+        """The partitioned processes."""
         self.replaying: set[str] = set()
         """The paths whose next watch replays."""
         self.links: Links
@@ -135,7 +135,7 @@ class FaultyNetwork:
             self.host.inject(fault, sender)
 
     def _cut(self, sender: str, delivery: Delivery) -> None:
-        """Connections that do not come about, or whose answers do not come back."""
+        """Connections that fail, or whose answers are lost."""
         if sender in self.isolated:
             delivery.lost, delivery.dropped = "silence", True
         partition = self.active.get("partition")
@@ -189,20 +189,20 @@ class FaultyNetwork:
         return None
 
     def _on(self, kind: str) -> bool:
-        """Whether a fault of that kind lasts now and so strikes."""
+        """Whether a fault of that kind is active; counts it as injected."""
         if kind not in self.active:
             return False
         self._hit(kind)
         return True
 
     def _hit(self, kind: str) -> None:
-        """A fault that lasts has met something: it counts once."""
+        """A lasting fault has had an effect: it counts once."""
         if kind in self.fresh:
             self.fresh.discard(kind)
             self.fired[kind] += 1
 
     def _rewritten(self, request: Request) -> Request:
-        """The request as another server would understand it: an older replica, smaller pages, a shorter memory."""
+        """The request as another server would handle it: an older replica, smaller pages, a shorter history."""
         if request.method != "GET" or not request.query:
             return request
         query = dict(request.query)
@@ -330,7 +330,7 @@ def _server_error(fault: Fault) -> Response:
     return ApiError(code, "InternalError" if code == 500 else "", "simulated: the server has a problem").response()
 
 
-#: How the value of a foreign answer ends when the request was carried out all the same.
+#: The suffix of the value of a foreign answer whose request was carried out nevertheless.
 STORED = " stored"
 _FOREIGN = {
     "redirect": Response(302, b"", {"location": "https://login.test/"}),
@@ -349,7 +349,7 @@ _ANSWERS: Mapping[str, Callable[[Fault], Response]] = {
 
 
 def replayed_from(version: int, compacted: int) -> int:
-    """Where a watch begins that was asked for from `version` and gives again what came before.
+    """The version at which a replaying watch begins that was requested from `version`.
 
     Of what is compacted nothing can be replayed; from such a version the answer is 410, as without the fault.
     """

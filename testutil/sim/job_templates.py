@@ -1,4 +1,4 @@
-"""How the jobs of each operator look: a leader whose end decides, and workers that serve it until they are stopped."""
+"""The jobs of each operator: a leader whose end decides, and workers that serve it until they are stopped."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class JobTemplate:
         return (self.leader_pod, *self.workers())
 
     def job(self, policy: str | None = None, *, workers: int = 2, run: Mapping[str, Any] | None = None, **metadata: Any) -> Obj:
-        """A job with a leader and so many workers, all of restart policy `policy`."""
+        """A job with a leader and `workers` workers, all of restart policy `policy`."""
         specs = {self.leader: self.replicas(1, policy), self.worker: self.replicas(workers, policy)}
         return self.manifest(specs, run=run, **metadata)
 

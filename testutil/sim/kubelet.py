@@ -1,14 +1,14 @@
 """The kubelets of all nodes, as a level-triggered controller: containers run by script instead of as processes.
 
 What a kubelet decides is `localcluster.kubelet.lifecycle.decide`, what it reports `localcluster.kubelet.status.pod_status`:
-the same pure functions as in the embedded cluster. Here is only what stands for the machine: containers that start after a
-drawn time and end by the scenario's script, volumes that wait for their Secret, nodes that are lost and come back.
+the same pure functions as in the embedded cluster. This module only models the machine: containers that start after a
+random time and end by the scenario's script, volumes that wait for their Secret, nodes that are lost and come back.
 
-The containers of a deleted pod end, then comes the final status, and a while later a DELETE without a grace period, as a
-real kubelet sends it when it has cleaned up. Each node has a clock of its own, by which all times in a pod's status are.
+The containers of a deleted pod end, then comes the final status, and later a DELETE without a grace period, as a
+real kubelet sends it after its clean-up. Each node has its own clock, which gives all times in a pod's status.
 
-A node is told what happens to it by its annotation `STATE`: ``down`` (its containers die unheard), ``partitioned`` (they run
-on, unheard), or nothing (up).
+The annotation `STATE` of a node controls it: ``down`` (its containers die unreported), ``partitioned`` (they keep running,
+unreported), or nothing (up).
 """
 
 import random
@@ -62,7 +62,7 @@ class _Container:
 
 @dataclass
 class _Worker:
-    """What the kubelet knows of one pod."""
+    """The kubelet's state of one pod."""
 
     node: str
     containers: dict[str, _Container]
@@ -136,7 +136,7 @@ class Kubelet:
     def _power_off(self, worker: _Worker) -> None:
         """Everything dies with the node; what it knew of its containers is lost, and so is their exit code."""
         for container in worker.containers.values():
-            # What was about to start is started anew when the node is back.
+            # What was about to start is started again when the node is up.
             container.starts_at, container.seen = None, replace(container.seen, starting=False)
             if container.seen.running:
                 now = self._access.now + worker.skew

@@ -1,7 +1,7 @@
 """The lifecycles L1-L14 of reliability.md section 5, for every operator, as scenarios of two to four pods.
 
 Each is built so that its end does not depend on how long the operator was away: containers wait for each other, as training
-does, and what runs while nobody watches either runs until it is stopped or ends the same way whenever that is seen.
+does, and what runs unobserved either runs until it is stopped or ends the same way whenever that is observed.
 `LIFECYCLES` holds them all by name, with those of `testutil.sim.own_lifecycles`.
 """
 
@@ -24,7 +24,7 @@ _QUOTA = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
 
 
 def common_lifecycles(template: JobTemplate) -> Iterator[Scenario]:
-    """L1 to L14 in the template of one operator."""
+    """L1 to L14 with the jobs of one template."""
     yield from _ends(template)
     yield from _clean_up(template)
     yield from _user_changes(template)
@@ -101,7 +101,7 @@ def _user_changes(template: JobTemplate) -> Iterator[Scenario]:
     yield template.scenario("L8-starts-suspended", template.job(run={"suspend": True}), {leader: [done]}, user=(
         UserStep("resume", resume, when=user.condition(framework, template.job_name, "Suspended"), after=20),
     ))  # fmt: skip
-    # Whether the start could be written down before the suspension is chance.
+    # Whether the start is recorded before the suspension is chance.
     yield template.scenario(
         "L8-stays-suspended",
         template.job(),
@@ -147,7 +147,7 @@ def _disruptions(template: JobTemplate) -> Iterator[Scenario]:
     ))  # fmt: skip
     yield template.scenario("L12-drained", job, back, user=(UserStep("drain", user.drain(worker), when=all_run, after=1),))
     retried = {leader: [Exit(5, 137, cue=together), Exit(10, cue=together)]}
-    # What is collected before its end is on record cannot be told from what was deleted while it ran: it runs once more.
+    # A pod collected before its end is on record cannot be distinguished from one deleted while it ran: it runs once more.
     counts = frozenset({"*.status.disruptions*", "*.status.failures*", "*.restarts*", f"summary: * pods/{leader} *"})
     loose: Obj = {"keep_finished": 0, "loose_paths": counts, "loose_runs": frozenset({leader})}
     yield template.scenario("L12-pod-gc", job, retried, **loose)
@@ -164,7 +164,7 @@ def _deletions(template: JobTemplate) -> Iterator[Scenario]:
         step = UserStep("delete", user.delete("pods", worker, grace=grace), when=all_run, after=1)
         # By force it may be gone before its end was seen.
         yield template.scenario(name, job, replaced, user=(step,), loose_paths=loose if grace == 0 else frozenset())
-    # A pod that vanishes without a trace is replaced; whether anybody saw it go, to count it, is chance.
+    # A pod that vanishes is replaced; whether its deletion was observed, and so counted, is chance.
     yield template.scenario("L13-pod-and-finalizer", job, replaced, loose_paths=loose, user=(
         UserStep("strip", user.strip_finalizer(worker), when=all_run, after=1),
         UserStep("delete", user.delete("pods", worker)),

@@ -1,4 +1,4 @@
-"""Crowds: scenarios of many jobs, put together by chance from the lifecycles that leave each other alone."""
+"""Scenarios with many jobs: random combinations of lifecycles that do not interfere with each other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,8 +10,8 @@ from jobcommon.testutil.sim.lifecycles import LIFECYCLES, common_lifecycles
 from jobcommon.testutil.sim.scenario import Exit, Manifest, Scenario, UserStep
 
 PREFIX = "crowd-"
-#: What these do, they do to all jobs: nodes, quotas, the collector of pods, gang schedulers and the queue. Of others so much is
-#: chance that in a crowd nothing would be compared.
+#: These affect all jobs (nodes, quotas, the pod garbage collector, gang schedulers, the queue), or depend on timing so much
+#: that nothing could be compared.
 _ALONE = (
     "L12-node", "L12-drained", "L12-pod-gc", "L14", "L15", "L13-pod-and-finalizer", "L4-in-place",
     "L16-suspended-for-a-moment", "L16-scaled-down-and-up",
@@ -31,7 +31,7 @@ def multi_job_scenario(seed: int) -> Scenario:
 
 
 def combined(name: str, parts: Sequence[Scenario]) -> Scenario:
-    """All of `parts` in one world. Their jobs must have different names, and their settings and objects be the usual ones."""
+    """All of `parts` in one cluster. Their jobs must have different names, and their settings and objects the defaults."""
     frameworks = {framework.kind: framework for part in parts for framework in part.frameworks}
     jobs: tuple[Manifest, ...] = tuple(chain.from_iterable(part.jobs for part in parts))
     behaviour: Mapping[str, Sequence[Exit]] = dict(chain.from_iterable(part.behaviour.items() for part in parts))
@@ -42,7 +42,7 @@ def combined(name: str, parts: Sequence[Scenario]) -> Scenario:
 
 
 def scenario_named(name: str) -> Scenario:
-    """A lifecycle or a crowd. Raises KeyError for a name that nothing has."""
+    """A lifecycle or a scenario with many jobs. Raises KeyError for an unknown name."""
     if name.startswith(PREFIX) and name.removeprefix(PREFIX).isdecimal():
         return multi_job_scenario(int(name.removeprefix(PREFIX)))
     return LIFECYCLES[name]

@@ -24,7 +24,7 @@ def _stranger(name: str, **marks: str) -> tuple[str, user.Obj]:
 
 
 def _labelled(template: JobTemplate, index: int) -> tuple[str, user.Obj]:
-    """A pod of nobody's with the labels of a worker, as from another tool's hands."""
+    """A pod without an owner, with the labels of a worker, as created by another tool."""
     marks = {
         labels.OPERATOR_NAME: template.framework.operator_name, labels.JOB_NAME: JOB, labels.REPLICA_TYPE: "worker",
         labels.REPLICA_INDEX: str(index),

@@ -1,8 +1,8 @@
 """The network between one simulated operator and the API server.
 
 `SimTransport` is the product's own HTTP transport, with its timeouts and retries, on simulated connections: each request and
-each answer takes a drawn time, each watch is a queue in order. What has been sent arrives even if the sender has died since.
-The faults on the way are asked of `NetworkFaults`.
+each answer takes a random time, each watch is a queue in order. What has been sent arrives even if the sender has died since.
+`NetworkFaults` decides about faults on the way.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _END = None
 
 
 class DiedError(TransportError):
-    """The process of this connection is no more."""
+    """The process of this connection has ended."""
 
 
 @dataclass(slots=True)
@@ -43,25 +43,25 @@ class Write:
 
 
 class NetworkFaults(Protocol):
-    """What happens on the way; the simulation knows the faults."""
+    """What happens to requests and watch events on the way."""
 
     def depart(self, sender: str, request: Request) -> "Delivery":
         """A request is about to be sent."""
         ...
 
     def arrive(self, sender: str, request: Request) -> Response | None:
-        """A request has reached the server; a response stands for its own."""
+        """A request has reached the server; a response replaces the server's own."""
         ...
 
     def line(self, stream: "SimStream", line: bytes) -> list[tuple[float, bytes]]:
-        """What becomes of a line of a watch: lines with how late each is."""
+        """The lines to deliver in place of a line of a watch, each with its delay."""
         ...
 
 
 class Delivery:
-    """What is to happen to one request: `answer` in place of the server's, before or `after` it is stored; `lost` answers.
+    """The fate of one request: `answer` replaces the server's, before or `after` it is stored; `lost` answers.
 
-    The server takes `admission` seconds for it, also when the client has given up.
+    The server takes `admission` seconds for it, even if the client has given up.
     """
 
     __slots__ = ("admission", "after", "answer", "dropped", "lost", "on_stored", "request", "write")
@@ -94,11 +94,11 @@ class Links:
         self.streams: dict[SimStream, None] = {}
 
     def later(self, bounds: tuple[float, float], callback: Callable[..., object], *args: object) -> asyncio.TimerHandle:
-        """Call back in the world's context after a drawn time."""
+        """Call back outside of all processes, after a random time."""
         return self.loop.call_at(self.loop.time() + self.random.uniform(*bounds), callback, *args, context=self.world)
 
     def handle(self, sender: str, request: Request) -> Response:
-        """Have the server answer, on record as the sender's doing."""
+        """Have the server answer, with the sender recorded as the writer."""
         self.writer = sender
         try:
             return self.server.handle(request, ADMIN)
@@ -117,7 +117,7 @@ class SimTransport(HttpTransport):
         self._watches: dict[SimStream, None] = {}
 
     def die(self) -> None:
-        """The process is no more."""
+        """The process has ended."""
         self._dead = True
         for stream in tuple(self._watches):
             stream.close()
@@ -164,10 +164,10 @@ class SimTransport(HttpTransport):
 
     def _depart(self, request: Request) -> Delivery:
         if self._dead:
-            raise DiedError("the process is no more")
+            raise DiedError("the process has ended")
         delivery = self._links.faults.depart(self._owner, request)
         if self._dead:
-            raise DiedError("the process is no more")
+            raise DiedError("the process has ended")
         return delivery
 
     async def _once(self, request: Request) -> Response:
@@ -240,7 +240,7 @@ class SimStream:
         self._end(self._links.loop.time())
 
     def close(self) -> None:
-        """Nobody reads it any more."""
+        """The client has closed it."""
         self._closed = True
         self._watch.close()
         self._links.streams.pop(self, None)
@@ -266,7 +266,7 @@ class SimStream:
                 self._coming.append((due, _END))
 
     def send(self, line: bytes) -> None:
-        """Deliver a line that the server has not written. A stream that has lost lines gives none any more."""
+        """Deliver a line that the server has not written. A silent stream delivers nothing."""
         if not self.silent:
             self._enqueue([(0.0, line)])
 

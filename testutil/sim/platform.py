@@ -127,7 +127,7 @@ class PodGroups:
 
 
 class Queue:
-    """A queue in the manner of Kueue: of the suspended jobs that carry its label it lets so many run, oldest first."""
+    """A queue in the manner of Kueue: of the suspended jobs with its label it admits a limited number, oldest first."""
 
     def __init__(self, server: ApiServer, scenario: Scenario) -> None:
         self._access = Access(server, "queue")

@@ -34,7 +34,7 @@ class Deployment:
 
 
 class Process:
-    """One run of the operator from its start to its end. `complain` is told what must not happen, as a line."""
+    """One run of the operator from its start to its end. `complain` is called with a line for each violation."""
 
     def __init__(
         self, name: str, deployment: Deployment, links: Links, random: Random, epoch: float, complain: Callable[[str], None]

@@ -1,4 +1,4 @@
-"""A run in a few lines a person can judge: how often each pod ran, and what there is in the end."""
+"""A run in a few lines: how often each pod ran, and the objects at the end."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ def run_summary(scenario: Scenario, run: Run) -> str:
         framework = tables.get(obj["table"])
         entries = _job(framework, obj) if framework is not None else _pod(obj) if obj["table"] == "pods" else _other(obj)
         lines += [f"  {entry}" for entry in entries]
-    lines += [f"  {trouble}" for trouble in (*run.violations, *run.errors, *run.leaked)]
+    lines += [f"  {problem}" for problem in (*run.violations, *run.errors, *run.leaked)]
     return "\n".join(lines) + "\n"
 
 

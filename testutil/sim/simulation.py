@@ -31,14 +31,14 @@ from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.user import User
 
 QUIET_SECONDS = 65.0
-"""Without a change for so long, and nothing due, a run is at rest: a cache that cannot be had asks again within a minute."""
+"""A run is at rest after this time without a change and with nothing due: a cache that failed to list retries in a minute."""
 RECOVERY_SECONDS = 155.0
-"""After the last fault: the liveness bound of 4.4, O4, and a little."""
+"""After the last fault: the liveness bound (oracle O4) with a margin."""
 HOLD_SECONDS = 60.0
 STOP_SECONDS = 60.0
 _POLL = 5.0
 _UNSEEN = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
-#: How far apart two runs of the same scenario may be in time, by seed: a fast network, a slow one, a very slow one.
+#: Latencies of requests and watches, by seed: a fast network, a slow one, a very slow one.
 _PROFILES = (
     ((0.0005, 0.005), (0.001, 0.02)),
     ((0.0005, 0.05), (0.001, 0.2)),
@@ -53,7 +53,7 @@ def is_slow(seed: int) -> bool:
 
 @dataclass
 class Run:
-    """What a run was and what came of it. Times are virtual seconds since its start."""
+    """A run and its results. Times are virtual seconds since its start."""
 
     scenario: str
     seed: int
@@ -68,7 +68,7 @@ class Run:
     summary: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     runs: Mapping[str, int] = field(default_factory=dict)
     settled_at: float = 0.0
-    """The last change but those of leases and events."""
+    """The last change, except of leases and events."""
     recovered_at: float = 0.0
     """When the last fault was over; 0 without one."""
     ended_at: float = 0.0
@@ -82,7 +82,7 @@ class Run:
 
 
 class _Actor:
-    """An actor that remembers when it wants to be called again."""
+    """An actor with the time of its next step."""
 
     def __init__(self, actor: Controller) -> None:
         self.actor = actor
@@ -121,7 +121,7 @@ class Simulation:
         self.deployment = Deployment(scenario.frameworks, _settings(scenario, faults))
         self.fault_scheduler = FaultScheduler(self, faults)
 
-    # -- the world ------------------------------------------------------------------------------------------------------
+    # -- the cluster ----------------------------------------------------------------------------------------------------
 
     def _see(self) -> None:
         at, writer = self.loop.time(), self.links.writer
@@ -139,10 +139,10 @@ class Simulation:
             self.noticed(at, change, writer)
 
     def noticed(self, at: float, change: Change, writer: str) -> None:
-        """For whoever wants to know more of a run."""
+        """Called for every change; for subclasses."""
 
     def wake(self) -> None:
-        """Have the world look around soon."""
+        """Have the actors step soon."""
         if not self._awake and not self._stepping:
             self._awake = True
             self._timer.cancel()
@@ -155,7 +155,7 @@ class Simulation:
         finally:
             self._stepping = False
         if due is not None and not self._awake:
-            # Unix seconds round; a moment later is sure to be due.
+            # Unix seconds are rounded; slightly later it is certainly due.
             when = max(due - START, self.loop.time()) + 1e-6
             self._timer = self.loop.call_at(when, self._step, context=self.links.world)
 
@@ -178,7 +178,7 @@ class Simulation:
         return [process for process in self.processes if process.alive]
 
     def crash(self, process: str) -> None:
-        """Kill it; another one takes its place a little later."""
+        """Kill it; another one replaces it shortly after."""
         for one in self.alive:
             if one.name == process:
                 one.crash()
@@ -230,13 +230,13 @@ class Simulation:
         )
 
     def _look_at_all(self) -> None:
-        """At rest there is nothing to do for any job, also for one that was not looked at for lack of a cause."""
+        """At rest there is nothing to do for any job, also for those that had no cause to be reconciled."""
         for process in self.alive:
             for driver in process.manager.drivers if process.manager is not None else ():
                 driver.controller.look_at_all()
 
     def _look_for_leaks(self) -> None:
-        """What operators still remember of jobs that are no more, or wait for when nothing is to come (oracles O6, O7)."""
+        """State that operators keep of deleted jobs, and expectations that cannot be met any more (oracles O6, O7)."""
         leaked = self.run.leaked
         for process in self.alive:
             for driver in process.manager.drivers if process.manager is not None else ():

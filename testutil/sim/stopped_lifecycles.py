@@ -1,6 +1,6 @@
-"""Lifecycles L16 and L17: what is stopped on purpose, while operators come and go, and containers beside the main one.
+"""Lifecycles L16 and L17: pods stopped on purpose while operators restart, and containers beside the main one.
 
-However a program answers SIGTERM, whatever a node's clock says and whichever operator sees the end, it is no failure.
+However a program answers SIGTERM, whatever a node's clock says and whichever operator observes the end, it is not a failure.
 """
 
 from collections.abc import Iterator
