@@ -5,7 +5,7 @@
     python -m benchmarks                        # everything, on the embedded server or on a real one that is given
     python -m benchmarks --quick                # less than a minute
     python -m benchmarks --only 1x1000,memory
-    python -m benchmarks --document a.json b.json   # put kept results into docs/performance.md
+    python -m benchmarks --document a.json b.json   # put earlier results into docs/performance.md
 """
 
 import argparse
@@ -19,7 +19,7 @@ import msgspec
 from benchmarks import document, record, report, scenarios
 from benchmarks.apiserver import EMBEDDED, REAL, real_is_given
 from benchmarks.record import Results
-from benchmarks.shapes import ALL, Shape
+from benchmarks.workloads import ALL, Workload
 
 OTHERS = ("memory", "coldstart", "restart", "small")
 
@@ -30,47 +30,49 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", type=_names, help=f"a list such as 1x100,50x8 and of {', '.join(OTHERS)}")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: less than a minute")
     parser.add_argument(
-        "--rounds", type=int, help="how often the floor and the operator take turns; without it as the size allows"
+        "--rounds", type=int, help="measurements of baseline and operator in turn; without it as many as the size allows"
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
-    parser.add_argument("--document", nargs="+", type=Path, metavar="RESULTS", help="put kept results into the documentation")
+    parser.add_argument(
+        "--document", nargs="+", type=Path, metavar="RESULTS", help="put earlier results into the documentation"
+    )
     return parser.parse_args()
 
 
 def _names(text: str) -> list[str]:
-    """What `--only` names; nothing for no text. Raises ArgumentTypeError."""
+    """The names in `--only`; none for an empty text. Raises ArgumentTypeError."""
     names = text.split(",") if text else []
     for name in names:
-        if name not in OTHERS and not _is_shape(name):
-            what = f"{name!r} is neither a shape, jobs x replicas as in 50x8, nor one of {', '.join(OTHERS)}"
+        if name not in OTHERS and not _is_workload(name):
+            what = f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor one of {', '.join(OTHERS)}"
             raise argparse.ArgumentTypeError(what)
     return names
 
 
-def _is_shape(text: str) -> bool:
+def _is_workload(text: str) -> bool:
     try:
-        Shape.parse(text)
+        Workload.parse(text)
     except ValueError:
         return False
     return True
 
 
-def _rounds(shape: Shape, arguments: argparse.Namespace) -> int:
+def _rounds(workload: Workload, arguments: argparse.Namespace) -> int:
     if arguments.quick or arguments.rounds:
         return arguments.rounds or 1
-    return 5 if shape.pods < 500 else 3 if shape.pods <= 1000 else 1
+    return 5 if workload.pods < 500 else 3 if workload.pods <= 1000 else 1
 
 
 async def _measure(arguments: argparse.Namespace) -> Results:
     kind = arguments.server or (REAL if real_is_given() else EMBEDDED)
     quick = arguments.quick
-    shapes = (Shape(1, 10), Shape(1, 100), Shape(20, 5)) if quick else ALL
-    wanted = arguments.only or [*map(str, shapes), *OTHERS]
+    workloads = (Workload(1, 10), Workload(1, 100), Workload(20, 5)) if quick else ALL
+    wanted = arguments.only or [*map(str, workloads), *OTHERS]
     found = Results(record.commit(), "", record.machine())
 
-    async def shape(text: str) -> None:
-        size = Shape.parse(text)
-        found.shapes.append(await scenarios.shape_result(kind, size, _rounds(size, arguments)))
+    async def workload(text: str) -> None:
+        size = Workload.parse(text)
+        found.workloads.append(await scenarios.workload_result(kind, size, _rounds(size, arguments)))
 
     async def memory() -> None:
         for pods in (0, 2000) if quick else (0, 10_000, 50_000):
@@ -92,7 +94,7 @@ async def _measure(arguments: argparse.Namespace) -> Results:
         found.server = server.name
     for name in wanted:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        await (others[name]() if name in others else shape(name))
+        await (others[name]() if name in others else workload(name))
     return found
 
 

@@ -18,17 +18,17 @@ from pathlib import Path
 
 from benchmarks import seeds
 from benchmarks.processes import child, stop
-from jobcommon.cli.garbage import collect_garbage_rarely
+from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.client.config import find_cluster
 from jobcommon.client.request import Request
 from jobcommon.client.transport import Endpoint, HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from jobcommon.localcluster.apiserver.certificates import self_signed
-from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.localcluster.certificates import self_signed
+from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.testutil.conformance import envtest, real
 
 EMBEDDED, REAL = "embedded", "real"
-# The largest shape is taken in within the history that a watch may lag behind.
+# The largest workload is taken in within the history that a watch may lag behind.
 HISTORY = 65_536
 _PATIENT = Timeouts(connect=10.0, read=300.0, write=300.0)
 
@@ -75,7 +75,7 @@ async def _embedded(directory: Path, seed: str) -> AsyncIterator[Server]:
         assert process.stdout is not None
         line = await process.stdout.readline()
         if not line:
-            raise RuntimeError("the embedded API server did not start; its error stands above")
+            raise RuntimeError("the embedded API server did not start; its error is above")
         told = json.loads(line)
         context = ssl.create_default_context(cadata=told["ca"])
         yield Server(EMBEDDED, StaticEndpoint(told["url"], told["token"], context), _written(directory, **told))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from benchmarks import report
 from benchmarks.processes import ROOT
 from benchmarks.record import Results
-from benchmarks.shapes import Shape
+from benchmarks.workloads import Workload
 
 DOCUMENT = ROOT / "docs" / "performance.md"
 PICTURE = ROOT / "docs" / "performance.svg"
@@ -25,7 +25,7 @@ def write(runs: Sequence[Results]) -> None:
 
 
 def draw(runs: Sequence[Results]) -> None:
-    """The scaling of one job's creation, operator and floor, on logarithmic scales. Needs matplotlib."""
+    """The scaling of one job's creation, operator and baseline, on logarithmic scales. Needs matplotlib."""
     from statistics import median
 
     import matplotlib as mpl
@@ -38,11 +38,12 @@ def draw(runs: Sequence[Results]) -> None:
     figure, axes = plt.subplots(figsize=(7, 4.5))
     for color, run in zip(("tab:blue", "tab:orange", "tab:green"), runs, strict=False):
         singles = sorted(
-            (shape for shape in run.shapes if shape.name == str(Shape(1, shape.replicas))), key=lambda shape: shape.replicas
+            (workload for workload in run.workloads if workload.name == str(Workload(1, workload.replicas))),
+            key=lambda workload: workload.replicas,
         )
-        sizes = [shape.replicas for shape in singles]
-        for label, style, lives in (("operator", "o-", "operator"), ("floor", "x--", "floor")):
-            times = [median(life.created for life in getattr(shape, lives)) for shape in singles]
+        sizes = [workload.replicas for workload in singles]
+        for label, style, rounds in (("operator", "o-", "operator"), ("baseline", "x--", "baseline")):
+            times = [median(timings.created for timings in getattr(workload, rounds)) for workload in singles]
             axes.loglog(sizes, times, style, color=color, label=f"{run.server}: {label}")
     axes.set(xlabel="replicas of one job", ylabel="seconds until the last pod is created")
     axes.grid(visible=True, which="both", alpha=0.3)

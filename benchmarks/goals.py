@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.record import Results, ShapeResult
-from benchmarks.shapes import Shape
+from benchmarks.record import Results, WorkloadResult
+from benchmarks.workloads import Workload
 
 FROM_PODS = 100
 MB = 1e6
@@ -13,7 +13,7 @@ MB = 1e6
 
 @dataclass(frozen=True)
 class Goal:
-    """What was wanted, what was measured, and at most what it may be."""
+    """What is measured, the figure, and its upper limit."""
 
     text: str
     measured: float
@@ -26,19 +26,21 @@ class Goal:
         return self.measured <= self.limit
 
 
-def created_ratio(shape: ShapeResult) -> float:
-    """Time to the last pod over the floor's, each the median of its rounds."""
-    return median(life.created for life in shape.operator) / median(life.created for life in shape.floor)
+def created_ratio(workload: WorkloadResult) -> float:
+    """Time to the last pod over the baseline's, each the median of its rounds."""
+    return median(timings.created for timings in workload.operator) / median(timings.created for timings in workload.baseline)
 
 
-def settle_ratio(shape: ShapeResult) -> float:
-    """From a job's last exit to its final status over the floor's: medians over jobs, then over rounds."""
-    return median(life.settle.p50 for life in shape.operator) / median(life.settle.p50 for life in shape.floor)
+def settle_ratio(workload: WorkloadResult) -> float:
+    """From a job's last exit to its final status over the baseline's: medians over jobs, then over rounds."""
+    return median(timings.settle.p50 for timings in workload.operator) / median(
+        timings.settle.p50 for timings in workload.baseline
+    )
 
 
-def cpu_per_thousand(shape: ShapeResult) -> float:
+def cpu_per_thousand(workload: WorkloadResult) -> float:
     """The operator's CPU seconds for the whole life of a thousand pods."""
-    return median(life.cpu for life in shape.operator) / shape.pods * 1000
+    return median(timings.cpu for timings in workload.operator) / workload.pods * 1000
 
 
 def p99(values: list[float]) -> float:
@@ -48,15 +50,17 @@ def p99(values: list[float]) -> float:
 
 
 def goals(results: Results) -> Iterator[Goal]:
-    """Every goal that this run can say something about."""
-    large = [shape for shape in results.shapes if shape.pods >= FROM_PODS]
-    for shape in large:
-        yield Goal(f"{shape.name}: creation over floor", created_ratio(shape), 1.15, "×")
-    for shape in large:
-        yield Goal(f"{shape.name}: settle over floor", settle_ratio(shape), 1.2, "×")
-    for shape in large:
-        yield Goal(f"{shape.name}: CPU per 1,000 pods, whole life", cpu_per_thousand(shape), 3.0, "s")
-    singles = {shape.replicas: shape for shape in results.shapes if shape.name == str(Shape(1, shape.replicas))}
+    """Every goal that this run measures."""
+    large = [workload for workload in results.workloads if workload.pods >= FROM_PODS]
+    for workload in large:
+        yield Goal(f"{workload.name}: creation over baseline", created_ratio(workload), 1.15, "×")
+    for workload in large:
+        yield Goal(f"{workload.name}: settle over baseline", settle_ratio(workload), 1.2, "×")
+    for workload in large:
+        yield Goal(f"{workload.name}: CPU per 1,000 pods, whole life", cpu_per_thousand(workload), 3.0, "s")
+    singles = {
+        workload.replicas: workload for workload in results.workloads if workload.name == str(Workload(1, workload.replicas))
+    }
     if 100 in singles and 5000 in singles:
         ratio = cpu_per_thousand(singles[5000]) / cpu_per_thousand(singles[100])
         yield Goal("CPU per pod at 5,000 replicas over that at 100", ratio, 1.5, "×")

@@ -1,4 +1,4 @@
-"""What becomes of jobs, seen from outside: when each got which condition."""
+"""When each job got which condition, as a client of the API server observes it."""
 
 import asyncio
 from collections import defaultdict
@@ -8,7 +8,7 @@ from time import monotonic
 
 import msgspec
 
-from benchmarks.informing import follow
+from benchmarks.informer_loop import run_informer
 from jobcommon.cache.informer import Batch, Informer
 from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Store
@@ -18,7 +18,7 @@ from jobcommon.operators.tf import TF
 WAIT_SECONDS = 900.0
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ObservedJob(msgspec.Struct, frozen=True):
     """A job and the conditions that hold for it."""
 
     namespace: str
@@ -52,11 +52,11 @@ class _Object(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Object).decode
 
 
-def _seen(data: bytes) -> Seen:
+def _observed(data: bytes) -> ObservedJob:
     found = _decode(data)
     meta = found.metadata
     holding = tuple(c.type for c in found.status.conditions if c.status == "True")
-    return Seen(meta.namespace, meta.name, meta.uid, meta.resource_version, holding)
+    return ObservedJob(meta.namespace, meta.name, meta.uid, meta.resource_version, holding)
 
 
 class Jobs:
@@ -66,8 +66,8 @@ class Jobs:
         self._times: dict[str, dict[str, float]] = defaultdict(dict)
         self._changed = asyncio.Event()
 
-    def take(self, batch: Batch[Seen]) -> None:
-        """Take note of what a line of the watch brought."""
+    def take(self, batch: Batch[ObservedJob]) -> None:
+        """Handle the changes that a line of the watch brought."""
         now = monotonic()
         for change in batch.changes:
             for condition in change.new.conditions if change.new is not None else ():
@@ -76,7 +76,7 @@ class Jobs:
         self._changed.set()
 
     async def having(self, condition: str, count: int) -> dict[str, float]:
-        """When each job got the condition, once so many have it. Raises TimeoutError."""
+        """When each job got the condition, once `count` jobs have it. Raises TimeoutError."""
         async with asyncio.timeout(WAIT_SECONDS):
             while len(self._times[condition]) < count:
                 self._changed.clear()
@@ -89,8 +89,8 @@ async def watched(transport: Transport, namespace: str, group: str = TF.group) -
     """The jobs of a namespace, for as long as the context lasts."""
     jobs = Jobs()
     path = f"/apis/{group}/{TF.storage_version}/namespaces/{namespace}/{TF.plural}"
-    informer = Informer(Reflector(path, _seen, lambda: 0.5), Store[Seen]())
-    task = asyncio.create_task(follow(informer, transport, jobs.take))
+    informer = Informer(Reflector(path, _observed, lambda: 0.5), Store[ObservedJob]())
+    task = asyncio.create_task(run_informer(informer, transport, jobs.take))
     try:
         while not informer.synced:  # noqa: ASYNC110  once, at the start
             await asyncio.sleep(0.005)

@@ -1,6 +1,6 @@
-"""A kubelet that runs nothing: it watches all pods and, when told, says of them that they run or have ended.
+"""A kubelet that runs nothing: it watches all pods and, on command, reports them as running or ended.
 
-It is a process of its own, so that it takes no time from whoever is measured. `Kubelet` drives it: commands and answers
+It is a process of its own, so that it takes no CPU time from the measured one. `Kubelet` drives it: commands and answers
 are lines of JSON. Times are those of the system's monotonic clock, which all processes share.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from benchmarks import seeds
-from benchmarks.informing import follow
+from benchmarks.informer_loop import run_informer
 from benchmarks.processes import child, stop
 from jobcommon.cache.informer import Batch, Informer
 from jobcommon.cache.reflector import Reflector
@@ -39,7 +39,7 @@ Times = dict[str, float]
 
 
 class Pod(msgspec.Struct, frozen=True):
-    """What the kubelet knows of a pod."""
+    """The part of a pod that the kubelet needs."""
 
     namespace: str
     name: str
@@ -112,7 +112,7 @@ class Agent:
         self.writes = 0
 
     def take(self, batch: Batch[Pod]) -> None:
-        """Take note of what a line of the watch brought."""
+        """Handle the changes that a line of the watch brought."""
         now = monotonic()
         for change in batch.changes:
             pod = change.new or change.old
@@ -133,7 +133,7 @@ class Agent:
     async def run(self) -> None:
         """Serve commands until the standard input ends."""
         informer = Informer(Reflector("/api/v1/pods", pod_of, lambda: 0.5), Store[Pod]())
-        following = asyncio.create_task(follow(informer, self._transport, self.take))
+        following = asyncio.create_task(run_informer(informer, self._transport, self.take))
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -214,7 +214,7 @@ class Kubelet:
         self._answers: dict[int, asyncio.Future[Any]] = {}
 
     async def seen(self, namespace: str, count: int) -> Times:
-        """When each pod was first seen, by name and UID, once there are so many."""
+        """When each pod was first seen, by name and UID, once there are `count` pods."""
         return dict(await self._ask("seen", namespace, count=count))
 
     async def known(self, namespace: str) -> Times:
@@ -226,11 +226,11 @@ class Kubelet:
         return dict(await self._ask("mark", namespace, phase=phase))
 
     async def auto(self, namespace: str, phase: str) -> None:
-        """From now on bring every pod of the namespace into that phase, as soon as it is seen."""
+        """From now on bring every pod of the namespace into that phase as soon as it appears."""
         await self._ask("auto", namespace, phase=phase)
 
     async def in_phase(self, namespace: str, phase: str, count: int) -> float:
-        """When so many pods were in that phase."""
+        """When `count` pods were in that phase."""
         return float(await self._ask("phase", namespace, phase=phase, count=count))
 
     async def released(self, namespace: str) -> float:
@@ -252,7 +252,7 @@ class Kubelet:
             if "number" in told:
                 self._answers.pop(told["number"]).set_result(told["answer"])
         for answer in self._answers.values():
-            answer.set_exception(RuntimeError("the kubelet's process has ended; its error stands above"))
+            answer.set_exception(RuntimeError("the kubelet's process has ended; its error is above"))
 
 
 @asynccontextmanager
@@ -262,7 +262,7 @@ async def kubelet(kubeconfig: str) -> AsyncIterator[Kubelet]:
     try:
         assert process.stdout is not None
         if not await process.stdout.readline():
-            raise RuntimeError("the kubelet's process did not start; its error stands above")
+            raise RuntimeError("the kubelet's process did not start; its error is above")
         found = Kubelet(process)
         listening = asyncio.create_task(found.listen())
         yield found

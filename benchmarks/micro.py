@@ -3,10 +3,10 @@
 ::
 
     python -m benchmarks.micro            # print
-    python -m benchmarks.micro --write    # make the present figures the baseline that the tests compare with
+    python -m benchmarks.micro --write    # make the new figures the baseline that the tests compare with
 
-A ratio does not depend on how fast the machine is, nor on who else uses it: all subjects and the calibration take turns in
-slices of a few milliseconds, only CPU time counts, and of each the fastest slice. So a slow second is nobody's alone.
+A ratio does not depend on how fast the machine is, nor on its load: all subjects and the calibration take turns in
+slices of a few milliseconds, only CPU time counts, and of each the fastest slice. So a slow second affects all of them alike.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from time import process_time
 import msgspec
 
 from benchmarks import seeds
-from benchmarks.shapes import job_manifest
+from benchmarks.workloads import job_manifest
 from jobcommon.api.labels import JOB_NAME
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView, pod_view
@@ -40,7 +40,7 @@ from jobcommon.runtime.writes import request_for
 BASELINE = Path(__file__).with_name("micro.json")
 # Each takes several slices in a turn: the first finds the processor's caches full of what was before it.
 ROUNDS, SLICES = 8, 4
-# Beside other work few slices are quiet ones. Who is above its limit after ROUNDS may go on looking for one until then.
+# Beside other work few slices are undisturbed. A subject above its limit after ROUNDS gets more rounds until then.
 ROUNDS_AT_MOST = 160
 PODS = 200
 Subject = Callable[[], object]

@@ -1,4 +1,4 @@
-"""What a run has measured, as it is kept."""
+"""The results of a run, and the files that keep them."""
 
 import os
 import platform
@@ -7,36 +7,37 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.lives import Life
+from benchmarks.lifecycle_timings import LifecycleTimings
 from benchmarks.processes import ROOT
 
 DIRECTORY = ROOT / "benchmarks" / "results"
 
 
-class ShapeResult(msgspec.Struct):
-    """The lives of one shape, in the order in which they were measured: floor and operator in turn."""
+# The names in the files are older than those of the fields; committed results keep them.
+class WorkloadResult(msgspec.Struct, rename={"baseline": "floor"}):
+    """The timings of one workload, in the order in which they were measured: baseline and operator in turn."""
 
     name: str
     jobs: int
     replicas: int
-    floor: list[Life]
-    operator: list[Life]
+    baseline: list[LifecycleTimings]
+    operator: list[LifecycleTimings]
 
     @property
     def pods(self) -> int:
-        """How many pods that is."""
+        """The number of its pods."""
         return self.jobs * self.replicas
 
 
 class Memory(msgspec.Struct):
-    """Resident memory of an operator with so many pods in its caches, in bytes."""
+    """Resident memory, in bytes, of an operator with `pods` pods in its caches."""
 
     pods: int
     resident: int
 
 
 class ColdStart(msgspec.Struct):
-    """A start beside finished jobs: seconds until the caches were complete, then until all jobs were looked at; writes."""
+    """A start beside finished jobs: seconds until the caches were complete, then until all jobs were reconciled; writes."""
 
     jobs: int
     ready: float
@@ -45,30 +46,30 @@ class ColdStart(msgspec.Struct):
     cpu: float
 
 
-class Restart(msgspec.Struct):
+class Restart(msgspec.Struct, rename={"baseline": "floor"}):
     """From the first failed pod until all replicas ran again, in seconds."""
 
     replicas: int
-    floor: float
+    baseline: float
     operator: float
 
 
-class Small(msgspec.Struct):
+class Small(msgspec.Struct, rename={"baseline_beside": "floor_beside"}):
     """Seconds until the pods of each small job were created, alone and while a big job was created."""
 
     replicas: int
     alone: list[float]
     beside: list[float]
-    floor_beside: list[float]
+    baseline_beside: list[float]
 
 
-class Results(msgspec.Struct):
+class Results(msgspec.Struct, rename={"workloads": "shapes"}):
     """One run."""
 
     commit: str
     server: str
     machine: str
-    shapes: list[ShapeResult] = []
+    workloads: list[WorkloadResult] = []
     memory: list[Memory] = []
     cold_start: ColdStart | None = None
     restart: Restart | None = None
@@ -76,19 +77,19 @@ class Results(msgspec.Struct):
 
     @property
     def file_name(self) -> str:
-        """Where it is kept."""
+        """The name of the file that keeps it."""
         return f"{self.commit}-{self.server.split()[0]}.json"
 
 
 def commit() -> str:
-    """The commit that is measured; it says so when the tree has changes."""
+    """The commit that is measured, marked if the tree has uncommitted changes."""
     short = _git("rev-parse", "--short", "HEAD")
     changed = _git("status", "--porcelain", "--", "jobcommon", "operators", "localcluster")
     return f"{short}-changed" if changed else short
 
 
 def machine() -> str:
-    """What it was measured on."""
+    """The machine it was measured on."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{os.cpu_count()} cores, {memory:.0f} GB, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
@@ -96,7 +97,7 @@ def machine() -> str:
 
 
 def keep(results: Results) -> Path:
-    """Write a run to its place."""
+    """Write the results of a run to their file."""
     DIRECTORY.mkdir(exist_ok=True)
     path = DIRECTORY / results.file_name
     path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
@@ -104,7 +105,7 @@ def keep(results: Results) -> Path:
 
 
 def read(path: Path) -> Results:
-    """A run that was kept. Raises msgspec.ValidationError."""
+    """The results in a file. Raises msgspec.ValidationError."""
     return msgspec.json.decode(path.read_bytes(), type=Results)
 
 

@@ -1,19 +1,22 @@
-"""The tables of a run, in Markdown, as they are printed and as they stand in the documentation."""
+"""The tables of a run, in Markdown, as printed and as in the documentation."""
 
 from collections.abc import Iterable, Iterator
 from statistics import median
 
 from benchmarks.goals import Goal, cpu_per_thousand, created_ratio, goals, p99, settle_ratio
-from benchmarks.lives import Life
-from benchmarks.record import Results, ShapeResult
-from benchmarks.shapes import WHOLE
+from benchmarks.lifecycle_timings import LifecycleTimings
+from benchmarks.record import Results, WorkloadResult
+from benchmarks.workloads import WHOLE
 
 
 def tables(results: Results) -> str:
     """Everything measured."""
     parts = [f"Server: {results.server}. Commit: {results.commit}. Machine: {results.machine}."]
-    if results.shapes:
-        parts += [_table(_SHAPE_HEAD, map(_shape, results.shapes)), _table(_JOB_HEAD, map(_per_job, results.shapes))]
+    if results.workloads:
+        parts += [
+            _table(_WORKLOAD_HEAD, map(_workload, results.workloads)),
+            _table(_JOB_HEAD, map(_per_job, results.workloads)),
+        ]
     others = list(_others(results))
     if others:
         parts.append(_table(("what", "measured"), others))
@@ -25,31 +28,31 @@ def goal_table(results: Results) -> str:
     return _table(("goal", "at most", "measured", ""), map(_goal, goals(results)))
 
 
-_SHAPE_HEAD = ("jobs × replicas", "floor", "created", "running", "succeeded", "settle", "CPU per 1,000 pods", "memory")
+_WORKLOAD_HEAD = ("jobs × replicas", "baseline", "created", "running", "succeeded", "settle", "CPU per 1,000 pods", "memory")
 _JOB_HEAD = ("jobs × replicas", "created p50 / p99", "running p50 / p99", "succeeded p50 / p99", "settle p50 / p99",
-             "floor's settle p50 / p99", "API calls per job")  # fmt: skip
+             "baseline's settle p50 / p99", "API calls per job")  # fmt: skip
 
 
-def _shape(shape: ShapeResult) -> tuple[str, ...]:
-    floor = _median(shape.floor, "created")
+def _workload(workload: WorkloadResult) -> tuple[str, ...]:
+    baseline = _median(workload.baseline, "created")
     return (
-        _name(shape),
-        f"{shape.pods / floor:,.0f} pods/s",
-        _ratio(created_ratio(shape)),
-        _ratio(_median(shape.operator, "running") / _median(shape.floor, "running")),
-        _ratio(_median(shape.operator, "succeeded") / _median(shape.floor, "succeeded")),
-        _ratio(settle_ratio(shape)),
-        f"{cpu_per_thousand(shape):.2f} s",
-        f"{_median(shape.operator, 'resident') / 1e6:.0f} MB",
+        _name(workload),
+        f"{workload.pods / baseline:,.0f} pods/s",
+        _ratio(created_ratio(workload)),
+        _ratio(_median(workload.operator, "running") / _median(workload.baseline, "running")),
+        _ratio(_median(workload.operator, "succeeded") / _median(workload.baseline, "succeeded")),
+        _ratio(settle_ratio(workload)),
+        f"{cpu_per_thousand(workload):.2f} s",
+        f"{_median(workload.operator, 'resident') / 1e6:.0f} MB",
     )
 
 
-def _per_job(shape: ShapeResult) -> tuple[str, ...]:
-    calls = shape.operator[-1].calls
+def _per_job(workload: WorkloadResult) -> tuple[str, ...]:
+    calls = workload.operator[-1].calls
     return (
-        _name(shape),
-        *(_spread(shape.operator, name) for name in ("created_each", "running_each", "succeeded_each", "settle")),
-        _spread(shape.floor, "settle"),
+        _name(workload),
+        *(_spread(workload.operator, name) for name in ("created_each", "running_each", "succeeded_each", "settle")),
+        _spread(workload.baseline, "settle"),
         ", ".join(f"{verb} {count:,.1f}".replace(".0", "") for verb, count in sorted(calls.items())),
     )
 
@@ -60,14 +63,14 @@ def _others(results: Results) -> Iterator[tuple[str, str]]:
     if (start := results.cold_start) is not None:
         lists = f"lists complete {start.ready:.1f} s after the process began"
         text = (
-            f"{lists}, all jobs looked at {start.after_lists:.2f} s later, {start.writes} writes, {start.cpu:.1f} CPU-s in all"
+            f"{lists}, all jobs reconciled {start.after_lists:.2f} s later, {start.writes} writes, {start.cpu:.1f} CPU-s in all"
         )
         yield f"cold start beside {start.jobs:,} finished jobs", text
     if (restart := results.restart) is not None:
-        text = f"{restart.operator:.1f} s, {restart.operator / restart.floor:.2f} × floor"
+        text = f"{restart.operator:.1f} s, {restart.operator / restart.baseline:.2f} × baseline"
         yield f"{restart.replicas:,} replicas killed and running again", text
     if (small := results.small) is not None:
-        each = (("alone", small.alone), ("beside", small.beside), ("plain clients beside", small.floor_beside))
+        each = (("alone", small.alone), ("beside", small.beside), ("plain clients beside", small.baseline_beside))
         text = ", ".join(f"{name} {median(times) * 1e3:.0f} / {p99(times) * 1e3:.0f} ms" for name, times in each)
         yield f"small jobs created while one of {small.replicas:,} replicas is: p50 / p99", text
 
@@ -78,21 +81,21 @@ def _goal(goal: Goal) -> tuple[str, ...]:
     return goal.text, f"{goal.limit:g} {goal.unit}".strip(), measured, "met" if goal.met else "**not met**"
 
 
-def _name(shape: ShapeResult) -> str:
-    whole = ", each told of all" if shape.name.endswith(WHOLE) else ""
-    return f"{shape.jobs:,} × {shape.replicas:,}{whole}"
+def _name(workload: WorkloadResult) -> str:
+    whole = ", each told of all" if workload.name.endswith(WHOLE) else ""
+    return f"{workload.jobs:,} × {workload.replicas:,}{whole}"
 
 
-def _median(lives: Iterable[Life], name: str) -> float:
-    return float(median(getattr(life, name) for life in lives))
+def _median(rounds: Iterable[LifecycleTimings], name: str) -> float:
+    return float(median(getattr(timings, name) for timings in rounds))
 
 
 def _ratio(value: float) -> str:
     return f"{value:.2f} ×"
 
 
-def _spread(lives: list[Life], name: str) -> str:
-    spreads = [getattr(life, name) for life in lives]
+def _spread(rounds: list[LifecycleTimings], name: str) -> str:
+    spreads = [getattr(timings, name) for timings in rounds]
     return f"{_seconds(median(s.p50 for s in spreads))} / {_seconds(median(s.p99 for s in spreads))}"
 
 

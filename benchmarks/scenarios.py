@@ -1,4 +1,4 @@
-"""What is measured beside the lives: memory, a cold start, a mass restart, and small jobs beside a big one."""
+"""What is measured beside the lifecycles: memory, a cold start, a mass restart, and small jobs beside a big one."""
 
 import asyncio
 import json
@@ -7,22 +7,22 @@ from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Any
 
-from benchmarks import floor, seeds
+from benchmarks import baseline_client, seeds
 from benchmarks.apiserver import EMBEDDED, Server, api_server, prepare
 from benchmarks.jobs import watched
 from benchmarks.kubelet import FAILED, RUNNING, Kubelet, kubelet
-from benchmarks.lives import floor_life, operator_life
-from benchmarks.operating import operator
-from benchmarks.record import ColdStart, Memory, Restart, ShapeResult, Small
-from benchmarks.shapes import Shape, floor_definition, floor_writes, job_manifest, post, submissions
+from benchmarks.lifecycle_timings import baseline_lifecycle, operator_lifecycle
+from benchmarks.operator_process import operator
+from benchmarks.record import ColdStart, Memory, Restart, Small, WorkloadResult
+from benchmarks.workloads import Workload, baseline_definition, baseline_writes, job_manifest, post, submissions
 from jobcommon.cli.frameworks import installed
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport
 from jobcommon.localcluster.training import DEFINITIONS, install
 from jobcommon.operators.tf import TF
 
-SMALL = Shape(1, 2)
-#: A small job comes so many times a second.
+SMALL = Workload(1, 2)
+#: Small jobs submitted per second.
 SMALL_RATE = 8.0
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 # Until the definitions are served everywhere, a real server answers 429 to lists of them.
@@ -31,10 +31,10 @@ ESTABLISH_SECONDS = 30.0
 
 @asynccontextmanager
 async def cluster(kind: str, seed: str = "") -> AsyncIterator[Server]:
-    """A server with the kinds installed. A lasting one is tidied up afterwards."""
+    """A server with the kinds installed. What was created on a lasting one is deleted afterwards."""
     async with api_server(kind) if kind != EMBEDDED else api_server(kind, seed) as server, server.connected() as transport:
         await install(transport, list(installed().values()))
-        body = json.dumps(floor_definition()).encode()
+        body = json.dumps(baseline_definition()).encode()
         await transport.send(Request("POST", DEFINITIONS, body=body))
         await _served(transport)
         if kind != EMBEDDED and seed:
@@ -51,19 +51,19 @@ async def _served(transport: HttpTransport) -> None:
                 await asyncio.sleep(0.2)
 
 
-async def shape_result(kind: str, shape: Shape, rounds: int) -> ShapeResult:
-    """The floor and the operator in turn, on one server."""
-    found = ShapeResult(str(shape), shape.jobs, shape.replicas, [], [])
+async def workload_result(kind: str, workload: Workload, rounds: int) -> WorkloadResult:
+    """The baseline and the operator in turn, on one server."""
+    found = WorkloadResult(str(workload), workload.jobs, workload.replicas, [], [])
     async with cluster(kind) as server, kubelet(str(server.kubeconfig)) as agent:
         for number in range(rounds):
-            found.floor.append(await floor_life(server, agent, shape, f"floor-{number}"))
+            found.baseline.append(await baseline_lifecycle(server, agent, workload, f"baseline-{number}"))
             async with operator(str(server.kubeconfig)) as running:
-                found.operator.append(await operator_life(server, agent, running, shape, f"operator-{number}"))
+                found.operator.append(await operator_lifecycle(server, agent, running, workload, f"operator-{number}"))
     return found
 
 
 async def memory(pods: int) -> Memory:
-    """An operator that has so many running pods in its caches. It does not depend on the server which gave it the lists."""
+    """An operator with `pods` running pods in its caches. The result does not depend on the server that served the lists."""
     seed = f"running:{pods}" if pods else ""
     async with cluster(EMBEDDED, seed) as server, operator(str(server.kubeconfig)) as running:
         await running.idle()
@@ -71,7 +71,7 @@ async def memory(pods: int) -> Memory:
 
 
 async def cold_start(kind: str, jobs: int) -> ColdStart:
-    """A start beside so many finished jobs."""
+    """A start beside `jobs` finished jobs."""
     async with cluster(kind, f"finished:{jobs}") as server:
         start = monotonic()
         async with operator(str(server.kubeconfig)) as running:
@@ -81,7 +81,7 @@ async def cold_start(kind: str, jobs: int) -> ColdStart:
                 if done >= jobs and not queued:
                     break
                 if monotonic() - ready > ESTABLISH_SECONDS * 4:
-                    raise RuntimeError(f"{done} of {jobs} jobs looked at, {queued} queued")
+                    raise RuntimeError(f"{done} of {jobs} jobs reconciled, {queued} queued")
                 await asyncio.sleep(0.02)
             over = monotonic()
             await running.idle()
@@ -91,16 +91,16 @@ async def cold_start(kind: str, jobs: int) -> ColdStart:
 
 async def restart(kind: str, replicas: int) -> Restart:
     """All replicas of a job are killed and come back."""
-    shape = Shape(1, replicas)
+    workload = Workload(1, replicas)
     async with cluster(kind) as server, kubelet(str(server.kubeconfig)) as agent, server.connected() as user:
-        plain = await _floor_restart(server, agent, shape, user)
+        plain = await _baseline_restart(server, agent, workload, user)
         async with operator(str(server.kubeconfig)) as running:
             namespace = "operator"
             await prepare(user, namespace)
             await running.idle()
             await agent.auto(namespace, RUNNING)
             async with watched(user, namespace) as jobs:
-                await floor.send_all(user, submissions(shape, namespace, policy="ExitCode"))
+                await baseline_client.send_all(user, submissions(workload, namespace, policy="ExitCode"))
                 await agent.in_phase(namespace, RUNNING, replicas)
                 await jobs.having("Running", 1)
                 await running.idle()
@@ -110,56 +110,58 @@ async def restart(kind: str, replicas: int) -> Restart:
                 return Restart(replicas, plain, await agent.in_phase(namespace, RUNNING, replicas) - start)
 
 
-async def _floor_restart(server: Server, agent: Kubelet, shape: Shape, user: HttpTransport) -> float:
-    namespace = "floor"
+async def _baseline_restart(server: Server, agent: Kubelet, workload: Workload, user: HttpTransport) -> float:
+    namespace = "baseline"
     await prepare(user, namespace)
     await agent.auto(namespace, RUNNING)
-    writes = floor_writes(shape, namespace)
+    writes = baseline_writes(workload, namespace)
     async with server.connected() as client:
-        await floor.send_all(client, writes)
-        await agent.in_phase(namespace, RUNNING, shape.replicas)
+        await baseline_client.send_all(client, writes)
+        await agent.in_phase(namespace, RUNNING, workload.replicas)
         start = monotonic()
-        async with floor.replacing(client, namespace, writes):
+        async with baseline_client.replacing(client, namespace, writes):
             await agent.mark(namespace, FAILED)
-            await agent.seen(namespace, 2 * shape.replicas)
-            return await agent.in_phase(namespace, RUNNING, shape.replicas) - start
+            await agent.seen(namespace, 2 * workload.replicas)
+            return await agent.in_phase(namespace, RUNNING, workload.replicas) - start
 
 
 async def small(kind: str, replicas: int, count: int) -> Small:
     """Small jobs that come one after the other, first alone, then while one of `replicas` replicas is created.
 
-    The floor beside: the same objects by plain clients of their own, while another one creates the big job's pods.
+    The baseline beside: the same objects by plain clients of their own, while another one creates the big job's pods.
     """
-    big = Shape(1, replicas)
+    big = Workload(1, replicas)
     async with cluster(kind) as server, kubelet(str(server.kubeconfig)) as agent, server.connected() as user:
         async with server.connected() as other, server.connected() as client:
-            for namespace in ("floor", "floor-big"):
+            for namespace in ("baseline", "baseline-big"):
                 await prepare(user, namespace)
-            creating = asyncio.create_task(floor.send_all(client, floor_writes(big, "floor-big")))
-            sent = await _one_by_one(count, lambda number: floor.send_all(other, _small_floor(number)), creating)
+            creating = asyncio.create_task(baseline_client.send_all(client, baseline_writes(big, "baseline-big")))
+            sent = await _one_by_one(count, lambda number: baseline_client.send_all(other, _small_baseline(number)), creating)
             await creating
-            floor_beside = await _latencies(agent, "floor", sent)
+            baseline_beside = await _latencies(agent, "baseline", sent)
         async with operator(str(server.kubeconfig)) as running:
             for namespace in ("alone", "beside", "big"):
                 await prepare(user, namespace)
             await running.idle()
 
             async def submit(namespace: str, number: int) -> None:
-                await floor.send_all(user, [post(job_manifest(namespace, f"job-{number}", SMALL.replicas), TF.plural)])
+                await baseline_client.send_all(
+                    user, [post(job_manifest(namespace, f"job-{number}", SMALL.replicas), TF.plural)]
+                )
 
             sent = await _one_by_one(count, lambda number: submit("alone", number), None)
             alone = await _latencies(agent, "alone", sent)
             await running.idle()
-            await floor.send_all(user, submissions(big, "big"))
+            await baseline_client.send_all(user, submissions(big, "big"))
             whole = asyncio.create_task(agent.seen("big", replicas))
             sent = await _one_by_one(count, lambda number: submit("beside", number), whole)
             await whole
-            return Small(replicas, alone, await _latencies(agent, "beside", sent), floor_beside)
+            return Small(replicas, alone, await _latencies(agent, "beside", sent), baseline_beside)
 
 
-def _small_floor(number: int) -> list[Request]:
-    writes = floor_writes(Shape(number + 1, SMALL.replicas), "floor")
-    return [post(job_manifest("floor", f"job-{number}", SMALL.replicas, api_version=_FLOOR_API), TF.plural), *writes[-3:]]
+def _small_baseline(number: int) -> list[Request]:
+    writes = baseline_writes(Workload(number + 1, SMALL.replicas), "baseline")
+    return [post(job_manifest("baseline", f"job-{number}", SMALL.replicas, api_version=_BASELINE_API), TF.plural), *writes[-3:]]
 
 
 async def _one_by_one(
@@ -188,4 +190,4 @@ async def _latencies(agent: Kubelet, namespace: str, sent: dict[str, float]) -> 
     return [at - sent[job] for job, at in last.items()]
 
 
-_FLOOR_API = f"{floor_definition()['spec']['group']}/{TF.storage_version}"
+_BASELINE_API = f"{baseline_definition()['spec']['group']}/{TF.storage_version}"

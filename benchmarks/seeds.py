@@ -1,4 +1,4 @@
-"""What a server may be filled with beforehand: jobs in the middle of their life, or at the end of it.
+"""Objects to fill a server with beforehand: jobs that run, or that have finished.
 
 A seed is ``running:PODS``, jobs of a hundred replicas that all run, or ``finished:JOBS``, jobs of one replica that have
 succeeded and keep its pod. Their states are what the library itself decides, so an operator finds nothing to do.
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from benchmarks.shapes import Manifest, job_manifest
+from benchmarks.workloads import Manifest, job_manifest
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
 from jobcommon.api.timestamp import format_time

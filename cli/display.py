@@ -1,4 +1,4 @@
-"""Showing what happens to jobs: plain lines in a pipe, a table below the lines on a terminal."""
+"""The output of `run`: plain lines in a pipe, a table below the lines on a terminal."""
 
 import re
 from collections import Counter
@@ -11,8 +11,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from jobcommon.api.status import ConditionType, JobCondition
-from jobcommon.cli.following import FollowedJob, FollowedPod, Key
 from jobcommon.cli.stalls import State
+from jobcommon.cli.watch import FollowedJob, FollowedPod, Key
 
 _STYLES = {
     ConditionType.SUCCEEDED: "green",
@@ -22,11 +22,11 @@ _STYLES = {
     ConditionType.RUNNING: "cyan",
 }
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-# What a condition adds about its pods; their own lines say it, too.
+# The part of a condition's message about pods, which have lines of their own.
 _ABOUT_PODS = re.compile(r"; (waiting: |\S+-\d+ restarted ).*", re.DOTALL)
 # More rows than this would push the lines off the screen.
 MAX_ROWS = 12
-# Of a larger job the pods are counted; those that are in trouble have a line each, up to a number for each cause.
+# The pods of a larger job are counted; failing ones have a line each, up to `MAX_LIKE_IT` for each cause.
 MANY_PODS = 8
 MAX_LIKE_IT = 3
 PARTS = 4
@@ -58,7 +58,7 @@ class Display:
             self._live = None
 
     def show(self, jobs: Sequence[FollowedJob]) -> None:
-        """The jobs for the table."""
+        """Set the jobs for the table."""
         self._jobs = jobs
 
     @property
@@ -82,7 +82,7 @@ class Display:
         return Group(Text(), jobs, *((Text(), pods) if shown else ()))
 
     def _rows(self) -> list[FollowedPod]:
-        """The pods for the table, those in trouble first; of many the others are in the count of their job alone."""
+        """The pods for the table, failing ones first; of many pods, the others appear only in the count of their job."""
         there = [pod for pod in self._pods.values() if not pod.gone]
         if len(there) > MAX_ROWS:
             there = [pod for pod in there if pod.cause or pod.progress is State.WAITS]
@@ -105,7 +105,7 @@ class Display:
         self._print(Text(f"{self._clock():%H:%M:%S} ", style="dim"), Text(clean(text), style=style))
 
     def condition(self, job: FollowedJob, condition: JobCondition) -> None:
-        """A job's state has changed. What it says anew of its pods alone has been told with them."""
+        """A job's state has changed. A change of the part about its pods only is not printed: their own lines were."""
         told = (condition.type, condition.status, condition.reason, _ABOUT_PODS.sub("", condition.message).rstrip("."))
         if self._conditions.get(job.key) != told:
             self._conditions[job.key] = told
@@ -122,7 +122,7 @@ class Display:
         self.say(f"pod/{pod.name} {'gone' if pod.gone else pod.state + restarts + cause}", "yellow" if cause else "dim")
 
     def _is_news(self, job: FollowedJob, pod: FollowedPod) -> bool:
-        """Whether a pod among many gets a line; the pods that run are told by parts of all."""
+        """Whether a pod among many gets a line; running pods are counted in steps of a quarter."""
         if pod.cause and not pod.gone:
             like_it = (pod.job, pod.state, pod.cause)
             self._told[like_it] += 1
@@ -140,16 +140,16 @@ class Display:
         self._print(Text(f"{pod.name} | ", style="blue"), Text(clean(text)))
 
     def warning(self, about: str, text: str) -> None:
-        """The cluster warns of something."""
+        """The cluster has issued a warning."""
         self.say(f"{about} {text}", "yellow")
 
     def _print(self, *parts: Text) -> None:
-        # soft_wrap: a line of a pod stays one line, whatever the width; a pipe has none.
+        # soft_wrap: a pod's line stays one line at any width.
         self.console.print(Text.assemble(*parts), soft_wrap=True)
 
 
 def clean(text: str) -> str:
-    """The text without what would steer the terminal."""
+    """The text without terminal control sequences."""
     return _CONTROL.sub("", text)
 
 
@@ -174,7 +174,7 @@ def _state(condition: JobCondition | None) -> Text:
 
 
 def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod]) -> None:
-    """A job's conditions, and for one that failed what failed, why, and the last lines it printed."""
+    """A job's conditions, and if it failed, its failures with their causes and the last lines printed."""
     console.print(Text(f"\n{job.title}", style="bold"))
     short = [Column(title, no_wrap=True) for title in ("TYPE", "STATUS", "SINCE", "REASON")]
     table = Table(*short, "MESSAGE", box=None, pad_edge=False, header_style="bold")
@@ -185,7 +185,7 @@ def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod]) -> 
         console.print("The job was deleted before it was over.")
     if job.succeeded:
         return
-    # A pod that was made anew has the name of its predecessor; their failures are in the order of their runs.
+    # A replaced pod has the name of its predecessor; failures are in the order of the runs.
     ours = [pod for pod in pods if pod.job == job.key]
     for failure in job.status.failures:
         code = f", exit code {failure.exit_code}" if failure.exit_code is not None else ""

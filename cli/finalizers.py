@@ -28,7 +28,7 @@ TRIES = 5
 async def release_finalizers(
     frameworks: Sequence[Framework], namespace: str | None, kubeconfig: str | None, context: str | None
 ) -> None:
-    """Release the pods of `frameworks` and print each. Raises `UserError` for what keeps one from being released."""
+    """Release the pods of `frameworks` and print each. Raises `UserError` if one cannot be released."""
     try:
         transport = HttpTransport(await find_cluster(kubeconfig, context), concurrency=AT_ONCE)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""What is wrong with a `Framework` value, told when it is loaded: later it would be a job that never ends, or a traceback."""
+"""Errors in a `Framework` value, reported when it is loaded: later they would be jobs that never end, or tracebacks."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9
 
 
 def framework_errors(framework: Framework) -> list[str]:
-    """What is wrong with it, each with the name of the field; empty when nothing is."""
+    """The errors, each with the name of the field; empty if there are none."""
     return [*_names(framework), *_replica_types(framework.replica_types), *_versions(framework), *_leaders(framework)]
 
 
@@ -33,7 +33,7 @@ def _names(framework: Framework) -> Iterator[str]:
     if framework.port_name:
         yield from _shape("port_name", framework.port_name, _PORT_NAME, "testjob-port")
         if not 0 < framework.port < 65536:
-            yield f"port: {framework.port} is none; use a number from 1 to 65535"
+            yield f"port: {framework.port} is not a valid port; use a number from 1 to 65535"
 
 
 def _replica_types(types: Iterable[ReplicaType]) -> Iterator[str]:

@@ -61,11 +61,11 @@ def chosen(names: Iterable[str]) -> tuple[Framework, ...]:
 
 
 def not_loaded() -> str:
-    """Of the frameworks that are broken, why; "" when none is. For a job whose kind may be theirs."""
+    """Why some frameworks could not be loaded; "" if all are. For messages about a job whose kind may be theirs."""
     return "".join(f"\n{text}" for text in _loaded()[1].values())
 
 
 def of_manifest(manifest: Mapping[str, object]) -> Framework | None:
-    """The framework that runs such an object, by group and kind; None when it is something else."""
+    """The framework of such an object, by group and kind; None for other objects."""
     group = str(manifest.get("apiVersion", "")).rpartition("/")[0]
     return next((f for f in installed().values() if f.kind == manifest.get("kind") and f.group == group), None)

@@ -1,6 +1,6 @@
-"""Ctrl-C where nothing runs yet: while the command reads its imports, until a cluster or an operator handles signals.
+"""Ctrl-C while the command imports its modules, before a cluster or an operator handles signals.
 
-That is the better part of a second, in which Python would answer with a traceback.
+Imports take most of a second, in which Python would answer with a traceback.
 """
 
 import os
@@ -17,12 +17,12 @@ LINE = "interrupted; nothing is left running\n"
 def _leave(_number: int, _frame: FrameType | None) -> None:
     sys.stderr.write(LINE)
     sys.stderr.flush()
-    # Nothing has been started that would have to be stopped; an exception could come up in the middle of an import.
+    # Nothing has been started that must be stopped; an exception could surface in the middle of an import.
     os._exit(CODE)
 
 
 def leave_at_once() -> Any:
-    """From now on Ctrl-C ends the process with one line. Gives what it did before, for `restore`."""
+    """From now on Ctrl-C ends the process with one line. Returns the former handler, for `restore`."""
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _leave)
@@ -36,7 +36,7 @@ def restore(before: Any) -> None:
 
 
 def ignore() -> None:
-    """The process is about to end by a first Ctrl-C; another one must not disturb the interpreter."""
+    """Ignore Ctrl-C: the process is ending by a first one, and another must not disturb the interpreter."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -1,6 +1,6 @@
 """The command ``jobcommon``."""
 
-from jobcommon.cli import interruption  # before all others, which take their time
+from jobcommon.cli import interruption  # before all others, which are slow
 
 # isort: split
 import asyncio
@@ -20,14 +20,14 @@ from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
 from jobcommon.cli.options import Files, Frameworks, Namespace
-from jobcommon.cli.planning import describe
+from jobcommon.cli.plan import describe
 
 interruption.restore(interruption.BEFORE_IMPORTS)
 
-# A pipe has no width to fit into; tables must not be cut to pieces there.
+# A pipe has no width; tables must not be wrapped there.
 PIPE_WIDTH = 240
 HELP_WIDTH = 110
-# What a disk did is no defect of the command.
+# Errors of the disk are not bugs of the command.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 STUCK_AFTER = 300.0
 
@@ -71,13 +71,13 @@ def run_command(
     filename: Files,
     namespace: Namespace = "default",
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Give up after so long (exit code 1). Never without it.", min=0.1)
+        float | None, typer.Option(metavar="SECONDS", help="Give up after this time (exit code 1); by default never.", min=0.1)
     ] = None,
     stuck_after: Annotated[
         float,
         typer.Option(
             metavar="SECONDS",
-            help="End when pods have been unable to run for so long and no other printed anything (exit code 3). 0: never.",
+            help="End if pods could not run for this time and no other pod printed anything (exit code 3); 0: never.",
             min=0,
         ),
     ] = STUCK_AFTER,
@@ -96,12 +96,12 @@ def run_command(
     \b
     Exit codes:
       0    every job has succeeded
-      1    a job has failed, is suspended, or was not over within --timeout
+      1    a job has failed, is suspended, or has not finished within --timeout
       2    the input is wrong
       3    a job was stuck for --stuck-after
       130  interrupted by Ctrl-C (143: SIGTERM, 129: SIGHUP)
     """
-    from jobcommon.cli.running import Limits, run
+    from jobcommon.cli.run import Limits, run
 
     sys.exit(process.run(run(load(filename), console(), namespace=namespace, limits=Limits(timeout, stuck_after))))
 
@@ -116,17 +116,17 @@ def up_command(
     ] = "default",
     data_dir: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep the cluster's state here; it comes back from it, also after a crash."),
+        typer.Option(metavar="DIR", help="Keep the cluster's state here, and restore it from here, also after a crash."),
     ] = None,
     port: Annotated[
-        int, typer.Option(metavar="PORT", help="The port to listen on at 127.0.0.1; 0 takes a free one.", min=0, max=65535)
+        int, typer.Option(metavar="PORT", help="The port to listen on at 127.0.0.1; 0: a free one.", min=0, max=65535)
     ] = 0,
     framework: Frameworks = None,
-    operators: Annotated[bool, typer.Option(help="Whether to run the operators too, or only install their kinds.")] = True,
+    operators: Annotated[bool, typer.Option(help="Run the operators, or only install their kinds.")] = True,
     capacity: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="RESOURCE=AMOUNT,...", help="What the node has; pods that ask for more than is free wait. Repeatable."
+            metavar="RESOURCE=AMOUNT,...", help="The node's capacity; pods that request more than is free wait. Repeatable."
         ),
     ] = None,
 ) -> None:
@@ -141,7 +141,7 @@ def up_command(
       jobcommon up --data-dir .jobcommon/data --port 6443
       jobcommon up --capacity cpu=8,memory=32Gi,nvidia.com/gpu=4
     """
-    from jobcommon.cli.serving import amounts, up
+    from jobcommon.cli.up import amounts, up
 
     serving = up(
         chosen(framework or ()),
@@ -156,14 +156,14 @@ def up_command(
     try:
         process.run(serving)
     except process.Interrupted:
-        # To be stopped is the natural end of it.
+        # Ctrl-C is the normal end of this command.
         typer.echo("The cluster is stopped; nothing of it is left running.")
 
 
 app.command("operator", short_help="Run the operators against a cluster.")(operator_command)
 
 
-@app.command("release-finalizers", short_help="Release the pods of jobs after an uninstallation.")
+@app.command("release-finalizers", short_help="Remove the finalizers of pods after an uninstallation.")
 def release_finalizers_command(
     framework: Frameworks = None,
     namespace: Annotated[
@@ -175,9 +175,9 @@ def release_finalizers_command(
     ] = None,
     context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
 ) -> None:
-    """Take the operators' finalizer off all pods of jobs, after the operators were stopped for good.
+    """Remove the operators' finalizer from all pods of jobs, after the operators were uninstalled.
 
-    Without an operator the finalizer stays, and deleted pods remain Terminating. The pods themselves are left as they are.
+    Without an operator the finalizer stays, and deleted pods remain Terminating. The pods themselves are not deleted.
 
     \b
     Examples:
@@ -226,14 +226,14 @@ def convert_command(
     name: Annotated[str | None, typer.Option(metavar="NAME", help="The job's name, in place of the file's own.")] = None,
     image: Annotated[str | None, typer.Option(metavar="IMAGE", help="The image, in place of the file's own.")] = None,
 ) -> None:
-    """Turn a polyaxonfile into the manifest of a job. What it cannot honour is an error or a warning.
+    """Turn a polyaxonfile into the manifest of a job. What cannot be honoured is an error or a warning.
 
     \b
     Examples:
       jobcommon convert polyaxonfile.yml -o job.yaml
       jobcommon convert polyaxonfile.yml --name digits --image me/digits:2 | kubectl apply -f -
     """
-    from jobcommon.cli.converting import convert_file, write
+    from jobcommon.cli.convert_command import convert_file, write
 
     text = convert_file(file, name=name, image=image)
     if output is None:
@@ -272,7 +272,7 @@ def console() -> Console:
 
 
 def _forget_output() -> None:
-    """The interpreter must not complain when it flushes what could not be written."""
+    """Redirect the output, so that the interpreter does not fail when it flushes what could not be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

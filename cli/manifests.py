@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobcommon.cli.converting import converted
+from jobcommon.cli.convert_command import converted
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.reading import STDIN, is_address, read_text
+from jobcommon.cli.input import STDIN, is_address, read_text
 from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
 
 SUFFIXES = (".yaml", ".yml", ".json")
-# What a cluster says of a job of a thousand pods; an object that a user writes is no larger than an API server takes.
+# The first are for a cluster's output about a job of a thousand pods. An object from a user is limited as by an API server.
 OF_A_CLUSTER = Limits(size=16 << 20, values=2_000_000)
 
 
@@ -51,7 +51,7 @@ class Manifest:
 def load(names: Iterable[str], limits: Limits = LIMITS) -> list[Manifest]:
     """The objects in these files and directories (``-``: standard input), in order; a List counts as its items.
 
-    Raises `UserError` for what cannot be read, is beyond `limits` or no Kubernetes object, and when there is none at all.
+    Raises `UserError` for files that cannot be read, exceed `limits` or contain no Kubernetes object.
     """
     names = list(names)
     found = [m for name in names for file in _files(name) for m in _manifests(*read_text(file, limits.size), limits)]

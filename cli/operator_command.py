@@ -35,9 +35,7 @@ def operator_command(
     metrics_token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file with the bearer token that /metrics then wants.")
     ] = None,
-    leader_elect: Annotated[
-        bool, typer.Option(help="Run next to replicas of yourself: one works, the others stand by.")
-    ] = False,
+    leader_elect: Annotated[bool, typer.Option(help="Run with several replicas: one works, the others stand by.")] = False,
     lease_namespace: Annotated[
         str,
         typer.Option(
@@ -50,7 +48,7 @@ def operator_command(
     ] = "jobcommon-operator",
     qps: Annotated[
         float | None,
-        typer.Option(metavar="N", help="At most so many requests a second; without it the API server's flow control decides."),
+        typer.Option(metavar="N", help="Maximum requests a second; by default the API server's flow control decides."),
     ] = None,
     burst: Annotated[int | None, typer.Option(metavar="N", help="How many requests may exceed --qps at once.", min=1)] = None,
     cluster_domain: Annotated[
@@ -82,7 +80,7 @@ def operator_command(
       jobcommon operator --framework pytorch --namespace team-a
       jobcommon operator --leader-elect --lease-namespace jobcommon
     """
-    from jobcommon.cli.operating import operate, token_in
+    from jobcommon.cli.operate import operate, token_in
     from jobcommon.runtime.settings import Settings
 
     try:

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-# A container that ran for so long has started; one that ends sooner goes on with the trouble it was in.
+# A container counts as started after this many seconds; one that ends sooner is still failing.
 STARTED = 30.0
 
 
@@ -35,10 +35,10 @@ class _Job:
 
 
 class Stalls:
-    """Which jobs are stuck: one with a pod that could not run for `after` seconds, or without any pod, of whose other pods none
-    has printed a line in that time. Zero seconds: none ever is.
+    """Which jobs are stuck: a job with a pod that could not run for `after` seconds, or without any pod, if none of its other
+    pods has printed a line in that time. Zero seconds: none ever is.
 
-    A pod is known by its name, so that a replacement that fails like its predecessor is no fresh start.
+    Pods are identified by name, so that a replacement that fails like its predecessor does not reset the time.
     """
 
     def __init__(self, after: float) -> None:
@@ -64,13 +64,13 @@ class Stalls:
             known.idle_since = now
 
     def line(self, job: Hashable, name: str, now: float) -> None:
-        """A pod of the job has printed a line. Of one that cannot run it is no sign of progress."""
+        """A pod of the job has printed a line. A line of a pod that cannot run is not progress."""
         known = self._jobs.get(job)
         if known is not None and name in known.pods and known.pods[name].state is State.RUNS:
             known.heard_at = now
 
     def stuck_at(self, job: Hashable) -> float | None:
-        """When the job is stuck, or was, if nothing changes until then. None: it gets on as far as can be told."""
+        """When the job becomes stuck, or became so, if nothing changes until then. None: it makes progress."""
         known = self._jobs.get(job)
         if known is None or not self.after:
             return None

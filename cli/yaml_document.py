@@ -1,6 +1,6 @@
-"""Reading YAML or JSON that nobody vouches for: plain data only, within limits (attack case S13, YAML bombs).
+"""Reading untrusted YAML or JSON: plain data only, within limits (attack case S13, YAML bombs).
 
-It is read as Kubernetes reads it: a date is text, and no key stands twice.
+It is read as Kubernetes reads it: a date is text, and a duplicate key is an error.
 """
 
 import math
@@ -16,9 +16,9 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one text may have: `size` bytes, and in each document `depth` levels, `aliases`, and `values` in all.
+    """The limits of one text: `size` bytes, and in each document `depth` levels, `aliases`, and `values` in all.
 
-    Values are counted with the aliases written out: a dozen of them can stand for billions.
+    Values are counted with the aliases written out: a dozen of them can expand to billions.
     """
 
     size: int = 1 << 20
@@ -31,7 +31,7 @@ LIMITS = Limits()
 
 
 class DocumentError(ValueError):
-    """The text is not what it must be. `line` and `column` count from 1; `path` is the field's when the text has been read."""
+    """The text is invalid. `line` and `column` count from 1; `path` is the field's when the text has been read."""
 
     def __init__(self, message: str, *, line: int | None = None, column: int | None = None, path: str = "") -> None:
         super().__init__(message)
@@ -154,7 +154,7 @@ def _check(value: object, path: str, depth: int, left: list[int], limits: Limits
         _check_letters(value, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         if (isinstance(value, float) and not math.isfinite(value)) or abs(value) > MAX_INT:
-            message = "is no number that JSON and Kubernetes can hold; put it in quotes if it is meant as text"
+            message = "is not a number that JSON and Kubernetes can represent; put it in quotes if it is meant as text"
             raise DocumentError(message, path=path)
     elif value is not None and not isinstance(value, bool):
         raise DocumentError(f"a {type(value).__name__} is not supported: use text, numbers, lists and mappings", path=path)

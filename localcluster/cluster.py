@@ -12,18 +12,18 @@ from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, FileJournal,
 from jobcommon.localcluster.apiserver.http import Running
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.apiserver.journal import MemoryJournal
-from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
-from jobcommon.localcluster.apiserver.pods import PodBackend
 from jobcommon.localcluster.controllers import Controllers
 from jobcommon.localcluster.credentials import Credentials
+from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.localcluster.kubelet.kubelet import Kubelet
 from jobcommon.localcluster.kubelet.options import KubeletOptions
+from jobcommon.localcluster.pod_backend import PodBackend
 from jobcommon.localcluster.scratch import scratch_directory
 
 
 @dataclass(frozen=True)
 class LocalCluster:
-    """A cluster that is up. `transport` reaches it in process, as administrator; `pods` has its pods' logs."""
+    """A running cluster. `transport` reaches it in process, as administrator; `pods` has its pods' logs."""
 
     url: str
     credentials: Credentials
@@ -40,9 +40,9 @@ class LocalCluster:
 async def local_cluster(
     *, data_dir: Path | None = None, port: int = 0, stop_grace: float = 5.0, capacity: Mapping[str, str] | None = None
 ) -> AsyncIterator[LocalCluster]:
-    """A cluster for as long as the context lasts; afterwards no process of a pod is left.
+    """A cluster that runs while the context lasts; afterwards no process of a pod is left.
 
-    State lives in memory, or in `data_dir`, from which it comes back also after a crash; so do the token, the certificate
+    State is kept in memory, or in `data_dir`, which also restores it after a crash; so do the token, the certificate
     and, unless `port` says otherwise, the port. `stop_grace` bounds in seconds how long pods may take to end. With `capacity`
     the node has these amounts, of cpu and memory the machine's where none is given, and pods that ask for more than is free
     wait.
@@ -98,7 +98,7 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.T
 
 
 async def _listen(stack: AsyncExitStack, server: ApiServer, credentials: Credentials, directory: Path, port: int) -> Running:
-    """Serve on `port`; without one on the port of the last time if it is free, so that kubeconfigs stay good."""
+    """Serve on `port`; without it on the port of the last run if that is free, so that kubeconfigs stay valid."""
     memory = directory / "port"
     remembered = int(memory.read_text()) if not port and memory.exists() else 0
     context = credentials.certificate.server_context()

@@ -1,6 +1,6 @@
-"""What lets clients in: the server's certificate and the administrator's token.
+"""The credentials of a cluster: the server's certificate and the administrator's token.
 
-With a data directory both outlive the process, so a kubeconfig written once stays good.
+With a data directory both outlive the process, so a kubeconfig stays valid.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import Self
 
 from cryptography import x509
 
-from jobcommon.localcluster.apiserver.certificates import Certificate, self_signed
+from jobcommon.localcluster.certificates import Certificate, self_signed
 
 _RENEW_BEFORE = timedelta(days=30)
 

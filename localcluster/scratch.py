@@ -1,4 +1,4 @@
-"""The directory of a cluster that keeps nothing: made at its start, gone at its end, swept by the next one if it was killed."""
+"""The directory of a cluster without `data_dir`: created at the start, deleted at the end or, after a kill, by the next one."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ _LOCK = "lock"
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """A directory of this user's own. What killed clusters left, with their tokens and logs, is deleted first.
+    """A directory of this user's own. The directories of killed clusters, with their tokens and logs, are deleted first.
 
     Its owner holds a lock on it, which the kernel releases with the process, so the age of a directory does not matter.
     """
@@ -41,11 +41,11 @@ def _sweep(root: Path) -> None:
                 continue
             lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
-            continue  # it goes at this moment
+            continue  # another process deletes it now
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(directory, ignore_errors=True)
         except BlockingIOError:
-            continue  # its cluster lives
+            continue  # its cluster runs
         finally:
             os.close(lock)

@@ -24,7 +24,7 @@ def untolerated(pod: Fields, taints: Iterable[Fields], *effects: str) -> bool:
 
 
 def patience(pod: Fields, taints: Iterable[Fields]) -> float | None:
-    """How many seconds a running pod may stay with these NoExecute taints; None for ever."""
+    """How many seconds a running pod may stay with these NoExecute taints; None: without limit."""
     shortest: float | None = None
     for taint in taints:
         matching = [one for one in pod["spec"].get("tolerations") or () if tolerates(one, taint)]

@@ -1,4 +1,4 @@
-"""The embedded cluster with some frameworks' kinds installed and their operators running."""
+"""The embedded cluster with the CRDs of some frameworks installed and their operators running."""
 
 import asyncio
 import json
@@ -13,13 +13,13 @@ from jobcommon.client.status import response_error
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 from jobcommon.localcluster.cluster import LocalCluster, background, local_cluster
-from jobcommon.localcluster.watching import follow
+from jobcommon.localcluster.list_watch import list_and_watch
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.settings import Settings
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ESTABLISH_SECONDS = 10.0
-#: Quiet, and without a server of its own: it is the cluster's guest.
+#: Without logs and a metrics server: it runs inside the cluster's process.
 SETTINGS = Settings(metrics_port=None, log_format="console", log_level="warning")
 
 
@@ -34,7 +34,7 @@ async def training_cluster(
     operators: bool = True,
     capacity: Mapping[str, str] | None = None,
 ) -> AsyncIterator[LocalCluster]:
-    """A cluster on which jobs of `frameworks` train; without `operators` their kinds are installed and nothing more.
+    """A cluster for the jobs of `frameworks`; without `operators` only their CRDs are installed.
 
     Raises as `localcluster.cluster.local_cluster` does.
     """
@@ -62,7 +62,7 @@ async def install(transport: Transport, frameworks: Sequence[Framework]) -> None
         if response.status >= 400:
             raise response_error(response)
         waiting.add(name)
-    async with asyncio.timeout(ESTABLISH_SECONDS), aclosing(follow(transport, DEFINITIONS)) as definitions:
+    async with asyncio.timeout(ESTABLISH_SECONDS), aclosing(list_and_watch(transport, DEFINITIONS)) as definitions:
         while waiting:
             seen = await anext(definitions)
             if _established(seen.body):

@@ -50,7 +50,7 @@ def job_manifest(
     annotations: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Manifest:
-    """A job with so many replicas of each type (or with the replica spec given), all of restart policy `policy`."""
+    """A job with the given number of replicas of each type (or the given replica spec), all of restart policy `policy`."""
     specs = {
         kind: value if isinstance(value, Mapping) else replica_spec(framework, value, policy)
         for kind, value in replicas.items()
@@ -75,7 +75,7 @@ def job_manifest(
 
 
 def condition(kind: str, holds: bool = True, reason: str = "", message: str = "", at: float = START) -> Manifest:
-    """One condition as it stands in a status."""
+    """One condition of a status."""
     moment = format_time(at)
     return {
         "type": kind,

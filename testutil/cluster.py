@@ -19,10 +19,10 @@ from jobcommon.api.status import ConditionType, read_status
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver.pods import LogOptions
 from jobcommon.localcluster.cluster import LocalCluster
+from jobcommon.localcluster.list_watch import WatchEvent, list_and_watch
+from jobcommon.localcluster.pod_backend import LogOptions
 from jobcommon.localcluster.training import training_cluster
-from jobcommon.localcluster.watching import Seen, follow
 
 Manifest = dict[str, Any]
 WAIT_SECONDS = 120.0
@@ -74,12 +74,12 @@ class TestCluster:
         return b"".join([piece async for piece in pieces]).decode()
 
     async def until(
-        self, of: Framework | str, name: str, holds: Callable[[Seen], bool], seconds: float = WAIT_SECONDS
+        self, of: Framework | str, name: str, holds: Callable[[WatchEvent], bool], seconds: float = WAIT_SECONDS
     ) -> Manifest:
         """The object once `holds` says so of it. Raises AssertionError after `seconds`."""
         last: Manifest = {}
         try:
-            async with asyncio.timeout(seconds), aclosing(follow(self.cluster.transport, self.path(of))) as states:
+            async with asyncio.timeout(seconds), aclosing(list_and_watch(self.cluster.transport, self.path(of))) as states:
                 async for seen in states:
                     if seen.body["metadata"]["name"] == name:
                         last = seen.body
@@ -90,21 +90,21 @@ class TestCluster:
         raise AssertionError(f"{name} is not so after {seconds} s: {json.dumps(last.get('status'), indent=1)}")
 
     async def until_gone(self, of: Framework | str, name: str, seconds: float = WAIT_SECONDS) -> None:
-        """Return when there is no such object (any more). Raises TimeoutError after `seconds`."""
+        """Return once the object does not exist. Raises TimeoutError after `seconds`."""
         async with asyncio.timeout(seconds):
             # Asked again and again: what is not there has no watch event.
             while (await self.cluster.transport.send(Request("GET", self.path(of, name)))).status != 404:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
 
-def has(kind: ConditionType) -> Callable[[Seen], bool]:
+def has(kind: ConditionType) -> Callable[[WatchEvent], bool]:
     """Whether a job has that condition. Raises AssertionError for one that has come to another end and never will."""
 
-    def holds(seen: Seen) -> bool:
+    def holds(seen: WatchEvent) -> bool:
         status = read_status(seen.body.get("status"))
         if status.finished and kind in (ConditionType.SUCCEEDED, ConditionType.FAILED):
             assert status.has(kind), status.conditions[-1].message
-        return status.has(kind) and not seen.gone
+        return status.has(kind) and not seen.deleted
 
     return holds
 

@@ -1,4 +1,4 @@
-"""What must hold after every pass over a job, whatever happened in the world. Each function raises AssertionError."""
+"""What must hold after every reconcile of a job, whatever happened in the cluster. Each function raises AssertionError."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def deterministic(framework: Framework, job: Job, observed: Observed, now: float
 
 
 def sound_status(before: JobStatus, after: JobStatus) -> None:
-    """Terminal is for ever, exclusive and timed; the current condition is the last one and holds; counters only grow."""
+    """Terminal conditions are final, exclusive, timed; the current condition is the last one and True; counters only grow."""
     types = [condition.type for condition in after.conditions]
     assert len(types) == len(set(types)), types
     assert after.conditions[-1].is_true, types

@@ -12,7 +12,7 @@ from typing import Any
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
 from jobcommon.framework import CompanionKind, Framework
 
-# What a cache needs, and the live read that tells whose object it is when a create met one of that name.
+# What a cache needs, and the live read of an object whose name a create found taken.
 _CACHED = ("get", "list", "watch")
 # Keys are never decided twice, and an account has nothing that could differ.
 _NEVER_UPDATED = ("secrets", "serviceaccounts")
@@ -32,7 +32,7 @@ class Rule:
     names: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The rule as it stands in a Role or ClusterRole."""
+        """The rule in the form of a Role or ClusterRole."""
         rule: dict[str, Any] = {"apiGroups": [self.group], "resources": [self.resource], "verbs": list(self.verbs)}
         return {**rule, "resourceNames": list(self.names)} if self.names else rule
 
@@ -63,7 +63,7 @@ def job_rules(framework: Framework, *, grants: bool = False) -> tuple[Rule, ...]
 
 
 def handed_on(framework: Framework) -> tuple[Rule, ...]:
-    """Rights it never uses, but must hold: an API server lets nobody write a Role that grants more than they have.
+    """Rights it never uses, but must hold: an API server refuses a Role that grants more than its writer has.
 
     A framework that writes Roles does so to let a job's launcher run commands in the job's own workers.
     """
@@ -87,9 +87,9 @@ def lease_rules(name: str) -> tuple[Rule, ...]:
 
 
 def user_rules(framework: Framework, *, edit: bool) -> tuple[Rule, ...]:
-    """What those may do to jobs who may view, or edit, the workloads of a namespace. Nobody writes a status by hand.
+    """Aggregated rules for the built-in roles view and edit. Users do not write statuses.
 
-    Whoever may create jobs can run pods as any ServiceAccount of the namespace; so may, and only so may, who edits workloads.
+    A user who may create jobs can run pods as any ServiceAccount of the namespace, as can a user who edits workloads.
     """
     group, plural = framework.group, framework.plural
     read = (Rule(group, plural, _CACHED), Rule(group, f"{plural}/status", ("get",)))

@@ -1,7 +1,7 @@
-"""From the templates that single replicas shall have to one template with ``overrides``.
+"""From the templates of the single replicas to one template with ``overrides``.
 
 The converse of `jobcommon.api.template.merge`: maps merge key by key, lists of named entries by name. What not every replica
-has is no part of the common template, so that overrides only ever add. They could take a key away by null, but not an entry
+has is not part of the common template, so that overrides only ever add. They could take a key away by null, but not an entry
 of a list; and nulls inside a list, as `overrides` is one, get lost in the patches of `kubectl apply`.
 """
 

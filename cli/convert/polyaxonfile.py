@@ -35,7 +35,7 @@ def convert_text(text: str, *, name: str | None = None, image: str | None = None
     """The manifest for the YAML document in `text`.
 
     `name` and `image` take the place of the document's own; `fallback` is the name of a job that has none. Raises
-    ConvertError, which lists what must be changed, for what is no polyaxonfile and for what cannot be honoured.
+    ConvertError, which lists what must be changed, for what is not a polyaxonfile and for what cannot be honoured.
     """
     return convert(document.parse(text), name=name, image=image, fallback=fallback)
 
@@ -46,7 +46,7 @@ def convert(
     """As `convert_text`, for a document that has been read."""
     document.checked(body)
     if not is_convertible(body):
-        raise ConvertError((Finding("", f"is no polyaxonfile: it has none of {', '.join(_MARKS)}"),))
+        raise ConvertError((Finding("", f"is not a polyaxonfile: it has none of {', '.join(_MARKS)}"),))
     notes = Notes()
     job = _read(body, notes, name, image, fallback)
     _check_pod_names(job, notes)

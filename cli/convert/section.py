@@ -1,4 +1,4 @@
-"""One mapping of a polyaxonfile while it is read: each key is taken once, and what nobody took is reported."""
+"""One mapping of a polyaxonfile while it is read: each key is read once, and a key that is never read is reported."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ class Section:
         return key in self._left and self._left[key][1] is not None
 
     def take(self, key: str) -> Any:
-        """The value, which from then on counts as read; None when there is none."""
+        """The value, which counts as read from then on; None if there is none."""
         return self._left.pop(key, (key, None))[1]
 
     def peek(self, key: str) -> Any:
@@ -136,7 +136,7 @@ class Section:
                 self.notes.error(path, message)
 
     def close(self, meaning: str = "has no meaning here and is left out") -> None:
-        """Warn of every key that nobody took: nothing is dropped in silence."""
+        """Warn of every key that was not read: nothing is dropped silently."""
         for key in list(self._left):
             self.notes.warn(self.at(key), meaning)
         self._left.clear()

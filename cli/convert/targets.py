@@ -32,7 +32,7 @@ def draft(experiment: Experiment, notes: Notes) -> Draft:
     if experiment.framework in _KINDS:
         return _by_framework(experiment, notes)
     if experiment.framework not in ("", "horovod", "none"):
-        notes.warn("framework", f"{experiment.framework[:40]} is none that has a kind of job here; it becomes a batch Job")
+        notes.warn("framework", f"{experiment.framework[:40]} has no job kind here; it becomes a batch Job")
     master = Tasks("master", "main", 1, 0, indexed=False)
     template = _template(experiment, BATCH_JOB, experiment.master, master, ())
     return _draft(experiment, BATCH_JOB, {"main": Replicas(template, 1, _restart(experiment.master, experiment))}, notes)
@@ -45,7 +45,7 @@ def _by_framework(experiment: Experiment, notes: Notes) -> Draft:
     if kind is MXJOB and experiment.servers.count and not experiment.workers.count:
         notes.error("environment", "mxnet servers without workers do nothing: set n_workers")
     if kind is MXJOB and not experiment.distributed:
-        # A scheduler schedules nobody; a lone task is a worker.
+        # A scheduler without workers has no use; a single task is a worker.
         master = worker
     cluster = [
         Tasks(kind_of, replica_type, count, port)
@@ -79,7 +79,7 @@ def _horovod(experiment: Experiment, notes: Notes) -> Draft:
 
 
 def _mpi_operator(experiment: Experiment, notes: Notes) -> Draft:
-    """mpi-operator's own way: the command has mpirun in it, and the launcher that runs it is no host and light."""
+    """mpi-operator's own way: the command contains mpirun, and the launcher that runs it is a small pod and not a host."""
     if experiment.servers.count:
         notes.error("environment", f"an MPI job {_NO_SERVERS}")
     if not experiment.workers.count:

@@ -1,14 +1,12 @@
-"""What needs to look at other objects before a write: namespaces, priority classes, service accounts, quota."""
+"""Admission that depends on other objects: namespaces, priority classes, service accounts, quota."""
 
-from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 from jobcommon.localcluster.apiserver import allocation
 from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.errors import forbidden_error, not_found
-from jobcommon.localcluster.apiserver.quantity import parse_quantity
-from jobcommon.localcluster.apiserver.storage import Item, Storage
+from jobcommon.localcluster.apiserver.quota import QUOTA_TABLE, plain, usage, usage_of
+from jobcommon.localcluster.quantity import parse_quantity
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("quota", "terminating-namespace")
@@ -18,11 +16,10 @@ _SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critic
 _BUILTIN_SERVICE_ACCOUNT = "default"
 _LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LOST_NODE_SECONDS = 300
-QUOTA_TABLE = "resourcequotas"
 
 
 def check_namespace(call: Call, name: str) -> None:
-    """Raise 404 when the namespace is missing, 403 with cause NamespaceTerminating when it is on its way out."""
+    """Raise 404 when the namespace is missing, 403 with cause NamespaceTerminating when it is terminating."""
     resource = call.resource
     if not resource.namespaced:
         return
@@ -40,7 +37,7 @@ def check_namespace(call: Call, name: str) -> None:
 
 
 def admit_new(call: Call, name: str, obj: Obj) -> None:
-    """Complete a new object from other objects, or refuse it with a 403 ApiError. `name` is the one that was asked for."""
+    """Complete a new object from other objects, or refuse it with a 403 ApiError. `name` is the requested one."""
     if call.resource.gvk == ("", "v1", "Pod"):
         _admit_pod(call, name, obj)
     elif call.resource.gvk == ("", "v1", "Service"):
@@ -59,7 +56,7 @@ def _admit_pod(call: Call, name: str, obj: Obj) -> None:
     spec = obj["spec"]
     account = spec.setdefault("serviceAccountName", _BUILTIN_SERVICE_ACCOUNT)
     spec["serviceAccount"] = account
-    # The default account is made by a controller a moment after its namespace; a pod need not wait for it.
+    # A controller creates the default account after its namespace; a pod need not wait for it.
     if account != _BUILTIN_SERVICE_ACCOUNT and call.storage.table("serviceaccounts").get(call.namespace, account) is None:
         why = f'error looking up service account {call.namespace}/{account}: serviceaccount "{account}" not found'
         raise forbidden_error("pods", "", name, why)
@@ -104,11 +101,11 @@ def _priority(call: Call, spec: Obj, pod: str) -> int:
 
 
 def check_quota(call: Call, obj: Obj) -> None:
-    """Raise 403 "exceeded quota" when a ResourceQuota of the namespace has no room for the object."""
+    """Raise 403 "exceeded quota" when a ResourceQuota of the namespace would be exceeded by the object."""
     if not call.resource.namespaced:
         return
     quotas = list(call.storage.table(QUOTA_TABLE).items(call.namespace))
-    asked = _usage(call.resource.plural, call.resource.group, obj) if quotas else {}
+    asked = usage_of(call.resource.plural, call.resource.group, obj) if quotas else {}
     for quota in quotas:
         hard = (quota.obj.get("spec") or {}).get("hard") or {}
         touched = {name: hard[name] for name in asked if name in hard}
@@ -123,51 +120,3 @@ def check_quota(call: Call, obj: Obj) -> None:
             limited = ",".join(f"{name}={hard[name]}" for name in over)
             why = f"exceeded quota: {quota.name}, requested: {told[0]}, used: {told[1]}, limited: {limited}"
             raise forbidden_error(call.resource.plural, call.resource.group, obj["metadata"].get("name", ""), why)
-
-
-def plain(value: Decimal) -> str:
-    """A quantity without exponent."""
-    return format(value.normalize(), "f")
-
-
-def usage(storage: Storage, namespace: str, names: Sequence[str]) -> dict[str, Decimal]:
-    """What a namespace uses of each quota resource; finished pods use nothing."""
-    totals = dict.fromkeys(names, Decimal(0))
-    for table in {_table_of(name) for name in names}:
-        plural, _, group = table.partition(".")
-        for item in storage.table(table).items(namespace):
-            if table == "pods" and _finished(item):
-                continue
-            for name, amount in _usage(plural, group, item.obj).items():
-                if name in totals:
-                    totals[name] += amount
-    return totals
-
-
-def _finished(item: Item) -> bool:
-    return item.obj.get("status", {}).get("phase") in ("Succeeded", "Failed")
-
-
-def _table_of(name: str) -> str:
-    if name.startswith("count/"):
-        return name.removeprefix("count/")
-    if name in ("cpu", "memory") or name.startswith(("requests.", "limits.")):
-        return "pods"
-    return name
-
-
-def _usage(plural: str, group: str, obj: Obj) -> dict[str, Decimal]:
-    qualified = f"{plural}.{group}" if group else plural
-    found = {f"count/{qualified}": Decimal(1), qualified: Decimal(1)}
-    if qualified != "pods":
-        return found
-    for container in obj.get("spec", {}).get("containers") or ():
-        for part, amounts in (container.get("resources") or {}).items():
-            for name, text in (amounts or {}).items() if part in ("requests", "limits") else ():
-                try:
-                    amount = parse_quantity(text)
-                except ValueError:
-                    continue
-                for key in (f"{part}.{name}", name) if part == "requests" else (f"{part}.{name}",):
-                    found[key] = found.get(key, Decimal(0)) + amount
-    return found

@@ -1,4 +1,4 @@
-"""What the real server's allocators give a Service: its address, and ports of the nodes."""
+"""The cluster IP and the node ports of a Service, which the real server's allocators assign."""
 
 import hashlib
 from typing import Any
@@ -14,7 +14,7 @@ _NODE_PORTS = range(30000, 32768)
 
 
 def allocate(call: Call, new: Obj, old: Obj | None) -> None:
-    """Complete a Service, before its rules are checked. Raises 422 and 500 ApiErrors, only of the first port that is wrong."""
+    """Complete a Service, before its rules are checked. Raises 422 and 500 ApiErrors, only for the first invalid port."""
     _allocate_address(new)
     if needs_node_ports(new["spec"]):
         _allocate_node_ports(call, new, old)
@@ -26,21 +26,21 @@ def _allocate_address(obj: Obj) -> None:
         _check_address(obj["metadata"].get("name", ""), spec)
     if spec["type"] == "ExternalName" or spec.get("clusterIP"):
         return
-    # Nothing routes to it here: the address only has to look like one and to stay the same.
+    # The address is not routed here: it only has to be valid and stable.
     digest = _digest(obj)
     spec["clusterIP"] = f"10.{96 + digest[0] % 16}.{digest[1]}.{1 + digest[2] % 254}"
     spec["clusterIPs"] = [spec["clusterIP"]]
 
 
 def _digest(obj: Obj) -> bytes:
-    """Chance that is the same for the same object."""
+    """A random generator seeded by the object."""
     return hashlib.sha256(obj["metadata"]["uid"].encode()).digest()
 
 
 def _check_address(name: str, spec: Obj) -> None:
     address, addresses = spec.get("clusterIP", ""), spec.get("clusterIPs")
     if addresses and addresses[0] != address:
-        # What contradicts itself is not looked at any further.
+        # A contradictory spec is not checked further.
         raise invalid_object("Service", "", name, [invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`")])
     causes: list[Cause] = []
     open_to_both = address == "None" and not spec.get("selector")
@@ -61,7 +61,7 @@ def _allocate_node_ports(call: Call, new: Obj, old: Obj | None) -> None:
     others = (item.obj["spec"] for item in call.storage.table("services").items() if item.uid != me)
     taken = {number for other in others for number in node_ports(other)}
     held = set() if old is None else node_ports(old["spec"])
-    # From anywhere in the range, as there: what was freed a moment ago is not given to the next one that asks.
+    # At random, as the real server: a port that was just freed is unlikely to be assigned again at once.
     start = int.from_bytes(_digest(new)[:4])
     anywhere = (_NODE_PORTS[(start + offset) % len(_NODE_PORTS)] for offset in range(len(_NODE_PORTS)))
     free = (number for number in anywhere if number not in taken and number not in held)

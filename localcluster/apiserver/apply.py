@@ -1,8 +1,8 @@
 """Server-side apply.
 
 The algorithm is that of Kubernetes' "Server-Side Apply" documentation and sigs.k8s.io/structured-merge-diff: the
-applied object is merged onto the live one; fields the manager applied before and leaves out now go, unless someone else
-owns them; changing a field that another manager owns is a conflict, unless forced.
+applied object is merged onto the live one; fields the manager applied before and leaves out now are removed, unless another
+manager owns them; changing a field that another manager owns is a conflict, unless forced.
 """
 
 from collections import defaultdict
@@ -12,10 +12,17 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver import last_applied, managed_fields, ownership
 from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.field_set_schema import (
+    Changes,
+    FieldSetSchema,
+    compare,
+    owned_by,
+    with_named_fields,
+    without,
+)
 from jobcommon.localcluster.apiserver.field_sets import Path, from_fields_v1, path_text
 from jobcommon.localcluster.apiserver.list_order import interleave
 from jobcommon.localcluster.apiserver.managed_fields import APPLY, UPDATE, Entry, Manager, Managers, ownable
-from jobcommon.localcluster.apiserver.shapes import Changes, Shape, compare, owned_by, with_named_fields, without
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 _IDENTITY = ("apiVersion", "kind")
@@ -26,7 +33,7 @@ class ApplyError(ValueError):
 
 
 class UntypableError(ApplyError):
-    """Its schema cannot make out what the applied object's fields are; the server answers 500."""
+    """The schema cannot be matched with the fields of the applied object; the server answers 500."""
 
 
 @dataclass
@@ -46,7 +53,7 @@ def manager_name(field_manager: str | None, user_agent: str) -> str:
 
 
 def apply(
-    shape: Shape,
+    schema: FieldSetSchema,
     live: Json | None,
     config: Json,
     *,
@@ -62,8 +69,8 @@ def apply(
 
     Equal to `live` when nothing changes. `now` is RFC 3339. With a status subresource the main resource ignores
     ``status``, and ``status`` ignores all else (but the metadata of a kind that is not `custom`).
-    What an ordinary write would `reset` belongs to nobody in an object that was not tracked before. Neither argument is
-    changed. Raises `ApplyConflictError` and `ApplyError`.
+    The fields that an ordinary write would `reset` have no owner in an object that was not tracked before. Neither
+    argument is changed. Raises `ApplyConflictError` and `ApplyError`.
     """
     if "managedFields" in (config.get("metadata") or {}):
         raise ApplyError("metadata.managedFields must be nil")
@@ -72,36 +79,36 @@ def apply(
         wanted = _without_nulls(_scoped(config, subresource, status_subresource, custom))
         managers = managed_fields.read((live or {}).get("metadata", {}).get("managedFields"))
         if live is not None and not managers:
-            # Whoever wrote the object before it was tracked still owns it, so that overwriting it is a conflict.
+            # An object written before tracking began is owned by its former writer, so that overwriting it is a conflict.
             before = Manager(BEFORE_FIRST_APPLY, UPDATE, live.get("apiVersion", ""), subresource)
             start = ownership.before(live.get("kind", ""), custom=custom)
-            managers = ownership.of_untracked(shape, live, start, before, now, reset)
-        return _apply(shape, live, wanted, managers, me, now, force)
+            managers = ownership.of_untracked(schema, live, start, before, now, reset)
+        return _apply(schema, live, wanted, managers, me, now, force)
     except RecursionError as error:
         raise ApplyError("the object is nested too deeply") from error
 
 
 def _apply(
-    shape: Shape, live: Json | None, wanted: Json, managers: Managers, me: Manager, now: str, force: bool
+    schema: FieldSetSchema, live: Json | None, wanted: Json, managers: Managers, me: Manager, now: str, force: bool
 ) -> Json:  # fmt: skip
     current = live or {key: wanted[key] for key in _IDENTITY if key in wanted}
     version = wanted.get("apiVersion", "")
     try:
-        claimed = frozenset(owned_by(shape, ownable(wanted)) - {("f:metadata",)})
-        merged = _merge(shape, current, wanted)
+        claimed = frozenset(owned_by(schema, ownable(wanted)) - {("f:metadata",)})
+        merged = _merge(schema, current, wanted)
     except ValueError as error:
         raise UntypableError(str(error)) from error
     last = managers.get(me)
     managers[me] = Entry.of(version, claimed, last.time if last else "")
     if last is not None and last.tree:
-        # What it names by itself, such as its name, is claimed here, though nobody owns it afterwards.
+        # Identifying fields, such as the name, are claimed here, although they have no owner afterwards.
         others = (entry.fields for manager, entry in managers.items() if manager != me)
-        merged = _prune(shape, merged, last.fields, owned_by(shape, wanted).union(*others))
-    changes = compare(shape, ownable(current), ownable(merged))
-    free = last_applied.unchanged_since(shape, current) if me.name == last_applied.KUBECTL else frozenset()
+        merged = _prune(schema, merged, last.fields, owned_by(schema, wanted).union(*others))
+    changes = compare(schema, ownable(current), ownable(merged))
+    free = last_applied.unchanged_since(schema, current) if me.name == last_applied.KUBECTL else frozenset()
     managers = _settle(managers, me, changes, free, force=force)
     if merged != current:
-        # The time is that of the last change: who applies what is there already is listed without one.
+        # The time is that of the last change: a manager whose apply changes nothing is listed without one.
         managers[me] = Entry.of(version, claimed, now)
     return _with_managers(merged, managers)
 
@@ -123,10 +130,10 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _merge(shape: Shape, live: Any, wanted: Any) -> Any:
-    if type(live) is not type(wanted) or shape.is_atomic(wanted) or shape.is_atomic(live):
+def _merge(schema: FieldSetSchema, live: Any, wanted: Any) -> Any:
+    if type(live) is not type(wanted) or schema.is_atomic(wanted) or schema.is_atomic(live):
         return wanted
-    before, after = shape.parts(live), shape.parts(wanted)
+    before, after = schema.parts(live), schema.parts(wanted)
     merged = {name: _merge(below, before[name][1], item) if name in before else item for name, (below, item) in after.items()}
     if isinstance(wanted, dict):
         return {**live, **{name[2:]: item for name, item in merged.items()}}
@@ -136,26 +143,26 @@ def _merge(shape: Shape, live: Any, wanted: Any) -> Any:
     return [merged[name] if name in merged else before[name][1] for name in order]
 
 
-def _prune(shape: Shape, merged: Json, last: frozenset[Path], claimed: Set[Path]) -> Json:
-    """Removes what the manager gave up and nobody has `claimed`.
+def _prune(schema: FieldSetSchema, merged: Json, last: frozenset[Path], claimed: Set[Path]) -> Json:
+    """Removes the fields that the manager gave up and that are not `claimed`.
 
-    A list item or map entry goes even if others own fields inside: it is an owned thing by itself. A field that the schema
-    names goes with the last field inside. The steps are those of structured-merge-diff: remove all that was applied, add
-    back what is claimed, then what was never applied.
+    A list item or map entry is removed even if others own fields inside, because it is owned itself. A field that
+    the schema names is removed with the last field inside. The steps are those of structured-merge-diff: remove all
+    that was applied, add back what is claimed, then what was never applied.
     """
 
     def fields(value: Json) -> Set[Path]:
-        return with_named_fields(shape, owned_by(shape, value))
+        return with_named_fields(schema, owned_by(schema, value))
 
-    whole, given_up = fields(merged), with_named_fields(shape, last)
-    left = fields(without(shape, merged, given_up)) | with_named_fields(shape, claimed)
-    left = fields(without(shape, merged, whole - left))
-    pruned: Json = without(shape, merged, (whole - left) & given_up)
+    whole, given_up = fields(merged), with_named_fields(schema, last)
+    left = fields(without(schema, merged, given_up)) | with_named_fields(schema, claimed)
+    left = fields(without(schema, merged, whole - left))
+    pruned: Json = without(schema, merged, (whole - left) & given_up)
     return pruned
 
 
 def _settle(managers: Managers, me: Manager, changes: Changes, free: Set[Path], *, force: bool) -> Managers:
-    """Whose the fields are afterwards. Raises `ApplyConflictError` for those of others that are not `free`, unless forced."""
+    """The managers and their fields after the apply. Raises `ApplyConflictError` for others' fields not in `free`."""
     written = from_fields_v1(changes.written) - free
     conflicts = [(other, path) for other, entry in managers.items() if other != me for path in sorted(entry.fields & written)]
     if conflicts and not force:

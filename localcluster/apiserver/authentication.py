@@ -13,7 +13,7 @@ DEFAULT_AUDIENCES = (ISSUER,)
 
 
 class Authenticator:
-    """Knows who a token stands for."""
+    """Maps tokens to users."""
 
     def __init__(self, env: Env, storage: Storage, tokens: dict[str, User]) -> None:
         self._env = env
@@ -30,7 +30,7 @@ class Authenticator:
 
     @staticmethod
     def impersonated(headers: Mapping[str, str]) -> User | None:
-        """Whom the caller wants to be (``kubectl --as``), or None. Several groups are separated by commas."""
+        """The user to impersonate (``kubectl --as``), or None. Several groups are separated by commas."""
         name = headers.get("impersonate-user", "")
         if not name:
             return None
@@ -41,7 +41,7 @@ class Authenticator:
         return User(name, groups)
 
     def user_of(self, token: str) -> User | None:
-        """The user that a token stands for; None for a token that is wrong, expired, or of a deleted account."""
+        """The user of a token; None if it is invalid or expired, or if its account was deleted."""
         user = self._tokens.get(token)
         if user is not None or token.count(".") != 2:
             return user

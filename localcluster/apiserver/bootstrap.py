@@ -1,4 +1,4 @@
-"""What a new cluster holds before anyone has written to it."""
+"""The objects of a new cluster."""
 
 from typing import Any
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import yaml
 
 from jobcommon.client.request import APPLY_PATCH, Request, Response
 from jobcommon.localcluster.apiserver import protobuf
+from jobcommon.localcluster.apiserver.authentication import Authenticator
+from jobcommon.localcluster.apiserver.env import Env
 from jobcommon.localcluster.apiserver.errors import (
     ApiError,
     bad_request,
@@ -18,22 +20,21 @@ from jobcommon.localcluster.apiserver.errors import (
     not_supported,
     unsupported_media_type,
 )
-from jobcommon.localcluster.apiserver.negotiation import Form, negotiate
+from jobcommon.localcluster.apiserver.negotiation import MediaType, negotiate
+from jobcommon.localcluster.apiserver.rbac import Authorizer
 from jobcommon.localcluster.apiserver.resource import Resource
 from jobcommon.localcluster.apiserver.route import RequestInfo
 from jobcommon.localcluster.apiserver.storage import Item, Storage
+from jobcommon.localcluster.apiserver.transform import transform
 from jobcommon.localcluster.apiserver.users import User
-
-if TYPE_CHECKING:
-    from jobcommon.localcluster.apiserver.server import ApiServer
 
 Obj = dict[str, Any]
 
 BODY_LIMIT = 3 * 1024 * 1024
-#: What a body in YAML may have.
+#: Limits of a body in YAML.
 YAML_DEPTH = 1000
 YAML_ALIASES = 100
-#: etcd's request limit (1.5 MiB): what a stored object may weigh.
+#: etcd's request limit (1.5 MiB): the maximum size of a stored object.
 OBJECT_LIMIT = 1536 * 1024
 
 _decoder = msgspec.json.Decoder()
@@ -42,20 +43,21 @@ _encoder = msgspec.json.Encoder()
 
 @dataclass(slots=True)
 class Call:
-    """A request with what the server has found out about it. `warnings` become Warning headers of the response."""
+    """A request, what the server has found out about it, and what its handler works with.
 
-    server: "ApiServer"
+    `warnings` become Warning headers of the response.
+    """
+
+    env: Env
+    storage: Storage
+    authorizer: Authorizer
+    authenticator: Authenticator
     request: Request
     info: RequestInfo
     resource: Resource
     user: User
     query: Mapping[str, str]
     warnings: list[str] = field(default_factory=list)
-
-    @property
-    def storage(self) -> Storage:
-        """The server's store."""
-        return self.server.storage
 
     @property
     def namespace(self) -> str:
@@ -77,14 +79,14 @@ class Call:
         return self.request.method == "PATCH" and self.request.content_type.startswith(APPLY_PATCH)
 
     @property
-    def form(self) -> Form:
+    def media(self) -> MediaType:
         """The representation asked for."""
         return negotiate(self.request.headers.get("accept", ""))
 
     @property
     def included(self) -> str:
-        """What a Table's rows carry of their objects. Raises a 400 ApiError for what is none of the three."""
-        asked = (self.query.get("includeObject") if self.form == "table" else "") or "Metadata"
+        """What the rows of a Table contain of their objects. Raises a 400 ApiError for an unknown value."""
+        asked = (self.query.get("includeObject") if self.media == "table" else "") or "Metadata"
         if asked not in ("Object", "Metadata", "None"):
             cause = invalid("includeObject", asked, "must be 'Metadata', 'Object', 'None', or empty")
             raise bad_request(f"Unable to convert to Table as requested: {cause}")
@@ -106,10 +108,11 @@ class Call:
         return decode(self.request.body or b"", self.request.content_type)
 
     def answer(self, obj: Obj, code: int = 200) -> Response:
-        """A response with `obj` (apiVersion and kind included) in the form asked for."""
-        form = self.form
-        if form != "json" and obj.get("kind") != "Status":
-            obj = self.server.shape(form, self.resource, [obj], obj.get("metadata", {}), single=True, include=self.included)
+        """A response with `obj` (apiVersion and kind included) in the representation asked for."""
+        media = self.media
+        if media != "json" and obj.get("kind") != "Status":
+            meta = obj.get("metadata", {})
+            obj = transform(media, self.resource, [obj], meta, now=self.env.now(), single=True, include=self.included)
         return self.respond(_encoder.encode(obj), code)
 
     def respond(self, body: bytes, code: int = 200) -> Response:
@@ -152,9 +155,9 @@ def decode(body: bytes, content_type: str) -> Obj:
 
 
 def _from_yaml(body: bytes) -> Any:
-    """YAML; what clients call by that name is mostly JSON, which is decoded as such.
+    """Decode YAML. Most bodies of this media type are JSON, which is decoded as such.
 
-    The nesting is looked at first: libyaml's composer recurses without a limit of its own, until the process dies.
+    The nesting is checked first: libyaml's composer recurses without a limit, until the process dies.
     """
     try:
         return _decoder.decode(body)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from jobcommon.localcluster.apiserver.quantity import parse_quantity
+from jobcommon.localcluster.quantity import parse_quantity
 
 _KEY = "quantity"
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from aiohttp import WSMsgType, web
 
-from jobcommon.localcluster.apiserver.pods import PodBackendError, PortForwardStream, TerminalSize
+from jobcommon.localcluster.pod_backend import PodBackendError, PortForwardStream, TerminalSize
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 #: The real server's piece size: larger writes are cut so that stdout and stderr interleave fairly.
@@ -38,7 +38,7 @@ class Channels:
             self.leave()
 
     def leave(self) -> None:
-        """The client has gone: end its input and tell whoever waits in `closed`."""
+        """The client has disconnected: end its input and wake what waits in `closed`."""
         self._closed.set()
         self._stdin.put_nowait(b"")
 
@@ -55,7 +55,7 @@ class Channels:
                 size = msgspec.json.decode(content)
                 self._sizes.put_nowait(TerminalSize(int(size["Width"]), int(size["Height"])))
             except (msgspec.DecodeError, KeyError, TypeError, ValueError):
-                # A size that cannot be read is no reason to end the session.
+                # An unreadable size does not end the session.
                 return
 
     async def read_stdin(self) -> bytes:
@@ -109,7 +109,7 @@ class _Forwarded:
             await self._socket.send_bytes(bytes([self.channel]) + data[start : start + _PIECE])
 
     async def fail(self, message: str) -> None:
-        """Tell the client why this port does not work."""
+        """Report to the client why this port does not work."""
         await self._socket.send_bytes(bytes([self.channel + 1]) + message.encode())
 
 

@@ -9,13 +9,13 @@ from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver import discovery, openapi
 from jobcommon.localcluster.apiserver.errors import ApiError, path_not_found
 from jobcommon.localcluster.apiserver.registry import Registry
+from jobcommon.localcluster.version import GIT_VERSION
 
 Obj = dict[str, Any]
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _JSON = "application/json"
 _HEALTH = ("/healthz", "/livez", "/readyz")
-GIT_VERSION = "v1.36.2+jobcommon"
 
 
 def version() -> Obj:
@@ -27,7 +27,7 @@ def version() -> Obj:
 
 
 class Documents:
-    """Serves the documents of one registry; the costly ones are made once per change of it."""
+    """Serves the documents of one registry. The OpenAPI documents are cached until it changes."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -98,7 +98,7 @@ class Documents:
 
 
 def _openapi_form(request: Request, path: str) -> str:
-    """The media type to answer with. Raises a 406 ApiError when no form that the caller takes is served."""
+    """The media type to answer with. Raises a 406 ApiError if none that the caller accepts is served."""
     offered = (_JSON, *openapi.protobuf.MEDIA_TYPES) if path == "/openapi/v2" else (_JSON,)
     for clause in (request.headers.get("accept") or "*/*").split(","):
         media = clause.partition(";")[0].strip()

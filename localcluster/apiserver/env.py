@@ -1,4 +1,4 @@
-"""Where the server gets time, identity and chance from.
+"""The server's sources of time, identity and randomness.
 
 The core reads no clock and draws no random number by itself, so a simulator with a virtual clock can drive it.
 """
@@ -15,7 +15,7 @@ from jobcommon.localcluster.timestamps import format_micro_time, format_time
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """The outside world of one server: `now` in Unix seconds, `uuid` a fresh uid, `random` for name suffixes and keys."""
+    """The environment of one server: `now` in Unix seconds, `uuid` a fresh uid, `random` for name suffixes and keys."""
 
     now: Callable[[], float]
     uuid: Callable[[], str]
@@ -28,7 +28,7 @@ class Env:
 
     @classmethod
     def seeded(cls, seed: int, now: Callable[[], float]) -> Self:
-        """A reproducible world: uids and name suffixes follow from `seed`, time from `now`."""
+        """A reproducible environment: uids and name suffixes follow from `seed`, time from `now`."""
         source = random.Random(seed)  # noqa: S311 - reproducibility is the point
         return cls(now, lambda: str(uuid.UUID(int=source.getrandbits(128), version=4)), source)
 

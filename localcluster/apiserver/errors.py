@@ -124,7 +124,7 @@ def path_not_found() -> ApiError:
 
 
 def already_exists(resource: str, group: str, name: str, being_deleted: bool = False) -> ApiError:
-    """409 for a name that is taken, also by an object on its way out."""
+    """409 for a name that is taken, also by a terminating object."""
     message = f'{qualified(resource, group)} "{name}" already exists'
     if being_deleted:
         message = f"object is being deleted: {message}"
@@ -150,7 +150,7 @@ def invalid_object(kind: str, group: str, name: str, causes: Sequence[Cause]) ->
 
 
 class StrictDecodingError(ApiError):
-    """400: unknown fields, which fieldValidation says are not to be taken."""
+    """400: unknown fields, under fieldValidation=Strict."""
 
 
 def bad_request(message: str) -> ApiError:
@@ -159,7 +159,7 @@ def bad_request(message: str) -> ApiError:
 
 
 def not_stored(error: OSError) -> ApiError:
-    """500: the disk does not take the write; nothing has changed."""
+    """500: the write could not be stored; nothing has changed."""
     why = error.strerror or str(error)
     return ApiError(500, "InternalError", f"Internal error occurred: the change was not stored: {why[:1].lower()}{why[1:]}")
 
@@ -184,7 +184,7 @@ def method_not_supported(resource: str, group: str, action: str) -> ApiError:
 
 
 def expired(message: str, continue_token: str = "") -> ApiError:
-    """410: the history asked for is gone; list again."""
+    """410: the requested history is compacted; list again."""
     return ApiError(410, "Expired", message, list_meta={"continue": continue_token} if continue_token else {})
 
 
@@ -202,7 +202,7 @@ def unauthorized() -> ApiError:
 
 
 def unsupported_media_type(message: str) -> ApiError:
-    """415: the body's Content-Type is not one the server reads here."""
+    """415: the server does not accept this Content-Type here."""
     return ApiError(415, "UnsupportedMediaType", message)
 
 

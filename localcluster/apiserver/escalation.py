@@ -1,8 +1,8 @@
-"""Nobody grants what he does not hold: the check that the real server makes of roles and bindings.
+"""Privilege escalation prevention: a user may only grant rights that the user has.
 
-A role may be written by who holds every right in it or may `escalate` it, a binding by who holds every right of its role or
-may `bind` that role. Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/, "Privilege escalation prevention
-and bootstrapping".
+A user may write a role if the user has every right in it or may `escalate` it, and a binding if the user has every right
+of its role or may `bind` that role. Source:
+https://kubernetes.io/docs/reference/access-authn-authz/rbac/, "Privilege escalation prevention and bootstrapping".
 """
 
 import itertools
@@ -105,7 +105,7 @@ def _without_collected(obj: Obj) -> dict[str, Any]:
 def _check_role(call: Call, new: Obj, old: Obj | None) -> None:
     info = call.info
     wanted = Attributes("escalate", _GROUP, info.resource, namespace=info.namespace, name=info.name)
-    if call.server.authorizer.allows(call.user, wanted):
+    if call.authorizer.allows(call.user, wanted):
         return
     _confirm(call, new, new.get("rules") or ())
     aggregated = any(((role or {}).get("aggregationRule") or {}).get("clusterRoleSelectors") for role in (new, old))
@@ -118,10 +118,10 @@ def _check_binding(call: Call, new: Obj) -> None:
     plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(reference.get("kind", ""))
     name = reference.get("name", "")
     if plural is None:
-        # Validation says what is wrong with it.
+        # Validation reports what is wrong with it.
         return
     wanted = Attributes("bind", reference.get("apiGroup", ""), plural, namespace=call.namespace, name=name)
-    if call.server.authorizer.allows(call.user, wanted):
+    if call.authorizer.allows(call.user, wanted):
         return
     role = call.storage.table(f"{plural}.{_GROUP}").get(call.namespace if plural == "roles" else "", name)
     if role is None:
@@ -131,7 +131,7 @@ def _check_binding(call: Call, new: Obj) -> None:
 
 
 def _missing(call: Call, rules: Iterable[Obj]) -> list[_Right]:
-    held = list(call.server.authorizer.rules(call.user, call.namespace))
+    held = list(call.authorizer.rules(call.user, call.namespace))
     return [right for right in _rights(rules) if not any(right.held_by(rule) for rule in held)]
 
 

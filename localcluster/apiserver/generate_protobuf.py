@@ -51,7 +51,7 @@ _ALIASES = {"v1.": "core/v1.", "corev1.": "core/v1.", "api.": "core/v1.", "apiv1
 
 @dataclass
 class Source:
-    """The Go types of one package: structs as raw fields, other names as what they stand for."""
+    """The Go types of one package: structs as raw fields, other names as their definitions."""
 
     package: str
     structs: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """The server behind HTTP on the loopback interface.
 
-One low-level aiohttp handler: the core routes by itself, and every microsecond here is paid by each request.
+One low-level aiohttp handler: the core does the routing, and every request pays for each microsecond here.
 """
 
 import asyncio
@@ -19,17 +19,17 @@ from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver import sessions
 from jobcommon.localcluster.apiserver.call import BODY_LIMIT
 from jobcommon.localcluster.apiserver.errors import ApiError
-from jobcommon.localcluster.apiserver.pods import PodBackend
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.watch import WatchStream
+from jobcommon.localcluster.pod_backend import PodBackend
 
 log = logging.getLogger(__name__)
 
 #: Below this size compressing costs more than it saves; the real server's threshold.
 _GZIP_FROM = 128 * 1024
 _SHUTDOWN_SECONDS = 2.0
-# An event is sent at once; what happens so soon after it goes out in one piece. So a thousand pods in a second cost server and
-# watchers fewer writes and reads.
+# An event is sent at once; events within this time after it are sent together. So a thousand pods in a second cost the server
+# and its watchers fewer writes and reads.
 _GATHER_SECONDS = 0.005
 
 
@@ -66,7 +66,7 @@ class Running:
         try:
             body = await request.read() if request.body_exists else None
         except web.HTTPRequestEntityTooLarge:
-            # A chunked body has no length to go by.
+            # A chunked body has no Content-Length.
             return _whole(request, _too_large().response())
         value = Request(
             request.method, request.rel_url.raw_path, tuple(request.rel_url.query.items()), body,
@@ -178,7 +178,7 @@ async def serve(
         running.stop()
         connections = [connection.transport for connection in handler.connections]
         await runner.cleanup()
-        # A TLS connection is closed when its other end agrees, which one that is kept for later use may never do.
+        # Closing a TLS connection waits for the other end, which may never answer if it keeps the connection for later.
         for transport in connections:
             if transport is not None:
                 transport.abort()

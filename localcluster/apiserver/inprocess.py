@@ -7,17 +7,17 @@ from dataclasses import replace
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver.errors import ApiError
-from jobcommon.localcluster.apiserver.pods import PodBackend, PodBackendError
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.sessions import open_logs
 from jobcommon.localcluster.apiserver.users import ADMIN, User
+from jobcommon.localcluster.pod_backend import PodBackend, PodBackendError
 
 
 class InProcessTransport:
     """A `jobcommon.client.request.Transport` to a server in the same process and event loop.
 
-    `user` is whom every request is from; `pods` answers ``pods/log``. A watch sees an event as soon as it is written.
-    `user_agent` is under which name writes stand in managedFields.
+    `user` is the user of every request; `pods` answers ``pods/log``. A watch receives an event as soon as it is written.
+    `user_agent` becomes the manager of writes in managedFields.
     """
 
     def __init__(

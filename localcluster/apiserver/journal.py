@@ -2,7 +2,7 @@
 
 File format: frames of ``magic · length · crc32`` (4 bytes each, little endian) and a JSON array of writes
 ``[rv, table, namespace, name, object or null]``. Each write is a frame, so only the last one can be incomplete; it is cut off
-at the next start. A write that the disk has no room for leaves nothing behind. Compaction writes the whole content to a second
+at the next start. A write for which the disk has no space is undone completely. Compaction writes the whole content to a second
 file and renames it over the first, so there is one format and no moment without a valid log.
 """
 
@@ -118,8 +118,8 @@ class FileJournal:
         self._size = self._compacted_size = position
 
     def _refuse_damage(self, data: bytes, position: int) -> None:
-        # An interrupted append leaves rubbish at the very end only. A bad frame with a good one after it is another matter:
-        # cutting there would silently lose acknowledged writes.
+        # An interrupted append leaves garbage at the very end only. With a good frame after a bad one, cutting the file
+        # would silently lose acknowledged writes.
         following = data.find(_MAGIC, position + 1)
         while following >= 0:
             if _frame_end(data, following) is not None:

@@ -1,16 +1,16 @@
-"""What `kubectl apply` wrote last, which it keeps in an annotation of the object.
+"""The last-applied configuration, which `kubectl apply` keeps in an annotation of the object.
 
-`kubectl apply --server-side` may go on from there: what it changes of those fields is no conflict, and the annotation follows,
-so that one can go back to `kubectl apply`. The API server does this for the manager of that name alone.
+`kubectl apply --server-side` continues from it: changes of those fields are no conflict, and the annotation is updated, so that
+a user can go back to `kubectl apply`. The API server does this for the manager of that name alone.
 """
 
 import json
 from typing import Any
 
 from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.field_set_schema import FieldSetSchema, compare, owned_by
 from jobcommon.localcluster.apiserver.field_sets import Path, from_fields_v1
 from jobcommon.localcluster.apiserver.managed_fields import ownable
-from jobcommon.localcluster.apiserver.shapes import Shape, compare, owned_by
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL = "kubectl"
@@ -18,20 +18,20 @@ KUBECTL = "kubectl"
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def unchanged_since(shape: Shape, live: Json) -> frozenset[Path]:
-    """The fields of `live` that are as `kubectl apply` left them; none when it cannot be told."""
+def unchanged_since(schema: FieldSetSchema, live: Json) -> frozenset[Path]:
+    """The fields of `live` that are unchanged since `kubectl apply`; none if that is unknown."""
     try:
         last = json.loads(_annotations(live).get(ANNOTATION) or "null")
         if not isinstance(last, dict) or last.get("apiVersion") != live.get("apiVersion"):
             return frozenset()
-        changed = from_fields_v1(compare(shape, ownable(live), ownable(last)).written)
-        return frozenset(owned_by(shape, ownable(last)) - changed)
+        changed = from_fields_v1(compare(schema, ownable(live), ownable(last)).written)
+        return frozenset(owned_by(schema, ownable(last)) - changed)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return frozenset()
 
 
 def noted(merged: Json, config: Json) -> Json:
-    """`merged` with the annotation, if it has it, saying what was applied now. That makes nobody its owner."""
+    """`merged` with the annotation, if it has one, updated to what was applied now. The annotation gets no owner by that."""
     annotations = _annotations(merged)
     if not annotations.get(ANNOTATION):
         return merged

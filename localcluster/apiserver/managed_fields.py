@@ -9,7 +9,7 @@ from jobcommon.localcluster.apiserver.field_sets import Path, difference, from_f
 
 APPLY, UPDATE = "Apply", "Update"
 _MOST_UPDATERS, _ANCIENT = 10, "ancient-changes"
-# Fields that identify the object or belong to the server are nobody's.
+# Fields that identify the object or belong to the server have no manager.
 _UNOWNED_META = frozenset((
     "name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion",
 ))  # fmt: skip
@@ -18,7 +18,7 @@ _TYPE = frozenset(("apiVersion", "kind"))
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """Whose entry it is. One that applies is the same in every version."""
+    """The identity of an entry. A manager that applies is the same in every version."""
 
     name: str
     operation: str
@@ -113,7 +113,7 @@ def _entry(manager: Manager, entry: Entry) -> Json:
 
 
 def ownable(item: Json, reset: Sequence[Path] = ()) -> Json:
-    """The object without what nobody can own, and without what the write `reset`s (paths of at most two fields)."""
+    """The object without the fields that cannot have a manager or that the write `reset`s (paths of at most two fields)."""
     whole = {path[0][2:] for path in reset if len(path) == 1} | _TYPE
     kept = {key: value for key, value in item.items() if key not in whole}
     if "metadata" in kept:

@@ -5,13 +5,13 @@ from typing import Literal
 
 from jobcommon.localcluster.apiserver.errors import ApiError
 
-Form = Literal["json", "table", "metadata"]
+MediaType = Literal["json", "table", "metadata"]
 
 _AS = {"Table": "table", "PartialObjectMetadata": "metadata", "PartialObjectMetadataList": "metadata"}
 
 
-def negotiate(accept: str) -> Form:
-    """The first acceptable form of an Accept header. Raises a 406 ApiError when there is none (protobuf alone, say)."""
+def negotiate(accept: str) -> MediaType:
+    """The first acceptable representation of an Accept header. Raises a 406 ApiError if there is none."""
     if not accept or accept == "application/json":
         return "json"
     for clause in accept.split(","):

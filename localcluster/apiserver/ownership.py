@@ -1,6 +1,6 @@
-"""Who owns which fields after an ordinary write: a create, an update or a patch that is no apply.
+"""The managers of fields after an ordinary write: a create, an update or a patch other than apply.
 
-Every write is tracked, as by the real server: a manager owns what it wrote last, until somebody else writes or removes it.
+Every write is tracked, as by the real server: a manager owns the fields it wrote last until another one writes or removes them.
 Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/, "Field management".
 """
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver import managed_fields
 from jobcommon.localcluster.apiserver.builtin_schemas import Json
+from jobcommon.localcluster.apiserver.field_set_schema import UNCHANGED, FieldSetSchema, added, compare
 from jobcommon.localcluster.apiserver.field_sets import Path, holds, to_fields_v1, union
 from jobcommon.localcluster.apiserver.managed_fields import UPDATE, Entry, Manager, Managers, ownable
-from jobcommon.localcluster.apiserver.shapes import UNCHANGED, Shape, added, compare
 
 #: What an object of any kind has before anything is written to it.
 _BARE: Json = {"metadata": {}, "spec": {}, "status": {}}
@@ -27,40 +27,42 @@ _CLEARED: Sequence[Any] = ([], [{}])
 
 
 def before(kind: str, *, custom: bool) -> Json:
-    """The fields that an object of a kind has from the start, and that nobody owns therefore."""
+    """The fields that every object of a kind has from the start, and that have no manager therefore."""
     return {"metadata": {}} if custom else _BEFORE.get(kind, _BARE)
 
 
 def of_created(
-    shape: Shape, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = (), given: Any = None
+    schema: FieldSetSchema, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = (), given: Any = None
 ) -> list[Json]:
     """The managedFields of a new object: its creator owns all but `start` and what the write `reset`s.
 
     Those `given` keep what the object does not have, as with the real server.
     """
-    owned = _owned(shape, obj, start, reset)
+    owned = _owned(schema, obj, start, reset)
     managers = _taken(managed_fields.read(given, trusted=False), me, owned, now)
     return managed_fields.write(managed_fields.capped(managers))
 
 
-def of_untracked(shape: Shape, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = ()) -> Managers:
-    """The managers of an object that nobody has tracked so far: `me` owns it all."""
-    return {me: Entry(me.version, _owned(shape, obj, start, reset), now)}
+def of_untracked(schema: FieldSetSchema, obj: Json, start: Json, me: Manager, now: str, reset: Sequence[Path] = ()) -> Managers:
+    """The managers of an object without managedFields: `me` owns every field."""
+    return {me: Entry(me.version, _owned(schema, obj, start, reset), now)}
 
 
-def _owned(shape: Shape, obj: Json, start: Json, reset: Sequence[Path]) -> Json:
+def _owned(schema: FieldSetSchema, obj: Json, start: Json, reset: Sequence[Path]) -> Json:
     try:
-        return added(shape, start, ownable(obj, reset))
+        return added(schema, start, ownable(obj, reset))
     except RecursionError:
-        # Too deep to say who owns what; the write itself is none of our business.
+        # Nested too deeply to compute the owners; the write itself goes on without them.
         return {}
 
 
-def of_updated(shape: Shape, old: Json, new: Json, given: Any, me: Manager, now: str, reset: Sequence[Path] = ()) -> list[Json]:
+def of_updated(
+    schema: FieldSetSchema, old: Json, new: Json, given: Any, me: Manager, now: str, reset: Sequence[Path] = ()
+) -> list[Json]:
     """The managedFields of `new`, an update of `old`.
 
-    `given` is what the update itself says of them (None: nothing). An update that takes nothing from anybody leaves them be;
-    one that gives an empty list ends the tracking.
+    `given` are those in the update itself (None: none). They stay as they are if the update changes no field of another
+    manager; an empty list in the update ends the tracking.
     """
     live: list[Json] = old["metadata"].get("managedFields") or []
     if given in _CLEARED:
@@ -69,7 +71,7 @@ def of_updated(shape: Shape, old: Json, new: Json, given: Any, me: Manager, now:
     try:
         if given and given != live:
             managers = managed_fields.read(given, trusted=False) or managers
-        changes = compare(shape, ownable(old, reset), ownable(new, reset))
+        changes = compare(schema, ownable(old, reset), ownable(new, reset))
     except RecursionError:
         changes = UNCHANGED
     if not managers:
@@ -83,7 +85,7 @@ def of_updated(shape: Shape, old: Json, new: Json, given: Any, me: Manager, now:
 
 
 def _taken(managers: Managers, me: Manager, fields: Json, now: str) -> Managers:
-    """The managers after `me` has written some fields: they are nobody else's any more."""
+    """The managers after `me` has written some fields: no other manager keeps them."""
     managers = {manager: entry.less(fields) for manager, entry in managers.items()}
     mine = managers.get(me)
     managers[me] = Entry(me.version, union(mine.tree if mine else {}, fields), now)
@@ -108,7 +110,7 @@ def me(name: str, version: str, subresource: str) -> Manager:
 def of_scaled(live: Any, replicas: Path, version: str, me: Manager, now: str, *, was: int, count: int) -> list[Json]:
     """The managedFields of an object after a write of its scale; `replicas` is where the count is, `version` the object's.
 
-    The real server goes by way of the managedFields of a Scale, and loses times and the identity of updaters on the way.
+    The real server converts them to the managedFields of a Scale and back, which loses times and the identity of updaters.
     """
     parents = managed_fields.read(live)
     owners = {_of_scale(manager): entry.time for manager, entry in parents.items() if holds(entry.tree, replicas)}

@@ -25,7 +25,7 @@ _LATEST = "latest"
 _VERSION = re.compile(r"v1\.(0|[1-9][0-9]{0,3})")
 _OLDEST_MINOR, _NEWEST_MINOR = 29, 36
 _TEMPLATES = {("apps", name) for name in ("deployments", "replicasets", "statefulsets", "daemonsets")} | {("batch", "jobs")}
-#: As the real server: no more pods than these are looked at when the level of a namespace rises.
+#: As the real server: at most this many pods are checked when the level of a namespace rises.
 _PODS_TO_CHECK = 3000
 
 
@@ -53,7 +53,7 @@ class Level:
 
 
 def _level(labels: Mapping[str, str], mode: str) -> Level:
-    """What the labels say of a mode. Nonsense is restricted where it is enforced, and nothing elsewhere."""
+    """The level in the labels for a mode. An invalid one counts as restricted for enforce, and as none for the other modes."""
     name = labels.get(_PREFIX + mode, "privileged")
     if name not in _LEVELS:
         name = "restricted" if mode == "enforce" else "privileged"
@@ -70,7 +70,7 @@ def _warned(labels: Mapping[str, str], enforced: Level) -> Level:
 
 
 def check(call: Call, new: Obj, old: Obj | None) -> None:
-    """Raise a 403 ApiError for a pod that its namespace does not admit, a 422 for a namespace with levels that are none.
+    """Raise a 403 ApiError for a pod that its namespace does not admit, a 422 for a namespace with invalid levels.
 
     Adds warnings to the call.
     """
@@ -101,7 +101,7 @@ def _labels_of(call: Call) -> Mapping[str, str]:
 
 def _check_pod(call: Call, labels: Mapping[str, str], new: Obj, old: Obj | None) -> None:
     if old is not None and list(_images(new)) == list(_images(old)):
-        # Nothing else of what the levels look at can change.
+        # No other field that the levels check can change.
         return
     level = _level(labels, "enforce")
     found = level.violations(new["metadata"], new["spec"])
@@ -152,7 +152,7 @@ def _wrong_labels(labels: Mapping[str, str]) -> list[Cause]:
 
 
 def _existing(call: Call, namespace: str, level: Level) -> list[str]:
-    """Warnings about pods that are there and would not be admitted any more."""
+    """Warnings about existing pods that would not be admitted any more."""
     names: dict[str, list[str]] = {}
     pods = list(call.storage.table("pods").items(namespace))
     for item in pods[:_PODS_TO_CHECK]:

@@ -25,7 +25,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ProtobufError(ValueError):
-    """The bytes are not an object that the server knows how to read."""
+    """The bytes are not an object that the server can decode."""
 
 
 @cache
@@ -49,7 +49,7 @@ def decode(data: bytes) -> Obj:
     except ProtobufError:
         raise
     except (AttributeError, TypeError) as error:
-        # A field came in another wire type than its own.
+        # A field has another wire type than its own.
         raise ProtobufError(f"the body is damaged: a field has a wrong type ({error})") from None
     except (IndexError, ValueError, struct.error, OverflowError, RecursionError) as error:
         raise ProtobufError(f"the body is damaged: {error}") from None

@@ -28,7 +28,7 @@ _EVERYBODY: tuple[Obj, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What a request wants to do: with a resource, or with a path that is none."""
+    """The attributes of a request: for a resource, or for a path that does not belong to a resource."""
 
     verb: str
     group: str = ""

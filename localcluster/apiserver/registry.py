@@ -13,7 +13,7 @@ CRD_TABLE = "customresourcedefinitions.apiextensions.k8s.io"
 class Registry:
     """Follows the CRD table; a definition is compiled once per stored version of it.
 
-    `compiled` gives what a definition serves; another one than the usual may remember, since compiling takes long.
+    `compiled` returns the resources of a definition. Compiling is slow; a caller may pass a function that caches.
     """
 
     def __init__(self, storage: Storage, compiled: Callable[[Obj], list[Resource]] = resources_of) -> None:
@@ -55,7 +55,7 @@ class Registry:
         return self._index.get((group, version, plural))
 
     def stored_as(self, table: str) -> Resource | None:
-        """A resource through which the objects of a table can be reached as they are stored."""
+        """A resource whose version is the one in which the objects of a table are stored."""
         if not self._by_table:
             self._by_table = {one.storage_key: one for one in self._index.values() if one.conversion is None}
         return self._by_table.get(table)

@@ -40,9 +40,9 @@ class Strategy:
 
     `default` fills fields in on create and update; `on_create` sets what only a new object gets (initial status);
     `on_update` carries over or resets fields that an update may not touch; `validate` and `validate_update` report broken
-    fields (the latter what may not change). `assigned` are fields of the spec that nobody owns unless the request has one
-    of the group: `default` fills them in for admission or an allocator. `assigned_in` names, for a list of the spec, the
-    field of its items of which the same holds.
+    fields (the latter what may not change). `assigned` are fields of the spec that have no manager unless the request has
+    one of the group: `default` fills them in for admission or an allocator. `assigned_in` names, for a list of the spec, the
+    field of its items for which the same holds.
     """
 
     default: Callable[[Obj], None] = nothing
@@ -162,7 +162,7 @@ class Resource:
         return {**self.type_fields, **shown}
 
     def bare(self, obj: Obj) -> Obj:
-        """An object of this version as it is stored."""
+        """The stored form of an object of this version."""
         stored = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
         return self.conversion.inward(stored) if self.conversion else stored
 

@@ -1,4 +1,4 @@
-"""From an HTTP request to what it asks for: the verb and attributes that authorisation and the handlers work with."""
+"""From an HTTP request to its attributes: the verb, resource and names that authorisation and the handlers use."""
 
 from dataclasses import dataclass
 from functools import lru_cache

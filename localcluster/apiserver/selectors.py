@@ -119,7 +119,7 @@ class FieldSelector:
     """A conjunction of field conditions; the empty one matches everything."""
 
     requirements: tuple[FieldRequirement, ...] = ()
-    #: The value of an equality on metadata.name, so that a single object is looked up, not searched for.
+    #: The value of an equality on metadata.name, so that a single object is found by its key.
     name: str | None = None
     #: The equality on the one field that the real server has an index of.
     indexed: FieldRequirement | None = None

@@ -17,14 +17,12 @@ from jobcommon.localcluster.apiserver.documents import Documents
 from jobcommon.localcluster.apiserver.env import Env
 from jobcommon.localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, not_stored, path_not_found
 from jobcommon.localcluster.apiserver.journal import Journal
-from jobcommon.localcluster.apiserver.negotiation import Form
 from jobcommon.localcluster.apiserver.rbac import Attributes, Authorizer
 from jobcommon.localcluster.apiserver.registry import Registry
 from jobcommon.localcluster.apiserver.resource import Resource
 from jobcommon.localcluster.apiserver.rest import create, delete, patch, pod_actions, read, reviews, scale, update
 from jobcommon.localcluster.apiserver.route import RequestInfo, parse
 from jobcommon.localcluster.apiserver.storage import Storage
-from jobcommon.localcluster.apiserver.table import to_table
 from jobcommon.localcluster.apiserver.users import User
 from jobcommon.localcluster.apiserver.watch import WatchStream
 
@@ -71,10 +69,10 @@ class ApiServer:
         self.storage.sync()
 
     def handle(self, request: Request, user: User | None = None) -> Response:
-        """Answer one request. Without `user`, the request's bearer token says who it is from.
+        """Answer one request. Without `user`, the request's bearer token identifies the user.
 
-        Every refusal is a response with a Status body, a write that a full disk does not take as well; an exception is a
-        defect of the server.
+        Every refusal is a response with a Status body, also of a write that cannot be stored; an exception is a bug of the
+        server.
         A write is durable when this returns.
         """
         try:
@@ -137,7 +135,10 @@ class ApiServer:
         if resource.namespaced and not info.namespace and (info.name or info.verb in ("create", "deletecollection")):
             raise path_not_found()
         warnings = [resource.deprecation] if resource.deprecation else []
-        return Call(self, request, info, resource, user, dict(request.query), warnings)
+        return Call(
+            self.env, self.storage, self.authorizer, self.authenticator,
+            request, info, resource, user, dict(request.query), warnings,
+        )  # fmt: skip
 
     def _dispatch(self, call: Call) -> Response:
         handler = self._handler(call)
@@ -160,22 +161,6 @@ class ApiServer:
         if subresource not in resource.subresources:
             raise path_not_found()
         return pod_actions.HANDLERS.get((resource.plural, subresource, verb))
-
-    def shape(self, form: Form, resource: Resource, objects: list[Obj], meta: Obj, *, single: bool, include: str) -> Obj:
-        """Objects as a Table, whose rows `include` Object, Metadata or None of them, or as metadata only."""
-        if form == "table":
-            version = resource.crd_version or {}
-            kept: Obj = {key: meta[key] for key in ("resourceVersion", "continue", "remainingItemCount") if key in meta}
-            return to_table(
-                resource.group, resource.kind, objects, now=self.env.now(), custom=resource.custom, list_meta=kept,
-                columns=version.get("additionalPrinterColumns"), include_object=include,
-            )  # fmt: skip
-        items = [
-            {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]} for obj in objects
-        ]
-        if single:
-            return items[0]
-        return {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items}
 
 
 def _attributes(info: RequestInfo) -> Attributes:

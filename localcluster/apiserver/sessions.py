@@ -11,14 +11,14 @@ from jobcommon.client.request import Request
 from jobcommon.localcluster.apiserver import channels, tunnel
 from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.errors import ApiError, bad_request
-from jobcommon.localcluster.apiserver.pods import ExecOptions, LogOptions, Pod, PodBackend, PodBackendError
 from jobcommon.localcluster.apiserver.route import parse
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.users import User
+from jobcommon.localcluster.pod_backend import ExecOptions, LogOptions, Pod, PodBackend, PodBackendError
 from jobcommon.localcluster.timestamps import parse_time
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
-#: How long a backend may take to notice that its client has gone.
+#: How long a backend may take to end after its client has disconnected.
 _LEAVING_SECONDS = 2.0
 _PREFERRED = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
@@ -158,7 +158,7 @@ async def _session(call: Call, http: web.BaseRequest, run: Run) -> web.StreamRes
 
 
 async def _to_the_end(command: Coroutine[Any, Any, int], streams: channels.Channels) -> int:
-    """Run the backend's part. A client that goes away ends it by `ExecStreams.closed`, and only then by cancellation."""
+    """Run the backend's part. If the client disconnects, `ExecStreams.closed` ends it, and cancellation only after that."""
     task = asyncio.create_task(command)
     try:
         return await asyncio.shield(task)

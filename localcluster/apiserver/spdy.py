@@ -1,4 +1,4 @@
-"""As much of SPDY/3.1 as port forwarding needs: frames to and from bytes, no I/O.
+"""The part of SPDY/3.1 that port forwarding needs: frames to and from bytes, no I/O.
 
 kubectl forwards ports over SPDY streams, since 1.31 inside a WebSocket. Source: the SPDY/3.1 draft, sections 2.2, 2.6 and
 2.6.10. Flow control is left out, as kubectl's own implementation leaves it out.
@@ -60,14 +60,14 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The peer gave a stream up."""
+    """The peer reset a stream."""
 
     stream: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """The peer wants this number back."""
+    """The peer sent a ping, to be answered with the same number."""
 
     number: int
 
@@ -84,7 +84,7 @@ class Connection:
     _deflate: "zlib._Compress" = field(default_factory=lambda: zlib.compressobj(zdict=DICTIONARY))
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """What these bytes complete. Raises SpdyError; the connection is then of no more use."""
+        """The frames that these bytes complete. Raises SpdyError; the connection cannot be used afterwards."""
         self._buffer += data
         while len(self._buffer) >= 8:
             first, second = struct.unpack_from(">II", self._buffer)

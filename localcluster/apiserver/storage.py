@@ -64,14 +64,14 @@ class Change:
 
 
 class Listeners(dict[Callable[[], None], None]):
-    """Who is told of changes, in the order in which they came: a simulation is the same every time."""
+    """Listeners in registration order (a dict, not a set, so that simulations are deterministic)."""
 
     def add(self, listener: Callable[[], None]) -> None:
-        """Tell it of changes."""
+        """Call it on every change from now on."""
         self[listener] = None
 
     def discard(self, listener: Callable[[], None]) -> None:
-        """Tell it no more."""
+        """Stop calling it."""
         self.pop(listener, None)
 
 
@@ -83,7 +83,7 @@ class History:
         self._changes: list[Change] = []
         self._start = 0
         self.compacted = compacted
-        #: Counts the times that the table stopped being served; watches end with it.
+        #: Incremented when the table stops being served; watches end then.
         self.epoch = 0
         self.listeners = Listeners()
 
@@ -106,7 +106,7 @@ class History:
             listener()
 
     def retire(self) -> None:
-        """End every watch: what served the table is gone."""
+        """End every watch: the resource is no longer served."""
         self.epoch += 1
         for listener in tuple(self.listeners):
             listener()
@@ -234,7 +234,7 @@ class Storage:
         table = self.table(table_name)
         old = table.get(namespace, name)
         item = Item(namespace, name, self.rv + 1, _versioned(obj, self.rv + 1))
-        # The journal first: what it refuses, for want of room, has not happened.
+        # The journal first: a write that it refuses (a full disk) must not take effect.
         self.journal.append(Entry(item.rv, table_name, namespace, name, item.obj))
         self.rv = item.rv
         table.set(item)
@@ -265,7 +265,7 @@ class Storage:
             listener()
 
     def sync(self) -> None:
-        """Make every write so far durable; fold the journal when it has grown well past its content."""
+        """Make all writes durable; compact the journal if it has outgrown its content."""
         self.journal.sync()
         if self.journal.wants_compaction():
             self.journal.compact(self._entries())

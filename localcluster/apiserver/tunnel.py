@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import WSMsgType, web
 
-from jobcommon.localcluster.apiserver.pods import PodBackendError, PortForwardStream
 from jobcommon.localcluster.apiserver.spdy import Connection, Data, Event, Opened, Ping, Reset, SpdyError
+from jobcommon.localcluster.pod_backend import PodBackendError, PortForwardStream
 
 PROTOCOL = "SPDY/3.1+portforward.k8s.io"
 _PIECE = 32 * 1024

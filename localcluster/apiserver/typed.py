@@ -11,7 +11,7 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver import builtin_schemas
 from jobcommon.localcluster.apiserver.errors import ApiError
-from jobcommon.localcluster.apiserver.quantity import parse_quantity
+from jobcommon.localcluster.quantity import parse_quantity
 from jobcommon.localcluster.timestamps import parse_time
 
 Obj = dict[str, Any]
@@ -41,7 +41,7 @@ def _wrong(value: Any, path: str, expected: str) -> _WrongTypeError:
 def decode(group: str, version: str, kind: str, obj: Obj) -> tuple[Obj, list[str]]:
     """`obj` with only known fields, and the paths of those dropped. Raises a 400 ApiError on a wrong type.
 
-    A kind whose schema is not at hand is passed through unchecked.
+    A kind without a known schema is passed through unchecked.
     """
     name = builtin_schemas.definition_name(group, version, kind)
     if name is None:
@@ -211,7 +211,7 @@ def _object(node: Obj) -> Decoder:
             elif one is not None:
                 found[key] = decoder(one, prefix + key, unknown)
                 if key in collections and not found[key]:
-                    # An empty list or map is an unset one: the stored form of the real server cannot tell them apart.
+                    # An empty list or map is an unset one: in storage, the real server does not distinguish them.
                     del found[key]
         return found
 

@@ -1,4 +1,4 @@
-"""Who a request comes from: static tokens, service-account tokens, and the users they stand for."""
+"""Users and groups of requests, and service accounts as users."""
 
 import base64
 import hashlib

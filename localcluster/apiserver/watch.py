@@ -42,7 +42,7 @@ class Scope:
 
 
 class Encode(Protocol):
-    """How an object looks inside an event."""
+    """How an object is encoded inside an event."""
 
     def __call__(self, item: Item) -> bytes:
         """The encoded object."""
@@ -64,7 +64,7 @@ class WatchOptions:
 
 
 class WatchStream:
-    """An open watch. `wake` is called whenever `drain` may have something to give.
+    """An open watch. `wake` is called whenever `drain` may return something.
 
     `drain` and `tick` never block. After `closed` turns true the stream has ended as the real server ends it (its time is
     up, or the last line was an ERROR event) and holds no resources.
@@ -118,7 +118,7 @@ class WatchStream:
         return min(self._options.deadline, self._next_bookmark) if self._options.bookmarks else self._options.deadline
 
     def tick(self) -> None:
-        """Let time pass: queue a bookmark when one is due, end the stream when its time is up."""
+        """Queue a bookmark if one is due, end the stream at its deadline."""
         now = self._clock()
         if self.closed:
             return
@@ -170,7 +170,7 @@ class WatchStream:
             return b""
         if change.type == DELETED:
             return _line(DELETED, self._encode(change.item))
-        # The object left the selector: the watcher gets its last matching state under the version of this change.
+        # The object no longer matches: the watcher gets its last matching state with the version of this change.
         obj = {**change.old.obj, "metadata": {**change.old.obj["metadata"], "resourceVersion": str(change.rv)}}
         return _line(DELETED, self._encode(Item(change.item.namespace, change.item.name, change.rv, obj)))
 

@@ -1,19 +1,21 @@
-"""How controllers reach the API server: reads from its store, writes through its front door.
+"""How controllers reach the API server: reads from its store, writes as requests.
 
 Reads see stored objects (without apiVersion and kind, never to be mutated). Writes go through `ApiServer.handle`, so they
-pass the same checks, and are journalled and watched like anybody's.
+pass the same checks, and are journalled and watched like those of any client.
 """
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from jobcommon.client.request import JSON, JSON_PATCH, MERGE_PATCH, Request, Response
+from jobcommon.localcluster.apiserver.registry import Registry
 from jobcommon.localcluster.apiserver.resource import Resource
 from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.apiserver.storage import Change, Item, Storage, Table
 from jobcommon.localcluster.apiserver.users import MASTERS, User
 
 Obj = dict[str, Any]
@@ -27,21 +29,39 @@ class Access:
     """One controller's view of the server; its writes carry the controller's own name."""
 
     def __init__(self, server: ApiServer, name: str) -> None:
-        self.server = server
+        self._server = server
         self.user = User(f"system:kube-controller-manager:{name}", (MASTERS,))
 
     @property
     def now(self) -> float:
         """The server's time in Unix seconds."""
-        return self.server.env.now()
+        return self._server.env.now()
+
+    @property
+    def storage(self) -> Storage:
+        """The server's store, to be read only."""
+        return self._server.storage
+
+    @property
+    def registry(self) -> Registry:
+        """The resources that are served."""
+        return self._server.registry
+
+    def feed(self) -> deque[Change]:
+        """Every change of the store from now on."""
+        return self._server.storage.feed()
+
+    def tables(self) -> Iterable[Table]:
+        """All tables of the store."""
+        return self._server.storage.tables.values()
 
     def items(self, table: str, namespace: str | None = None) -> Iterator[Item]:
         """The stored objects of a table."""
-        return self.server.storage.table(table).items(namespace)
+        return self._server.storage.table(table).items(namespace)
 
     def get(self, table: str, namespace: str, name: str) -> Item | None:
         """One stored object."""
-        return self.server.storage.table(table).get(namespace, name)
+        return self._server.storage.table(table).get(namespace, name)
 
     def path(self, resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:
         """The URL path of an object or collection."""
@@ -53,7 +73,7 @@ class Access:
     def send(self, method: str, path: str, body: Obj | list[Obj] | None = None, content_type: str = JSON) -> Response:
         """Send a request as this controller. Raises NotStoredError."""
         encoded = None if body is None else msgspec.json.encode(body)
-        response = self.server.handle(Request(method, path, (), encoded, content_type), self.user)
+        response = self._server.handle(Request(method, path, (), encoded, content_type), self.user)
         if response.status >= 500:
             raise NotStoredError(response.body.decode())
         return response

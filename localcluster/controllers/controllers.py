@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from jobcommon.localcluster.apiserver.server import ApiServer
-from jobcommon.localcluster.controllers.access import NotStoredError
+from jobcommon.localcluster.controllers.access import Access, NotStoredError
 from jobcommon.localcluster.controllers.definitions import DefinitionController
 from jobcommon.localcluster.controllers.endpoints import EndpointsController
 from jobcommon.localcluster.controllers.event_ttl import EventTtl
@@ -21,15 +21,15 @@ class Controller(Protocol):
     """One level-triggered loop body."""
 
     def step(self) -> float | None:
-        """Do what is due; give the time (Unix seconds) at which time alone makes something due again.
+        """Do what is due; returns the time (Unix seconds) when something is due again without a change.
 
         Raises NotStoredError: then the same is due again.
         """
         ...
 
 
-def _nobody() -> None:
-    """Nobody waits yet."""
+def _no_wake() -> None:
+    """Replaced by the shell or the simulator."""
 
 
 class Controllers:
@@ -42,16 +42,16 @@ class Controllers:
     def __init__(self, server: ApiServer, *, root_ca: str = "", more: tuple[Controller, ...] = ()) -> None:
         self._server = server
         self._seen = -1
-        self.wake: Callable[[], None] = _nobody
+        self.wake: Callable[[], None] = _no_wake
         self._controllers: tuple[Controller, ...] = (
-            GarbageCollector(server),
-            DefinitionController(server),
-            NamespaceController(server),
-            NamespaceContents(server, root_ca),
-            EndpointsController(server),
-            QuotaController(server),
-            EventTtl(server),
-            TaintEviction(server),
+            GarbageCollector(Access(server, "generic-garbage-collector")),
+            DefinitionController(Access(server, "crd-finalizer")),
+            NamespaceController(Access(server, "namespace-controller")),
+            NamespaceContents(Access(server, "serviceaccount-controller"), root_ca),
+            EndpointsController(Access(server, "endpoint-controller")),
+            QuotaController(Access(server, "resourcequota-controller")),
+            EventTtl(Access(server, "event-ttl")),
+            TaintEviction(Access(server, "taint-eviction-controller")),
             *more,
         )
         server.storage.listeners.add(self._changed)
@@ -60,7 +60,7 @@ class Controllers:
         self.wake()
 
     def step(self) -> float | None:
-        """Run every controller until none of them writes any more; gives the next timer, if there is one."""
+        """Run every controller until none of them writes; returns the time of the next timer, if there is one."""
         storage = self._server.storage
         while True:
             self._seen = storage.rv
@@ -77,14 +77,14 @@ class Controllers:
             return self._server.env.now() + _RETRY_SECONDS
 
     async def run(self) -> None:
-        """Step for ever: whenever something changed or a timer is due."""
+        """Step whenever the store changed or a timer is due, until cancelled."""
         changed = asyncio.Event()
         self.wake = changed.set
         while True:
             changed.clear()
             due = self.step()
             if changed.is_set():
-                # Only our own writes: `step` has already seen them. Others get a turn first.
+                # Only our own writes, which `step` has processed. Other tasks get a turn first.
                 await asyncio.sleep(0)
                 changed.clear()
                 if self._seen != self._server.storage.rv:

@@ -1,29 +1,28 @@
-"""Cleans up behind CustomResourceDefinitions."""
+"""Deletes the custom objects of a CustomResourceDefinition before it is removed."""
 
-from jobcommon.localcluster.apiserver.kinds.crds import CLEANUP_FINALIZER
 from jobcommon.localcluster.apiserver.registry import CRD_TABLE
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.controllers.access import Access
+from jobcommon.localcluster.finalizers import CRD_CLEANUP
 
 
 class DefinitionController:
     """Deletes the objects of a CustomResourceDefinition that is being deleted, then its finalizer."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._access = Access(server, "crd-finalizer")
+    def __init__(self, access: Access) -> None:
+        self._access = access
 
     def step(self) -> float | None:
-        """Clean up behind every terminating definition as far as finalizers let it."""
+        """Delete the objects of every terminating definition, as far as finalizers allow."""
         for definition in self._access.items(CRD_TABLE):
             meta = definition.obj["metadata"]
             finalizers = meta.get("finalizers") or []
-            if "deletionTimestamp" in meta and CLEANUP_FINALIZER in finalizers:
-                self._clean(definition, [name for name in finalizers if name != CLEANUP_FINALIZER])
+            if "deletionTimestamp" in meta and CRD_CLEANUP in finalizers:
+                self._clean(definition, [name for name in finalizers if name != CRD_CLEANUP])
         return None
 
     def _clean(self, definition: Item, kept: list[str]) -> None:
-        registry = self._access.server.registry
+        registry = self._access.registry
         for resource in registry.where(lambda one: one.storage_key == definition.name):
             for item in self._access.items(definition.name):
                 if "deletionTimestamp" not in item.obj["metadata"]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import DELETED, Change, Item
 from jobcommon.localcluster.controllers.access import Access
 
@@ -34,9 +33,9 @@ def _facts(pod: Item) -> tuple[Any, ...]:
 class EndpointsController:
     """Recomputes the endpoints of services that changed, and of those that select a pod that changed."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._access = Access(server, "endpoint-controller")
-        self._feed = server.storage.feed()
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._feed = access.feed()
         self._dirty = {(item.namespace, item.name) for item in self._access.items("services")}
 
     def step(self) -> float | None:

@@ -1,21 +1,20 @@
 """Deletes events an hour after they were last seen, as the real server does."""
 
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.controllers.access import Access
 from jobcommon.localcluster.timestamps import parse_time
 
 TTL_SECONDS = 3600.0
-#: Looking more often than this would cost more than it frees.
+#: Checking more often would cost more than it frees.
 _INTERVAL = 60.0
 
 
 class EventTtl:
-    """Looks once a minute."""
+    """Checks once a minute."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._access = Access(server, "event-ttl")
-        self._next = server.env.now()
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._next = access.now
 
     def step(self) -> float | None:
         """Delete what is due."""
@@ -23,7 +22,7 @@ class EventTtl:
         if now < self._next:
             return self._next
         self._next = now + _INTERVAL
-        resource = self._access.server.registry.find("", "v1", "events")
+        resource = self._access.registry.find("", "v1", "events")
         if resource is not None:
             for item in self._access.items("events"):
                 if _last_seen(item) + TTL_SECONDS <= now:

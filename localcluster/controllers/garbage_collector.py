@@ -1,18 +1,17 @@
-"""Deletes what nobody owns any more: owner references by uid, in the background, in the foreground, or orphaning.
+"""Deletes objects whose owners are gone: owner references by uid; background, foreground and orphan deletion.
 
-Source of the rules: Kubernetes' "Garbage Collection" documentation. An object goes when it has owners and all of them are gone;
-it loses the references to gone owners when some are left. An object with the ``foregroundDeletion`` finalizer waits for its
-dependents that block it; one with ``orphan`` first takes itself out of its dependents.
+Source of the rules: Kubernetes' "Garbage Collection" documentation. An object is deleted if it has owners and all of them
+are gone; it loses the references to owners that are gone if others are left. An object with the ``foregroundDeletion``
+finalizer waits for its dependents that block it; for one with ``orphan``, first the references of its dependents are removed.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 from jobcommon.localcluster.apiserver.resource import Resource
-from jobcommon.localcluster.apiserver.rest.delete import FOREGROUND, ORPHAN
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import DELETED, Change, Item
 from jobcommon.localcluster.controllers.access import Access, NotStoredError
+from jobcommon.localcluster.finalizers import FOREGROUND, ORPHAN
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("owners", "orphans")
@@ -26,15 +25,15 @@ def _owners(item: Item) -> list[Obj]:
 
 
 class GarbageCollector:
-    """Keeps an index of owner uid to dependents, fed by every change of the store; a step looks at what changed only."""
+    """Keeps an index of owner uid to dependents, updated by every change of the store; a step processes only what changed."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._access = Access(server, "generic-garbage-collector")
-        self._feed = server.storage.feed()
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._feed = access.feed()
         self._by_uid: dict[str, Where] = {}
         self._dependents: dict[str, set[Where]] = {}
         self._dirty: dict[Where, None] = {}
-        for table in server.storage.tables.values():
+        for table in access.tables():
             for item in table.items():
                 self._add(table.name, item)
 
@@ -84,7 +83,7 @@ class GarbageCollector:
             if not group:
                 self._dependents.pop(uid, None)
             if uid in self._by_uid:
-                # It may be waiting for its dependents to go.
+                # It may be waiting for the deletion of its dependents.
                 self._dirty[self._by_uid[uid]] = None
         if replaced:
             return
@@ -97,7 +96,7 @@ class GarbageCollector:
         return self._access.get(*where)
 
     def _resource(self, where: Where) -> Resource | None:
-        return self._access.server.registry.stored_as(where[0])
+        return self._access.registry.stored_as(where[0])
 
     def _process(self, where: Where) -> None:
         item, resource = self._item(where), self._resource(where)
@@ -120,7 +119,7 @@ class GarbageCollector:
         gone = [owner for owner in owners if not self._exists(owner, item)]
         waiting = [owner for owner in owners if owner not in gone and self._deletes_dependents(owner)]
         if len(gone) + len(waiting) == len(owners):
-            # Whoever waits for its dependents needs theirs gone too.
+            # A foreground deletion that waits for this object waits for its dependents as well.
             policy = "Foreground" if waiting and self._dependents.get(item.uid) else _policy(item)
             self._access.delete(resource, item, policy)
         elif gone or waiting:

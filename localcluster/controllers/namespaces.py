@@ -1,6 +1,5 @@
-"""Empties namespaces that are being deleted, and gives the others what every namespace has."""
+"""Empties terminating namespaces, and creates in the others the objects that every namespace has."""
 
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.controllers.access import Access
 
@@ -11,24 +10,23 @@ _SERVICE_ACCOUNT = "default"
 class NamespaceController:
     """Deletes the content of terminating namespaces, then their finalizer."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._access = Access(server, "namespace-controller")
+    def __init__(self, access: Access) -> None:
+        self._access = access
 
     def step(self) -> float | None:
-        """Empty every terminating namespace as far as finalizers let it."""
+        """Empty every terminating namespace, as far as finalizers allow."""
         for namespace in self._access.items("namespaces"):
             if "deletionTimestamp" in namespace.obj["metadata"] and namespace.obj.get("spec", {}).get("finalizers"):
                 self._empty(namespace)
         return None
 
     def _empty(self, namespace: Item) -> None:
-        storage = self._access.server.storage
-        for resource in self._access.server.registry.where(lambda one: one.namespaced and not one.conversion):
+        for resource in self._access.registry.where(lambda one: one.namespaced and not one.conversion):
             for item in self._access.items(resource.storage_key, namespace.name):
                 if "deletionTimestamp" not in item.obj["metadata"]:
                     self._access.delete(resource, item)
         # A table may outlive the definition that served it, so the store itself is asked, not the registry.
-        if not any(table.spaces.get(namespace.name) for table in storage.tables.values()):
+        if not any(table.spaces.get(namespace.name) for table in self._access.tables()):
             body = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": namespace.name}, "spec": {}}
             self._access.send("PUT", f"/api/v1/namespaces/{namespace.name}/finalize", body)
 
@@ -36,8 +34,8 @@ class NamespaceController:
 class NamespaceContents:
     """Keeps the default service account and the root CA config map in every namespace."""
 
-    def __init__(self, server: ApiServer, root_ca: str = "") -> None:
-        self._access = Access(server, "serviceaccount-controller")
+    def __init__(self, access: Access, root_ca: str = "") -> None:
+        self._access = access
         self._root_ca = root_ca
 
     def step(self) -> float | None:

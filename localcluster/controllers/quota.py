@@ -1,9 +1,8 @@
-"""Shows in each ResourceQuota what its namespace uses; refusing what goes over is admission's part."""
+"""Keeps the usage in the status of ResourceQuotas; admission enforces the limits."""
 
 from typing import Any
 
-from jobcommon.localcluster.apiserver.admission import QUOTA_TABLE, plain, usage
-from jobcommon.localcluster.apiserver.server import ApiServer
+from jobcommon.localcluster.apiserver.quota import QUOTA_TABLE, plain, usage
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.controllers.access import Access
 
@@ -11,11 +10,11 @@ Obj = dict[str, Any]
 
 
 class QuotaController:
-    """Recomputes the quotas of namespaces in which anything was made or removed, or a pod finished."""
+    """Recomputes the quotas of namespaces in which an object was created or deleted, or a pod finished."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._access = Access(server, "resourcequota-controller")
-        self._feed = server.storage.feed()
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._feed = access.feed()
         self._dirty = {item.namespace for item in self._access.items(QUOTA_TABLE)}
 
     def step(self) -> float | None:
@@ -32,7 +31,7 @@ class QuotaController:
 
     def _publish(self, quota: Item) -> None:
         hard: Obj = (quota.obj.get("spec") or {}).get("hard") or {}
-        used = usage(self._access.server.storage, quota.namespace, list(hard))
+        used = usage(self._access.storage, quota.namespace, list(hard))
         status = {"hard": hard, "used": {name: plain(amount) for name, amount in used.items()}}
         if quota.obj.get("status") != status:
             path = f"/api/v1/namespaces/{quota.namespace}/resourcequotas/{quota.name}/status"

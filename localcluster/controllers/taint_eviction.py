@@ -3,7 +3,6 @@
 from typing import Any
 
 from jobcommon.client.request import STRATEGIC_PATCH
-from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.controllers.access import Access
 from jobcommon.localcluster.taints import patience
@@ -15,12 +14,12 @@ Obj = dict[str, Any]
 class TaintEviction:
     """Level-triggered: a toleration's seconds count from when the pod was first seen under the taints."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._access = Access(server, "taint-eviction-controller")
+    def __init__(self, access: Access) -> None:
+        self._access = access
         self._since: dict[str, float] = {}
 
     def step(self) -> float | None:
-        """Delete what is due; gives the time of the next one."""
+        """Delete the pods that are due; returns the time of the next one."""
         now, due, seen = self._access.now, list[float](), set[str]()
         for node in self._access.items("nodes"):
             taints = [taint for taint in node.obj["spec"].get("taints") or () if taint.get("effect") == "NoExecute"]

@@ -8,9 +8,9 @@ _FIRST, _NETWORKS = 20, 200
 
 
 class AddressPool:
-    """Hands out 127.x.y.z addresses, one a pod, the same one as long as the pod exists.
+    """Allocates 127.x.y.z addresses, one for each pod, stable as long as the pod exists.
 
-    The second octet is this cluster's alone: `cluster` (0 to 199) is the first choice, the next free one is taken. Only Linux
+    The second octet belongs to this cluster only: `cluster` (0 to 199) is the first choice, else the next free one. Only Linux
     answers on all of 127.0.0.0/8; elsewhere, and with ``shared``, every pod has 127.0.0.1. Raises OSError when every octet is
     taken.
     """
@@ -31,7 +31,7 @@ class AddressPool:
         raise OSError(f"no free pod network: {_NETWORKS} clusters run on this machine")
 
     def _own(self, second: int) -> bool:
-        """Whether the octet is ours, now locked if need be.
+        """Whether the octet belongs to this cluster; locks it if it is free.
 
         An abstract Unix socket belongs to the network namespace, as the loopback addresses do, and the kernel frees it when
         its process ends, however that happens.
@@ -58,7 +58,7 @@ class AddressPool:
         return self._taken[uid]
 
     def _ours(self, address: str) -> bool:
-        """Whether the address is of a network that no other cluster has; a cluster that comes back may have another first."""
+        """Whether no other cluster has the network of the address; a restarted cluster may get another network than before."""
         parts = address.split(".")
         if len(parts) != 4 or parts[0] != "127" or not parts[1].isdecimal():
             return False
@@ -68,7 +68,7 @@ class AddressPool:
         size = 256 * 254
         for _ in range(size):
             third, fourth = divmod(self._next, 254)
-            # Round robin, not lowest first: an address just given back may still be in a peer's memory.
+            # Round robin, not lowest first: a peer may still use an address that was just released.
             self._next = (self._next + 1) % size
             address = f"127.{self._second}.{third}.{fourth + 1}"
             if address not in self._used:
@@ -76,13 +76,13 @@ class AddressPool:
         raise OSError("no free pod address: delete finished pods")
 
     def release(self, uid: str) -> None:
-        """Give the pod's address back."""
+        """Release the pod's address."""
         address = self._taken.pop(uid, None)
         if address is not None:
             self._used.discard(address)
 
     def close(self) -> None:
-        """Leave the networks to other clusters."""
+        """Release the networks."""
         for lock in self._locks.values():
             lock.close()
         self._locks.clear()

@@ -51,7 +51,7 @@ def object_path(plural: str, namespace: str, name: str, subresource: str = "") -
     return f"{path}/{subresource}" if subresource else path
 
 
-class Mirror:
+class Informer:
     """The current objects of one core/v1 resource in all namespaces, by (namespace, name).
 
     `changed` is called with (old, new) for every change, either of them None; it must not block. `synced` is set after the
@@ -101,7 +101,7 @@ class Mirror:
             version = item["metadata"]["resourceVersion"]
             if event["type"] != "BOOKMARK":
                 self._set(_key(item), None if event["type"] == "DELETED" else item)
-        # A stream that ends without a word may do so again at once: the list's back-off bounds the rate.
+        # A stream that ended without an event may do so again at once: the list's back-off bounds the rate.
         return version if version != begun else ""
 
     def _set(self, key: tuple[str, str], item: Object | None) -> None:
@@ -116,7 +116,7 @@ def _key(item: Object) -> tuple[str, str]:
     return item["metadata"].get("namespace") or "", item["metadata"]["name"]
 
 
-async def patiently(attempt: Callable[[], Awaitable[Object | None]], tries: int = 6) -> Object | None:
+async def with_retries(attempt: Callable[[], Awaitable[Object | None]], tries: int = 6) -> Object | None:
     """Repeat `attempt` while the server is overloaded or unreachable; other refusals are raised."""
     delay = 0.05
     for left in reversed(range(tries)):

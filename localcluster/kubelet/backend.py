@@ -1,21 +1,21 @@
-"""What the API server asks of the kubelet: logs, exec, attach and port-forward of its pods."""
+"""The kubelet's answers to the API server: logs, exec, attach and port-forward."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from jobcommon.localcluster.apiserver.pods import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
 from jobcommon.localcluster.kubelet.container import ContainerProcess
 from jobcommon.localcluster.kubelet.logs import read_log
 from jobcommon.localcluster.kubelet.session import run_exec
 from jobcommon.localcluster.kubelet.worker import PodWorker
+from jobcommon.localcluster.pod_backend import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
 
 _CHUNK = 1 << 16
 
 
 class Backend:
-    """Implements `localcluster.apiserver.pods.PodBackend` over the pod workers; `find` gives a pod's by uid."""
+    """Implements `localcluster.pod_backend.PodBackend` over the pod workers; `find` gives a pod's by uid."""
 
     def __init__(
         self, find: Callable[[str], PodWorker | None], log_path: Callable[[str, str, int], Path], now: Callable[[], float]

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from jobcommon.localcluster.kubelet.lifecycle import Run, Seen
+from jobcommon.localcluster.kubelet.lifecycle import ContainerState, Run
 from jobcommon.localcluster.kubelet.process import Launch, Message, ShimProcess
 
 START_ERROR = 128
@@ -22,7 +22,7 @@ def container_id(uid: str, name: str, attempt: int) -> str:
 
 
 def oom_kills() -> int:
-    """How many processes the kernel has killed for want of memory since boot; 0 where it does not say."""
+    """The number of processes that the kernel's OOM killer has ended since boot; 0 if it is unknown."""
     try:
         text = Path("/proc/vmstat").read_text()
     except OSError:
@@ -57,11 +57,11 @@ class ContainerProcess:
     changed: Callable[[], None]
     reset_after: float
     warn: Callable[[str, str], None]
-    seen: Seen = field(default_factory=Seen)
+    seen: ContainerState = field(default_factory=ContainerState)
     process: ShimProcess | None = None
     launched: Launch | None = None
-    sessions: set[ShimProcess] = field(default_factory=set)  # execs in it whose shim has not gone yet
-    # What a run that is being started or runs has to do with files; kept for its end.
+    sessions: set[ShimProcess] = field(default_factory=set)  # execs in it whose shim still runs
+    # The files of the current run, needed at its end.
     log: Path = Path()
     message_file: Path | None = None
     fall_back: bool = False

@@ -42,7 +42,7 @@ def references(container: Container) -> set[tuple[str, str]]:
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """``$(NAME)`` replaced by its value, ``$$`` by ``$``; a reference to an unknown name stays as it is."""
+    """``$(NAME)`` replaced by its value, ``$$`` by ``$``; a reference to an unknown name is kept."""
 
     def replace(match: re.Match[str]) -> str:
         if match[1] is None:

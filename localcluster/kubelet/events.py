@@ -75,6 +75,6 @@ class EventRecorder:
                 await self._api.patch(path, fresh)
                 return
             except ClientError:
-                # Expired in the meantime: it is written anew.
+                # Expired in the meantime: it is created again.
                 pass
         await self._api.call("POST", path.rpartition("/")[0], event)

@@ -1,4 +1,4 @@
-"""What is done instead where the machine offers no namespaces: one address for all, and paths rewritten.
+"""The fallback on machines without namespaces: one address for all pods, and rewritten paths.
 
 Every pod has 127.0.0.1. Cluster names in the command line and in environment values become that address; Python programs
 resolve them at run time as well, through a `sitecustomize` module put first on PYTHONPATH. Mount paths in the command line, the

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from jobcommon.localcluster.apiserver.quantity import parse_quantity
 from jobcommon.localcluster.kubelet.lifecycle import Container, Pod
+from jobcommon.localcluster.quantity import parse_quantity
 
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _PLAIN = {

@@ -1,4 +1,4 @@
-"""Names for addresses: what stands in a pod's /etc/hosts, and how it changes while processes read it."""
+"""Names for addresses: the contents of a pod's /etc/hosts, and how it changes while processes read it."""
 
 import errno
 import os
@@ -101,7 +101,7 @@ class HostsFile:
 class Names:
     """Keeps the hosts files of all running pods in step with the pods and services there are.
 
-    `soon` is given `publish` once for any number of changes that come together, `later` when the disk was full.
+    `soon` is called with `publish` once for any number of simultaneous changes, `later` if the disk was full.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Names:
         self._files: dict[str, tuple[str, HostsFile]] = {}
 
     def set_pod(self, uid: str, pod: Pod | None, address: str = "") -> None:
-        """A pod has come or changed (None: gone or finished)."""
+        """A pod was created or has changed (None: deleted or finished)."""
         if pod is None:
             self._pods.pop(uid, None)
         else:
@@ -124,7 +124,7 @@ class Names:
         self._touch()
 
     def set_service(self, key: tuple[str, str], service: Mapping[str, Any] | None) -> None:
-        """A service has come or changed (None: gone)."""
+        """A service was created or has changed (None: deleted)."""
         if service is None:
             self._services.pop(key, None)
         else:

@@ -10,7 +10,7 @@ from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Transport
 from jobcommon.localcluster.kubelet import node, scheduler
 from jobcommon.localcluster.kubelet.addresses import LOOPBACK, AddressPool
-from jobcommon.localcluster.kubelet.api import Api, Mirror, Object, object_path, patiently
+from jobcommon.localcluster.kubelet.api import Api, Informer, Object, object_path, with_retries
 from jobcommon.localcluster.kubelet.backend import Backend
 from jobcommon.localcluster.kubelet.events import EventRecorder
 from jobcommon.localcluster.kubelet.hosts import Names
@@ -37,11 +37,11 @@ class Kubelet:
         self._workers: dict[str, PodWorker] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self._binding: set[asyncio.Task[None]] = set()
-        self._assumed: set[str] = set()  # pods being bound: their room is taken before the server says so
+        self._assumed: set[str] = set()  # pods being bound: their resources count before the watch event arrives
         self.backend = Backend(self._workers.get, self._log_path, now)
 
     async def __aenter__(self) -> Self:
-        """Find out what the machine allows, register the node, and take up the pods there are. Raises ClientError."""
+        """Detect the possible isolation, register the node, and take over the existing pods. Raises ClientError."""
         options = self.options
         loop = asyncio.get_running_loop()
         isolation = options.isolation or await detect()
@@ -52,25 +52,25 @@ class Kubelet:
         self._node = await node.register(
             self._api, node.node_object(options.node_name, options.host_address, options.capacity, self._now())
         )
-        self._pods = Mirror(self._api, "pods", self._pod_changed)
-        mirrors = [
-            Mirror(self._api, "nodes", self._node_changed),
-            Mirror(self._api, "services", self._service_changed),
-            Mirror(self._api, "configmaps", lambda old, new: self._object_changed("ConfigMap", old, new)),
-            Mirror(self._api, "secrets", lambda old, new: self._object_changed("Secret", old, new)),
+        self._pods = Informer(self._api, "pods", self._pod_changed)
+        informers = [
+            Informer(self._api, "nodes", self._node_changed),
+            Informer(self._api, "services", self._service_changed),
+            Informer(self._api, "configmaps", lambda old, new: self._object_changed("ConfigMap", old, new)),
+            Informer(self._api, "secrets", lambda old, new: self._object_changed("Secret", old, new)),
             self._pods,
         ]
-        self._tasks = [asyncio.create_task(mirror.run()) for mirror in mirrors]
+        self._tasks = [asyncio.create_task(informer.run()) for informer in informers]
         self._tasks.append(asyncio.create_task(self._recorder.run()))
         uid = self._node["metadata"]["uid"]
         self._tasks.append(asyncio.create_task(node.heartbeat(self._api, options.node_name, uid, self._now)))
-        for mirror in mirrors:
-            await mirror.synced.wait()
+        for informer in informers:
+            await informer.synced.wait()
         await asyncio.to_thread(self._forget_old_pods, {pod["metadata"]["uid"] for pod in self._pods.objects.values()})
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End every pod's processes, politely for `options.stop_grace` seconds; the pods stay as they are on the server."""
+        """End every pod's processes, with `options.stop_grace` seconds of grace; the pods on the server are not changed."""
         for task in [*self._tasks, *self._binding]:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._binding, return_exceptions=True)
@@ -115,7 +115,7 @@ class Kubelet:
         if task.cancelled() or task.exception() is None:
             self._workers.pop(uid, None)
             return
-        # A defect of ours: the pod is left as it is and kept, so that its processes end with the cluster.
+        # A bug: the pod is kept, so that its processes end with the cluster.
         text = f"The kubelet failed on this pod and has given it up: {task.exception()!r}"
         self._recorder.record(self._workers[uid].pod, "Warning", "FailedSync", text)
 
@@ -149,7 +149,7 @@ class Kubelet:
                 worker.object_changed(kind, metadata["name"])
 
     def _reschedule(self) -> None:
-        """Room may have become free for pods that wait."""
+        """Resources may be free now for pods that wait."""
         if self.options.enforce_resources:
             self._schedule_all()
 
@@ -198,7 +198,7 @@ class Kubelet:
             if why:
                 await self._report_unschedulable(pod, why)
                 return
-            await patiently(lambda: self._api.call("POST", path, body))
+            await with_retries(lambda: self._api.call("POST", path, body))
         except ClientError as error:
             if isinstance(error, StatusError) and error.code in (404, 409):
                 return  # gone, or bound already: the watch says so

@@ -1,4 +1,4 @@
-"""What to do next with one pod: a pure function of its spec, what is known of its containers, and the time.
+"""What to do next with one pod: a pure function of its spec, the states of its containers, and the time.
 
 `decide` neither starts nor stops anything. It says which containers to start and stop now, what the pod's status is, and when
 to ask again if nothing happens before. The rules are the real kubelet's (Pod lifecycle, Kubernetes 1.29 and later).
@@ -51,8 +51,8 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What is known of one container: its latest `run`, the one before it, why it cannot start, what its probes said."""
+class ContainerState:
+    """One container: its latest `run`, the one before it, why it cannot start, the results of its probes."""
 
     run: Run | None = None
     last: Run | None = None
@@ -112,7 +112,7 @@ def backoff(streak: int, settings: Settings) -> float:
     return float(min(settings.base * 2 ** min(streak - 1, 32), settings.cap))
 
 
-def decide(pod: Pod, seen: Mapping[str, Seen], now: float, settings: Settings) -> Decision:
+def decide(pod: Pod, seen: Mapping[str, ContainerState], now: float, settings: Settings) -> Decision:
     """The next step for `pod`."""
     decision = Decision()
     spec, metadata, status = pod["spec"], pod["metadata"], pod.get("status") or {}
@@ -156,14 +156,14 @@ def decide(pod: Pod, seen: Mapping[str, Seen], now: float, settings: Settings) -
     return decision
 
 
-def _init_done(container: Container, seen: Seen) -> bool:
+def _init_done(container: Container, seen: ContainerState) -> bool:
     if is_sidecar(container):
         return seen.started
     return seen.run is not None and not seen.run.running and seen.run.exit_code == 0
 
 
 def _advance_inits(
-    decision: Decision, inits: list[Container], seen: Mapping[str, Seen], policy: str, now: float, settings: Settings
+    decision: Decision, inits: list[Container], seen: Mapping[str, ContainerState], policy: str, now: float, settings: Settings
 ) -> str:
     for container in inits:
         state = seen[container["name"]]
@@ -184,7 +184,7 @@ def _advance_inits(
 
 
 def _advance_mains(
-    decision: Decision, mains: list[Container], seen: Mapping[str, Seen], policy: str, now: float, settings: Settings
+    decision: Decision, mains: list[Container], seen: Mapping[str, ContainerState], policy: str, now: float, settings: Settings
 ) -> str:
     ended = failed = 0
     for container in mains:
@@ -200,7 +200,7 @@ def _advance_mains(
     return "failed" if failed else "succeeded"
 
 
-def _start(decision: Decision, name: str, state: Seen, now: float, settings: Settings) -> None:
+def _start(decision: Decision, name: str, state: ContainerState, now: float, settings: Settings) -> None:
     if state.starting:
         return
     due = state.retry_at or 0.0
@@ -215,7 +215,7 @@ def _start(decision: Decision, name: str, state: Seen, now: float, settings: Set
         decision.start.append(name)
 
 
-def _alive(seen: Mapping[str, Seen]) -> bool:
+def _alive(seen: Mapping[str, ContainerState]) -> bool:
     return any(state.running or state.starting for state in seen.values())
 
 
@@ -230,7 +230,7 @@ def _deadline(pod: Pod) -> float | None:
     return None if seconds is None or start is None else parse_time(start) + float(seconds)
 
 
-def _wind_down(decision: Decision, pod: Pod, seen: Mapping[str, Seen], grace: float) -> None:
+def _wind_down(decision: Decision, pod: Pod, seen: Mapping[str, ContainerState], grace: float) -> None:
     """Stop everything, the sidecars last; the phase stays what it was."""
     inits: list[Container] = pod["spec"].get("initContainers") or []
     sidecars = {c["name"] for c in inits if is_sidecar(c)}
@@ -239,7 +239,7 @@ def _wind_down(decision: Decision, pod: Pod, seen: Mapping[str, Seen], grace: fl
     decision.phase = (pod.get("status") or {}).get("phase") or "Pending"
 
 
-def _stop_sidecars(inits: list[Container], seen: Mapping[str, Seen], grace: float) -> list[Stop]:
+def _stop_sidecars(inits: list[Container], seen: Mapping[str, ContainerState], grace: float) -> list[Stop]:
     """The last started sidecar that still runs, if any: they end in the reverse of their starting order."""
     for container in reversed(inits):
         if is_sidecar(container) and seen[container["name"]].running:
@@ -247,7 +247,7 @@ def _stop_sidecars(inits: list[Container], seen: Mapping[str, Seen], grace: floa
     return []
 
 
-def _last_phase(mains: list[Container], seen: Mapping[str, Seen]) -> str:
+def _last_phase(mains: list[Container], seen: Mapping[str, ContainerState]) -> str:
     """The phase a deleted pod ends with: nothing is restarted any more, so each container's last exit code stands."""
     runs = [seen[c["name"]].run for c in mains]
     return "Succeeded" if all(run is not None and run.exit_code == 0 for run in runs) else "Failed"

@@ -1,7 +1,7 @@
 """Reading container logs: the filters of ``kubectl logs``, and following.
 
 A log may be large and the cluster is one event loop, so files are read in pieces, from where the wanted lines begin, and in a
-thread wherever there is more than one piece to read.
+thread if there is more than one piece to read.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from jobcommon.localcluster.apiserver.pods import LogOptions
+from jobcommon.localcluster.pod_backend import LogOptions
 from jobcommon.localcluster.timestamps import format_time
 
 _POLL = 0.03

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobcommon.client.errors import ClientError, StatusError
-from jobcommon.localcluster.apiserver.documents import GIT_VERSION
 from jobcommon.localcluster.kubelet.api import Api
 from jobcommon.localcluster.timestamps import format_micro_time, format_time
+from jobcommon.localcluster.version import GIT_VERSION
 
 # The real kubelet renews every 10 s with a duration of 40 s; nothing here watches that closely.
 _RENEW_EVERY = 10.0
@@ -31,7 +31,7 @@ def node_labels(name: str) -> dict[str, str]:
 
 
 def node_object(name: str, address: str, capacity: Mapping[str, str], now: float) -> dict[str, Any]:
-    """The node as this kubelet registers it. It is told apart from a real one by its ``containerRuntimeVersion``."""
+    """The node as this kubelet registers it. Its ``containerRuntimeVersion`` distinguishes it from a real one."""
     moment = format_time(now)
     facts = [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),

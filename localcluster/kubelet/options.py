@@ -16,7 +16,7 @@ from jobcommon.localcluster.kubelet.service_account import FOREIGN
 
 
 def host_environment() -> dict[str, str]:
-    """What every container inherits: this process's environment, with this interpreter first on PATH.
+    """The environment that every container inherits: that of this process, with this interpreter first on PATH.
 
     `python` in a manifest is then the interpreter that runs the cluster. Output is unbuffered unless the user chose otherwise,
     so that logs can be followed. Another cluster that the environment leads to is left out.
@@ -32,7 +32,7 @@ class KubeletOptions:
     """Settings of one kubelet.
 
     `data_dir` holds logs and volumes and must exist. `server_url` is where pods reach the API server; without it they get no
-    in-cluster configuration. `restart` is the restart back-off. `isolation` None: found out by
+    in-cluster configuration. `restart` is the restart back-off. `isolation` None: detected by
     trying. `enforce_resources` makes pods wait Pending while the node's `capacity` is used up. `stop_grace` bounds, in
     seconds, how long pods may take to end when the cluster stops. `log_bytes` is when a container's log file is rotated.
     `cluster` is the first choice of a pod network (see `AddressPool`).
@@ -65,7 +65,7 @@ class Shared:
     now: Callable[[], float]
 
     def pod_dir(self, uid: str) -> Path:
-        """Where everything of one pod lives."""
+        """The directory of one pod."""
         return self.options.data_dir / "pods" / uid
 
     def log_path(self, uid: str, container: str, attempt: int) -> Path:

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from jobcommon.localcluster.apiserver.pods import PodBackendError
 from jobcommon.localcluster.kubelet.checks import check_http, check_tcp
+from jobcommon.localcluster.kubelet.container import ContainerProcess
+from jobcommon.localcluster.kubelet.lifecycle import Container
 from jobcommon.localcluster.kubelet.session import run_quietly
-
-if TYPE_CHECKING:
-    from jobcommon.localcluster.kubelet.worker import PodWorker
+from jobcommon.localcluster.pod_backend import PodBackendError
 
 Probe = Mapping[str, Any]
 
@@ -37,12 +36,36 @@ class Threshold:
         return good if reached else None
 
 
+class ProbedPod(Protocol):
+    """What a prober needs of the worker of its pod."""
+
+    pod: dict[str, Any]
+    address: str
+    containers: dict[str, ContainerProcess]
+
+    def spec_of(self, name: str) -> Container:
+        """The spec of a container, its resolved environment and ports included."""
+        ...
+
+    def probe_result(self, name: str, *, started: bool | None = None, ready: bool | None = None) -> None:
+        """A probe's verdict has changed."""
+        ...
+
+    def probe_kill(self, name: str, grace: float) -> None:
+        """A probe has failed for good: restart the container."""
+        ...
+
+    def event(self, kind: str, reason: str, message: str, container: str = "") -> None:
+        """Record an event about the pod."""
+        ...
+
+
 class Prober:
-    """Runs the probes of one run of a container and tells its pod worker."""
+    """Runs the probes of one run of a container and reports to its pod worker."""
 
     KINDS = ("startup", "liveness", "readiness")
 
-    def __init__(self, worker: "PodWorker", name: str, attempt: int) -> None:
+    def __init__(self, worker: ProbedPod, name: str, attempt: int) -> None:
         self.attempt = attempt
         self._worker = worker
         self._name = name
@@ -112,7 +135,7 @@ class Prober:
         if "tcpSocket" in probe:
             return await check_tcp(probe["tcpSocket"], container, address, seconds)
         if "grpc" in probe:
-            # Speaking gRPC would need its library; an open port is the part of the answer that can be had.
+            # gRPC would need its library; this only checks that the port is open.
             return await check_tcp(probe["grpc"], container, address, seconds)
         try:
             code = await run_quietly(self._worker.containers[self._name], probe["exec"]["command"], seconds)

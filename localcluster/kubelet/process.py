@@ -21,7 +21,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What this machine allows: mount, PID and UTS namespaces, inside a user namespace of our own when not root."""
+    """The isolation that this machine allows: mount, PID and UTS namespaces, inside a user namespace if not root."""
 
     namespaces: bool
     user_namespace: bool = False
@@ -154,7 +154,7 @@ class ShimProcess:
         try:
             self._socket.send(letter)
         except OSError:
-            return  # it has just gone: `on_gone` says so
+            return  # it has just ended: `on_gone` is called
 
     @property
     def pid(self) -> int:
@@ -163,7 +163,7 @@ class ShimProcess:
 
 
 async def detect() -> Isolation:
-    """The best isolation that works here, found out by trying it."""
+    """The best isolation that works here, detected by trying it."""
     if sys.platform != "linux":
         return Isolation(namespaces=False)
     candidates = [Isolation(namespaces=True, user_namespace=True)]
@@ -181,7 +181,7 @@ async def _works(candidate: Isolation) -> bool:
     messages: list[Message] = []
     devnull = os.open(os.devnull, os.O_RDWR)
     try:
-        # A read-only mount below a directory that is not there needs everything a pod may need.
+        # A read-only mount below a missing directory needs every right that a pod may need.
         mounts = ((str(Path(__file__).parent), "/jobcommon-probe/mount", True),)
         command = ["/bin/sh", "-c", "cd /jobcommon-probe/mount"]
         probe = Launch(command, {}, candidate, stdout=devnull, stderr=devnull, hostname="probe", mounts=mounts)

@@ -1,9 +1,9 @@
-"""What a kubelet that starts again knows of a pod: the status it wrote, and the logs of runs it could not report."""
+"""The state of a pod after a restart of the kubelet: from the status it wrote, and the logs of runs it could not report."""
 
 from pathlib import Path
 from typing import Any
 
-from jobcommon.localcluster.kubelet.lifecycle import Pod, Run, Seen
+from jobcommon.localcluster.kubelet.lifecycle import ContainerState, Pod, Run
 from jobcommon.localcluster.timestamps import parse_time
 
 LOST_CODE = 137
@@ -11,7 +11,7 @@ LOST_REASON = "ContainerStatusUnknown"
 LOST_MESSAGE = "The container ended together with the cluster that ran it"
 
 
-def recover(pod: Pod, logs: Path, now: float) -> dict[str, Seen]:
+def recover(pod: Pod, logs: Path, now: float) -> dict[str, ContainerState]:
     """The containers' last known state. No process outlives its kubelet, so what was running has ended with exit code 137.
 
     A run that began after the last status was written left its log file: it is counted too, so no run goes unnoticed.
@@ -27,11 +27,13 @@ def _last_logged(directory: Path) -> int | None:
     return max(attempts, default=None)
 
 
-def _seen(status: dict[str, Any] | None, logged: int | None, now: float) -> Seen:
+def _seen(status: dict[str, Any] | None, logged: int | None, now: float) -> ContainerState:
     run, last = _runs(status, now) if status else (None, None)
     if logged is not None and (run is None or logged > run.attempt):
         run, last = _lost(logged, now, "", now), run
-    return Seen(run=run, last=last, streak=0 if run is None else run.attempt, started=run is not None and run.exit_code == 0)
+    return ContainerState(
+        run=run, last=last, streak=0 if run is None else run.attempt, started=run is not None and run.exit_code == 0
+    )
 
 
 def _runs(status: dict[str, Any], now: float) -> tuple[Run | None, Run | None]:

@@ -1,4 +1,4 @@
-"""The surroundings of one pod's containers: directories, volumes, names, environment."""
+"""The sandbox of one pod's containers: directories, volumes, names, environment."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ Fetched = dict[tuple[str, str], dict[str, Any] | None]
 
 
 class NoCommandError(ConfigError):
-    """The container relies on its image for what to run."""
+    """The container has no command: it relies on its image."""
 
 
 class VolumeError(ConfigError):
@@ -41,7 +41,7 @@ class VolumeError(ConfigError):
 
 
 class Sandbox:
-    """Prepares what the containers of one pod run in."""
+    """Prepares directories, volumes and environment for the containers of one pod."""
 
     def __init__(self, shared: Shared, pod: Pod) -> None:
         self._shared = shared
@@ -132,12 +132,12 @@ class Sandbox:
                 "downwardAPI" in source for source in (volume.get("projected") or {}).get("sources") or []
             )
             if changed in wanted or (changed is None and follows_pod):
-                # What has gone missing stays as it was last seen, as on a real node.
+                # Files of deleted objects are kept, as on a real node.
                 with contextlib.suppress(ConfigError):
                     await self._project(pod, volume, self._dir / "volumes" / name)
 
     async def launch(self, pod: Pod, container: Container, attempt: int) -> Launch:
-        """All that is needed to start a container. Raises ConfigError, VolumeError or NoCommandError."""
+        """Everything needed to start a container. Raises ConfigError, VolumeError or NoCommandError."""
         await self.setup(pod)
         options, isolation = self._shared.options, self._shared.isolation
         objects = await self._fetch(pod, references(container))
@@ -185,11 +185,11 @@ class Sandbox:
         return self._dir / "messages" / f"{container['name']}-{attempt}"
 
     def _name_mounts(self) -> list[tuple[str, str, bool]]:
-        # A machine without one of these files has no use for ours either: nothing reads it.
+        # On a machine without one of these files nothing reads it.
         return [(str(self._dir / path[1:]), path, False) for path in _RESOLVER_FILES if Path(path).exists()]
 
     def _services(self) -> dict[str, str]:
-        """How the API server is found. A path that cannot be mounted is of no use to clients, a kubeconfig is."""
+        """How the API server is found. Without mounts, clients cannot use the paths, but they can use a kubeconfig."""
         options = self._shared.options
         if not options.server_url:
             return {}
@@ -203,7 +203,7 @@ class Sandbox:
         return {"KUBECONFIG": str(path)}
 
     def _no_kubeconfig(self) -> list[tuple[str, str, bool]]:
-        """Hides the user's own kubeconfig: kubectl would take it before the ServiceAccount, and with it another cluster."""
+        """Hides the user's own kubeconfig: kubectl would prefer it to the ServiceAccount and reach another cluster."""
         options = self._shared.options
         path = Path(options.environment.get("HOME") or "/") / ".kube/config"
         return [("/dev/null", str(path), False)] if options.server_url and path.is_file() else []
@@ -226,7 +226,7 @@ class Sandbox:
         return mounts
 
     async def _fetch(self, pod: Pod, wanted: Iterable[tuple[str, str]]) -> Fetched:
-        """The referred objects as they are now: a mirror of them could lag behind the pod that needs them."""
+        """The referred objects, read now: a cache of them could lag behind the pod that needs them."""
         namespace = pod["metadata"]["namespace"]
         return {
             (kind, name): await self._shared.api.get(object_path(_PLURALS[kind], namespace, name))
@@ -242,8 +242,8 @@ class Sandbox:
 def resolver_config(pod: Pod) -> str:
     """The pod's resolv.conf: the host's (unless dnsPolicy is None) and the pod's dnsConfig.
 
-    No cluster search domains: every cluster name there is stands in the hosts file in all its forms, and searching would only
-    send names that do not exist yet out to a real DNS server. For the same reason answers are not waited for long.
+    No cluster search domains: the hosts file contains every existing cluster name in all its forms, and searching would only
+    send names that do not exist yet to a real DNS server. For the same reason the timeout is short.
     """
     spec = pod["spec"]
     lines = []

@@ -4,19 +4,19 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from jobcommon.localcluster.apiserver.quantity import parse_quantity
 from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Pod
+from jobcommon.localcluster.quantity import parse_quantity
 from jobcommon.localcluster.taints import untolerated
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("gates",)
 DEFAULT_SCHEDULER = "default-scheduler"
-#: What a cordoned node stands for; a pod that tolerates it is scheduled all the same.
+#: The taint that a cordoned node implies; a pod that tolerates it is scheduled nevertheless.
 _CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 def is_ours(pod: Pod) -> bool:
-    """Whether the pod waits for this scheduler: others, and closed scheduling gates, are waited for."""
+    """Whether this scheduler is to bind the pod: not one for another scheduler, or with scheduling gates."""
     spec = pod["spec"]
     return (
         not spec.get("nodeName")
@@ -28,7 +28,7 @@ def is_ours(pod: Pod) -> bool:
 
 
 def requests(pod: Pod) -> dict[str, Decimal]:
-    """What the pod asks for: the sum over its containers, or the largest init container where that is more."""
+    """The pod's requests: the sum over its containers, or the largest init container where that is more."""
     total: dict[str, Decimal] = {}
     for container in pod["spec"]["containers"]:
         for name, amount in _requests(container).items():
@@ -48,7 +48,7 @@ def _requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
 def unschedulable(
     pod: Pod, running: Iterable[Pod], node: Mapping[str, Any], capacity: Mapping[str, str] | None
 ) -> str:  # fmt: skip
-    """Why the pod cannot run on the node, "" when it can. `capacity` None: resources are not enforced."""
+    """Why the pod does not fit the node, "" if it does. `capacity` None: resources are not enforced."""
     spec = node.get("spec") or {}
     if spec.get("unschedulable") and untolerated(pod, [_CORDONED], "NoSchedule"):
         return "0/1 nodes are available: 1 node(s) were unschedulable."

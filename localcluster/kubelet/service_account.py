@@ -1,4 +1,4 @@
-"""In-cluster configuration: what leads the programs of a pod to the API server, as the pod's ServiceAccount.
+"""In-cluster configuration: how the programs of a pod reach the API server as the pod's ServiceAccount.
 
 On a real cluster admission adds the volume and the kubelet the environment. Here the kubelet does both, so the pod's spec stays
 as it was written.
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.localcluster.kubelet.lifecycle import Container, Pod
 
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
-#: No volume of a pod can have this name: it is no DNS label.
+#: No volume of a pod can have this name: it is not a DNS label.
 VOLUME = "kube-api-access.pod"
 #: A year, as the tokens of this volume get from a real API server (--service-account-extend-token-expiration); these are not
 #: rotated.
 TOKEN_SECONDS = 365 * 24 * 3600
-#: What would lead a pod to the cluster of the user's shell, or of the pod that the embedded cluster itself runs in.
+#: Variables that would lead a pod to the cluster of the user's shell, or of the pod that the embedded cluster runs in.
 FOREIGN = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "KUBERNETES_SERVICE_PORT_HTTPS")
 
 
@@ -54,6 +54,6 @@ def access_mounts(container: Container) -> Iterator[dict[str, Any]]:
 
 
 def kubeconfig_of(url: str, volume: Path) -> str:
-    """The text of a kubeconfig that says the same as the files of the volume. It holds a secret."""
+    """The text of a kubeconfig with the contents of the volume. It holds a secret."""
     token, namespace = ((volume / name).read_text() for name in ("token", "namespace"))
     return kubeconfig(url, token, (volume / "ca.crt").read_bytes(), namespace)

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jobcommon.localcluster.apiserver.pods import ExecOptions, ExecStreams, PodBackendError
 from jobcommon.localcluster.kubelet.checks import check_http
 from jobcommon.localcluster.kubelet.container import ContainerProcess
 from jobcommon.localcluster.kubelet.descriptors import read_some, write_all
 from jobcommon.localcluster.kubelet.lifecycle import Container
 from jobcommon.localcluster.kubelet.process import Message, ShimProcess
+from jobcommon.localcluster.pod_backend import ExecOptions, ExecStreams, PodBackendError
 
 _NOT_FOUND = 127
 _FLUSH_SECONDS = 0.5

@@ -1,14 +1,14 @@
-"""The pod's status, written out from a decision and what is known of the containers. Pure."""
+"""The pod's status, from a decision and the states of the containers. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Container, Decision, Pod, Run, Seen, is_sidecar
+from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Container, ContainerState, Decision, Pod, Run, is_sidecar
 from jobcommon.localcluster.timestamps import format_time
 
 
 def pod_status(
-    pod: Pod, seen: Mapping[str, Seen], decision: Decision, address: str, host_address: str, now: float
+    pod: Pod, seen: Mapping[str, ContainerState], decision: Decision, address: str, host_address: str, now: float
 ) -> dict[str, Any]:
     """The fields of ``status`` the kubelet owns; None means the field is to be absent."""
     spec, before = pod["spec"], pod.get("status") or {}
@@ -43,7 +43,7 @@ def qos_class(spec: Mapping[str, Any]) -> str:
     return "Guaranteed" if guaranteed else "Burstable" if any_set else "BestEffort"
 
 
-def _conditions(pod: Pod, seen: Mapping[str, Seen], decision: Decision, now: float) -> list[dict[str, Any]]:
+def _conditions(pod: Pod, seen: Mapping[str, ContainerState], decision: Decision, now: float) -> list[dict[str, Any]]:
     spec = pod["spec"]
     finished = decision.phase in TERMINAL
     why = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(decision.phase, "ContainersNotReady")
@@ -73,7 +73,7 @@ def _conditions(pod: Pod, seen: Mapping[str, Seen], decision: Decision, now: flo
     return [_condition(known.get(kind), kind, value, reason, text, now) for kind, value, reason, text in wanted]
 
 
-def _completed(container: Container, state: Seen) -> bool:
+def _completed(container: Container, state: ContainerState) -> bool:
     return state.started if is_sidecar(container) else state.run is not None and state.ended and state.run.exit_code == 0
 
 
@@ -96,7 +96,7 @@ def _condition(
 
 
 def _container_status(
-    pod: Pod, container: Container, seen: Mapping[str, Seen], decision: Decision, after_init: bool
+    pod: Pod, container: Container, seen: Mapping[str, ContainerState], decision: Decision, after_init: bool
 ) -> dict[str, Any]:
     name, image = container["name"], container.get("image") or ""
     state = seen[name]
@@ -118,7 +118,9 @@ def _container_status(
     }
 
 
-def _states(pod: Pod, name: str, state: Seen, decision: Decision, after_init: bool) -> tuple[dict[str, Any], Run | None]:
+def _states(
+    pod: Pod, name: str, state: ContainerState, decision: Decision, after_init: bool
+) -> tuple[dict[str, Any], Run | None]:
     """The current state, and the run that is the last state."""
     run = state.run
     if run is not None and run.running:

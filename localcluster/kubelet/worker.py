@@ -1,4 +1,4 @@
-"""The thin shell around `lifecycle.decide`: one task per pod that does what the decision says."""
+"""The thin shell around `lifecycle.decide`: one task per pod that carries out the decisions."""
 
 import asyncio
 import contextlib
@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from jobcommon.client.errors import ClientError, StatusError
-from jobcommon.localcluster.kubelet.api import Object, object_path, patiently
+from jobcommon.localcluster.kubelet.api import Object, object_path, with_retries
 from jobcommon.localcluster.kubelet.container import ContainerProcess
 from jobcommon.localcluster.kubelet.environment import ConfigError
-from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Container, Decision, Seen, Stop, decide
+from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Container, ContainerState, Decision, Stop, decide
 from jobcommon.localcluster.kubelet.options import Shared
 from jobcommon.localcluster.kubelet.probes import Prober
 from jobcommon.localcluster.kubelet.recovery import recover
@@ -77,12 +77,12 @@ class PodWorker:
         self._wake.set()
 
     @property
-    def seen(self) -> dict[str, Seen]:
-        """What is known of each container."""
+    def seen(self) -> dict[str, ContainerState]:
+        """The state of each container."""
         return {name: container.seen for name, container in self.containers.items()}
 
     async def stop(self, grace: float) -> None:
-        """End all processes without a word to the server: the cluster stops."""
+        """End all processes without reporting to the server: the cluster stops."""
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
         for prober in self._probers.values():
@@ -115,12 +115,12 @@ class PodWorker:
                     continue
             except ClientError as error:
                 if isinstance(error, StatusError) and error.code in (404, 409, 422):
-                    await self._sleep(_RETRY)  # gone or replaced: the watch will say so
+                    await self._sleep(_RETRY)  # deleted or replaced: a watch event follows
                     continue
                 await self._sleep(1.0)
                 continue
             except OSError as error:
-                # A full disk, mostly: what runs goes on, and the rest waits for room.
+                # Usually a full disk: running containers go on, the rest waits for space.
                 self.event("Warning", "FailedSync", f"error syncing pod: {error}")
                 await self._sleep(_RETRY)
                 continue
@@ -143,7 +143,7 @@ class PodWorker:
         return True
 
     async def _perform(self, decision: Decision) -> bool:
-        """Do what the decision says; true when what is known has changed by it."""
+        """Carry out the decision; true if it has changed the state of a container."""
         changed_objects, self._changed_objects = self._changed_objects, set()
         try:
             for item in changed_objects:
@@ -184,7 +184,7 @@ class PodWorker:
         except NoCommandError as error:
             self._hold(container, "ErrImageNeverPull", str(error), "Failed", None)
         except VolumeError as error:
-            # What is missing may have come between the look for it and now.
+            # What was missing may have been created in the meantime.
             retry = 0.0 if self._changed_objects else _RETRY
             self._hold(container, "ContainerCreating", str(error), "FailedMount", retry)
         except (ConfigError, OSError) as error:
@@ -233,7 +233,7 @@ class PodWorker:
         return False
 
     def probe_result(self, name: str, *, started: bool | None = None, ready: bool | None = None) -> None:
-        """A prober has changed its mind."""
+        """A prober's verdict has changed."""
         container = self.containers[name]
         container.seen = replace(
             container.seen,
@@ -243,7 +243,7 @@ class PodWorker:
         self._wake.set()
 
     def probe_kill(self, name: str, grace: float) -> None:
-        """A liveness or startup probe has failed for good."""
+        """A liveness or startup probe has failed: restart the container."""
         self._stop(Stop(name, grace))
 
     def spec_of(self, name: str) -> Container:
@@ -258,7 +258,7 @@ class PodWorker:
         metadata = self.pod["metadata"]
         path = object_path("pods", metadata["namespace"], metadata["name"], "status")
         body = {"metadata": {"uid": self.uid}, "status": status}
-        answer = await patiently(lambda: self._shared.api.patch(path, body))
+        answer = await with_retries(lambda: self._shared.api.patch(path, body))
         self._written = status
         if answer is not None and int(answer["metadata"]["resourceVersion"]) > int(metadata["resourceVersion"]):
             self.pod = answer
@@ -277,7 +277,7 @@ class PodWorker:
             "preconditions": {"uid": self.uid},
         }
         try:
-            await patiently(lambda: self._shared.api.call("DELETE", path, options))
+            await with_retries(lambda: self._shared.api.call("DELETE", path, options))
         except StatusError as error:
             if error.code not in (404, 409):
                 raise

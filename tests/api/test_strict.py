@@ -10,7 +10,7 @@ import yaml
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, of_manifest
 from jobcommon.cli.manifests import load
-from jobcommon.cli.planning import checked
+from jobcommon.cli.plan import checked
 from jobcommon.crd import custom_resource_definition, field_errors
 from jobcommon.localcluster.apiserver.schema import compile_schema
 from jobcommon.operators.mpi import MPI

@@ -3,7 +3,12 @@
 import configparser
 from pathlib import Path
 
+import grimp
+
 from tests.architecture.source import PACKAGES, ROOT
+
+#: Circles that are left. Both modules are data; `template` needs the name of a class of `job` for a type only.
+LEFT = {"jobcommon.api.job", "jobcommon.api.template"}
 
 
 def contracts() -> configparser.ConfigParser:
@@ -35,3 +40,25 @@ def test_every_part_of_the_library_has_a_place() -> None:
     }
     free = {"__init__"}
     assert not {f"jobcommon.{part}" for part in parts - free} - {word.strip("()") for word in named}
+
+
+def in_circles(imports: dict[str, set[str]]) -> set[str]:
+    """The modules that import themselves through others, and those between two circles."""
+    left = dict(imports)
+    while True:
+        imported = set[str]().union(*left.values())
+        kept = {module: found & left.keys() for module, found in left.items() if module in imported and found & left.keys()}
+        if kept == left:
+            return set(kept)
+        left = kept
+
+
+def test_there_are_no_circles() -> None:
+    # Imports for types only count: a circle of them means as well that neither module is understood without the other.
+    graph = grimp.build_graph("jobcommon", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert in_circles(imports) - LEFT == set()
+
+
+def test_a_circle_is_found() -> None:
+    assert in_circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set()}) == {"a", "b", "c"}

@@ -7,31 +7,33 @@ import pytest
 
 from benchmarks import report, seeds
 from benchmarks.goals import goals
-from benchmarks.lives import Life, Spread, by_job
-from benchmarks.record import ColdStart, Memory, Results, ShapeResult, Small
-from benchmarks.shapes import ALL, FLOOR_CONTROLLER, Shape, floor_writes
+from benchmarks.lifecycle_timings import LifecycleTimings, Spread, by_job
+from benchmarks.record import ColdStart, Memory, Results, Small, WorkloadResult
+from benchmarks.workloads import ALL, BASELINE_CONTROLLER, Workload, baseline_writes
 from jobcommon.api import labels
 from jobcommon.operators.tf import TF
 
 EACH = Spread(1.0, 2.0)
-LIFE = Life(created=1.0, created_each=EACH, running=1.0, running_each=EACH, succeeded=1.0, succeeded_each=EACH, settle=EACH)
+TIMINGS = LifecycleTimings(
+    created=1.0, created_each=EACH, running=1.0, running_each=EACH, succeeded=1.0, succeeded_each=EACH, settle=EACH
+)
 RUN = Results(
     "abc",
     "embedded",
     "a machine",
-    shapes=[
-        ShapeResult("1x100", 1, 100, [LIFE], [replace(LIFE, created=1.1, cpu=0.2)]),
-        ShapeResult("1x5000", 1, 5000, [LIFE], [replace(LIFE, created=1.2, cpu=20.0, settle=Spread(1.3, 1.3))]),
+    workloads=[
+        WorkloadResult("1x100", 1, 100, [TIMINGS], [replace(TIMINGS, created=1.1, cpu=0.2)]),
+        WorkloadResult("1x5000", 1, 5000, [TIMINGS], [replace(TIMINGS, created=1.2, cpu=20.0, settle=Spread(1.3, 1.3))]),
     ],
     memory=[Memory(0, 80_000_000), Memory(50_000, 150_000_000)],
     cold_start=ColdStart(5000, 2.0, 1.0, 0, 3.0),
     small=Small(5000, [0.01], [0.05], [0.04]),
 )
 WANTED: dict[str, bool] = {
-    "1x100: creation over floor": True,
-    "1x5000: creation over floor": False,
-    "1x100: settle over floor": True,
-    "1x5000: settle over floor": False,
+    "1x100: creation over baseline": True,
+    "1x5000: creation over baseline": False,
+    "1x100: settle over baseline": True,
+    "1x5000: settle over baseline": False,
     "1x100: CPU per 1,000 pods, whole life": True,
     "1x5000: CPU per 1,000 pods, whole life": False,
     "CPU per pod at 5,000 replicas over that at 100": False,
@@ -56,16 +58,16 @@ def test_a_run_is_kept_whole_and_every_table_has_its_rows() -> None:
     assert report.goal_table(kept).count("met") == len(WANTED)
 
 
-@pytest.mark.parametrize("shape", ALL, ids=str)
-def test_a_shape_is_written_as_it_is_read(shape: Shape) -> None:
-    assert Shape.parse(str(shape)) == shape
+@pytest.mark.parametrize("workload", ALL, ids=str)
+def test_a_workload_is_written_as_it_is_read(workload: Workload) -> None:
+    assert Workload.parse(str(workload)) == workload
 
 
-def test_the_floor_writes_a_service_and_the_pods_of_each_job_under_another_name() -> None:
-    bodies = [msgspec.json.decode(request.body or b"") for request in floor_writes(Shape(3, 2), "team")]
+def test_the_baseline_writes_a_service_and_the_pods_of_each_job_under_another_name() -> None:
+    bodies = [msgspec.json.decode(request.body or b"") for request in baseline_writes(Workload(3, 2), "team")]
     assert [body["kind"] for body in bodies] == ["Service", "Pod", "Pod"] * 3
-    assert {body["metadata"]["labels"][labels.OPERATOR_NAME] for body in bodies} == {FLOOR_CONTROLLER}
-    assert len(FLOOR_CONTROLLER) == len(TF.operator_name)
+    assert {body["metadata"]["labels"][labels.OPERATOR_NAME] for body in bodies} == {BASELINE_CONTROLLER}
+    assert len(BASELINE_CONTROLLER) == len(TF.operator_name)
 
 
 @pytest.mark.parametrize(("seed", "kinds"), [("running:200", [2, 2, 200]), ("finished:3", [3, 0, 3])])

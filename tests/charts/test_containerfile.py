@@ -21,7 +21,7 @@ class Missing:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Missing())
 from jobcommon.cli.main import main
-import jobcommon.cli.operating, jobcommon.cli.finalizers
+import jobcommon.cli.operate, jobcommon.cli.finalizers
 sys.argv[0] = "jobcommon"
 main()
 """

@@ -23,7 +23,7 @@ from jobcommon.client.request import Request
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.apiserver.users import service_account
-from jobcommon.localcluster.watching import Seen
+from jobcommon.localcluster.list_watch import WatchEvent
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
@@ -225,7 +225,7 @@ async def test_by_default_jobs_over_ssh_run_and_others_are_told_what_to_change(t
             assert not [p for p in await cluster.pods() if p["metadata"]["name"].startswith("v1-")]
 
 
-def _waits_for_mpi_exec(seen: Seen) -> bool:
+def _waits_for_mpi_exec(seen: WatchEvent) -> bool:
     """The job has not failed: it starts when the operator is set up for it."""
     conditions = seen.body.get("status", {}).get("conditions") or [{}]
     return conditions[-1].get("type") == "Created" and "mpiExec" in conditions[-1]["message"]

@@ -14,7 +14,7 @@ import yaml
 
 from jobcommon.cli.errors import UserError, missing_extra
 from jobcommon.cli.manifests import Manifest, load
-from jobcommon.cli.running import Wanted
+from jobcommon.cli.run import Wanted
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, jobcommon
 
 JOB = """

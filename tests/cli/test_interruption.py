@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.serving import amounts
+from jobcommon.cli.up import amounts
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, Kubectl, cluster_up, jobcommon, processes_with, started
 
 pytestmark = pytest.mark.cluster
@@ -78,7 +78,7 @@ def test_a_second_signal_does_not_disturb_the_cleaning_up(marker: str, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "module", ["jobcommon.cli.interruption", "typer", "jobcommon.framework", "pydantic", "jobcommon.cli.running"]
+    "module", ["jobcommon.cli.interruption", "typer", "jobcommon.framework", "pydantic", "jobcommon.cli.run"]
 )
 def test_ctrl_c_ends_a_command_that_still_reads_its_imports(module: str, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB.format(marker="60"))

@@ -48,7 +48,7 @@ async def theirs() -> AsyncIterator[Driver]:
         await driver.prepare()
         yield driver
         if target.lasting:
-            await driver.tidy()
+            await driver.clean_up()
 
 
 def test_the_table_is_as_large_as_promised() -> None:

@@ -114,15 +114,15 @@ MERGED = "a: &a {x: 1}\n" + "".join(
         pytest.param("run: !!python/object/apply:os.system [true]", "not valid YAML", id="no objects"),
         pytest.param("run: !!binary aGVsbG8=", "a bytes is not supported", id="bytes"),
         pytest.param("run: !!set {a}", "a set is not supported", id="set"),
-        pytest.param("run: 0x" + "f" * 5000, "no number", id="number too large for text"),
-        pytest.param("run: .inf", "no number", id="infinity"),
+        pytest.param("run: 0x" + "f" * 5000, "not a number", id="number too large for text"),
+        pytest.param("run: .inf", "not a number", id="infinity"),
         pytest.param("run: {1: 2}", "run: the key 1 must be text", id="key"),
         pytest.param("? [a]\n: 1", "not valid YAML", id="list as a key"),
         pytest.param("a: 1\n---\nb: 2", "line 3, column 1: a second document begins here", id="two documents"),
         pytest.param("- 1", "a polyaxonfile is a mapping of names to values, not a list", id="list"),
         pytest.param("", "not nothing", id="empty"),
         pytest.param("a: [", "line 1, column 5: not valid YAML", id="broken"),
-        pytest.param("a: 1", "is no polyaxonfile", id="something else"),
+        pytest.param("a: 1", "is not a polyaxonfile", id="something else"),
     ],
 )
 def test_refused(text: str, message: str) -> None:

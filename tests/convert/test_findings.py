@@ -186,9 +186,9 @@ WARNINGS = [
     ),
     pytest.param(changed(environment={"resources": {"tpu": {"limits": 8}}}), "environment.resources.tpu: becomes", id="tpu"),
     pytest.param(
-        changed(name="My Job_1"), 'name: "My Job_1" is no name for a job in Kubernetes; it is called my-job-1', id="name"
+        changed(name="My Job_1"), 'name: "My Job_1" is not a valid name in Kubernetes; the job is called my-job-1', id="name"
     ),
-    pytest.param(changed(framework="sklearn"), "framework: sklearn is none that has a kind of job here", id="framework"),
+    pytest.param(changed(framework="sklearn"), "framework: sklearn has no job kind here", id="framework"),
     pytest.param(changed(build={"image": "i", "nocache": True}), "build.nocache: is for building an image", id="nocache"),
     pytest.param(changed(cache={"disable": True}), "cache: is a service of the Polyaxon platform", id="cache"),
     pytest.param(changed(termination={"culling": {"timeout": 1}}), "termination.culling: is watched by", id="culling"),
@@ -236,7 +236,7 @@ def test_all_errors_are_told_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("Has Spaces", "--name"), ("x" * 64, "is no name"), ("1abc", "is no name"), ("x" * 60, "at most 54 characters")],
+    [("Has Spaces", "--name"), ("x" * 64, "is not a valid"), ("1abc", "is not a valid"), ("x" * 60, "at most 54 characters")],
 )
 def test_a_given_name_is_not_changed_but_refused(name: str, message: str) -> None:
     with pytest.raises(ConvertError) as caught:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from jobcommon.cli.converting import as_yaml
+from jobcommon.cli.convert_command import as_yaml
 from tests.convert.documents import DIRECTORY, FRAMEWORKS, converted, job_of, text_of
 
 NAMES = sorted(path.name.removesuffix(".polyaxon.yml") for path in DIRECTORY.glob("*.polyaxon.yml"))

@@ -43,7 +43,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"replica_specs": "Test-Specs"}, "replica_specs: 'Test-Specs' cannot be used"),
     ({"container": "Test"}, "container: 'Test' cannot be used"),
     ({"port_name": "a-port-name-too-long"}, "port_name: 'a-port-name-too-long' cannot be used"),
-    ({"port": 0}, "port: 0 is none; use a number from 1 to 65535"),
+    ({"port": 0}, "port: 0 is not a valid port; use a number from 1 to 65535"),
     ({"versions": (Version("v1"),)}, "versions: exactly one is stored (storage=True), and here 0 are"),
     ({"versions": (Version("v1", storage=True), Version("v1"))}, "versions: v1 is there twice"),
 ]

@@ -23,7 +23,7 @@ from jobcommon.cache.store import Store
 from jobcommon.cli.convert import ConvertError, convert
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.manifests import Manifest
-from jobcommon.cli.planning import describe
+from jobcommon.cli.plan import describe
 from jobcommon.cli.yaml_document import DocumentError, documents
 from jobcommon.client import objects
 from jobcommon.client.config import ConfigError, Kubeconfig

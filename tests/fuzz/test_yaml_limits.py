@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobcommon.cli.converting import convert_file
+from jobcommon.cli.convert_command import convert_file
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.manifests import load
 from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
@@ -27,8 +27,8 @@ BOMBS = {
     "cycle": ("data: &a [*a]", "contains itself by an alias"),
     "python": ("data: !!python/object/apply:os.system [true]", "not valid YAML"),
     "bytes": ("data: !!binary aGVsbG8=", "a bytes is not supported"),
-    "infinity": ("data: {a: .inf}", "data.a: is no number that JSON and Kubernetes can hold"),
-    "a huge number": ("data: 0x" + "f" * 5000, "data: is no number"),
+    "infinity": ("data: {a: .inf}", "data.a: is not a number that JSON and Kubernetes can represent"),
+    "a huge number": ("data: 0x" + "f" * 5000, "data: is not a number"),
     "a key that is no text": ("data: {1: a}", "data: the key 1 must be text: put it in quotes"),
     "a list as a key": ("? [a]\n: 1", "not valid YAML"),
     "a surrogate": ('data: "\\ud800"', "data: is not valid text"),

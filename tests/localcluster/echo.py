@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from jobcommon.localcluster.apiserver.pods import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
+from jobcommon.localcluster.pod_backend import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError, PortForwardStream
 
 
 class Echo:
-    """See `localcluster.apiserver.pods.PodBackend`."""
+    """See `localcluster.pod_backend.PodBackend`."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []

@@ -12,11 +12,11 @@ from typing import Any
 from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.apiserver.journal import FileJournal
-from jobcommon.localcluster.apiserver.pods import ExecOptions, LogOptions, TerminalSize
 from jobcommon.localcluster.kubelet.api import Api
 from jobcommon.localcluster.kubelet.kubelet import Kubelet
 from jobcommon.localcluster.kubelet.lifecycle import Settings
 from jobcommon.localcluster.kubelet.options import KubeletOptions
+from jobcommon.localcluster.pod_backend import ExecOptions, LogOptions, TerminalSize
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"

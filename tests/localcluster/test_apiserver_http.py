@@ -18,10 +18,10 @@ from aiohttp.web_protocol import RequestHandler
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request
 from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from jobcommon.localcluster.apiserver.certificates import self_signed
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.apiserver.pods import ExecOptions, LogOptions
+from jobcommon.localcluster.certificates import self_signed
 from jobcommon.localcluster.controllers import Controllers
+from jobcommon.localcluster.pod_backend import ExecOptions, LogOptions
 from tests.localcluster.api import pod
 from tests.localcluster.echo import Echo
 

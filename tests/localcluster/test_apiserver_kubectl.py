@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, User, serve
-from jobcommon.localcluster.apiserver.certificates import self_signed
-from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.localcluster.certificates import self_signed
 from jobcommon.localcluster.controllers import Controllers
+from jobcommon.localcluster.kubeconfig import kubeconfig
 from tests.localcluster.api import cr, crd, pod, service
 from tests.localcluster.echo import Echo
 

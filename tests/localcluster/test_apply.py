@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from jobcommon.localcluster.apiserver import managed_fields, ownership
 from jobcommon.localcluster.apiserver.apply import ApplyConflictError, ApplyError, apply, manager_name
+from jobcommon.localcluster.apiserver.field_set_schema import FieldSetSchema, builtin, compare, owned_by
 from jobcommon.localcluster.apiserver.field_sets import Path, difference, from_fields_v1, holds, path_text, to_fields_v1, union
 from jobcommon.localcluster.apiserver.schema import compile_schema
-from jobcommon.localcluster.apiserver.shapes import Shape, builtin, compare, owned_by
 
 Json = dict[str, Any]
 T1, T2, T3 = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z"
@@ -59,7 +59,7 @@ CRD = compile_schema(
             }
         },
     }
-).shape
+).field_sets
 
 
 def config_map(**data: str) -> Json:
@@ -83,15 +83,15 @@ def managers(item: Json) -> dict[str, list[str]]:
     }
 
 
-def written(shape: Shape, live: Json | None, new: Json, manager: str, now: str, subresource: str = "") -> Json:
+def written(schema: FieldSetSchema, live: Json | None, new: Json, manager: str, now: str, subresource: str = "") -> Json:
     """`new` as an ordinary write of it leaves it."""
     me = ownership.me(manager, new["apiVersion"], subresource)
     given = new["metadata"].get("managedFields")
     if live is None:
-        start = ownership.before(new["kind"], custom=shape is CRD)
-        entries = ownership.of_created(shape, new, start, me, now)
+        start = ownership.before(new["kind"], custom=schema is CRD)
+        entries = ownership.of_created(schema, new, start, me, now)
     else:
-        entries = ownership.of_updated(shape, live, new, given, me, now)
+        entries = ownership.of_updated(schema, live, new, given, me, now)
     meta = plain(new)["metadata"]
     return {**new, "metadata": {**meta, "managedFields": entries} if entries else meta}
 
@@ -131,7 +131,7 @@ def test_inputs_do_not_change() -> None:
 
 
 # (schema, first apply by "me", then this by "me", result)
-REMOVALS: dict[str, tuple[Shape, Json, Json, Json]] = {
+REMOVALS: dict[str, tuple[FieldSetSchema, Json, Json, Json]] = {
     "a map entry": (CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), config_map(a="1")),
     "the whole map": (
         CONFIG_MAP,

@@ -16,8 +16,8 @@ import pytest
 
 from jobcommon.client.errors import StatusError
 from jobcommon.localcluster.apiserver import journal as journal_module
-from jobcommon.localcluster.apiserver.pods import LogOptions, PodBackendError, TerminalSize
 from jobcommon.localcluster.kubelet.process import Isolation
+from jobcommon.localcluster.pod_backend import LogOptions, PodBackendError, TerminalSize
 from tests.localcluster.process_cluster import PATIENCE, Caller, Cluster, cluster, processes_with, shell, state
 
 pytestmark = pytest.mark.cluster
@@ -95,7 +95,7 @@ async def test_attach_ends_with_the_exit_code(local: Cluster, tmp_path: Path) ->
     await local.running("p")
     found = await local.get("p")
     assert found is not None
-    from jobcommon.localcluster.apiserver.pods import ExecOptions
+    from jobcommon.localcluster.pod_backend import ExecOptions
 
     caller = Caller()
     session = asyncio.ensure_future(local.kubelet.backend.attach(found, ExecOptions("main", stdout=True), caller))

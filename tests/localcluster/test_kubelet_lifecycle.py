@@ -5,19 +5,21 @@ from typing import Any
 
 import pytest
 
-from jobcommon.localcluster.kubelet.lifecycle import Run, Seen, Settings, Stop, backoff, decide
+from jobcommon.localcluster.kubelet.lifecycle import ContainerState, Run, Settings, Stop, backoff, decide
 from jobcommon.localcluster.kubelet.status import pod_status, qos_class
 from jobcommon.localcluster.timestamps import format_time
 
 SETTINGS = Settings(base=10, cap=300, reset=600)
 NOW = 1_000_000.0
-NEW = Seen()
-UP = Seen(run=Run(0, NOW - 5), started=True, ready=True)
-STARTING = Seen(starting=True)
+NEW = ContainerState()
+UP = ContainerState(run=Run(0, NOW - 5), started=True, ready=True)
+STARTING = ContainerState(starting=True)
 
 
-def done(code: int = 0, attempt: int = 0, ago: float = 1, streak: int = 0) -> Seen:
-    return Seen(run=Run(attempt, NOW - ago - 1, finished_at=NOW - ago, exit_code=code), streak=streak, started=code == 0)
+def done(code: int = 0, attempt: int = 0, ago: float = 1, streak: int = 0) -> ContainerState:
+    return ContainerState(
+        run=Run(attempt, NOW - ago - 1, finished_at=NOW - ago, exit_code=code), streak=streak, started=code == 0
+    )
 
 
 def pod(policy: str = "Never", inits: int = 0, sidecars: int = 0, mains: int = 1, **changes: Any) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def pod(policy: str = "Never", inits: int = 0, sidecars: int = 0, mains: int = 1
     return {"metadata": metadata, "spec": spec, "status": changes.get("status", {})}
 
 
-CASES: list[tuple[str, dict[str, Any], dict[str, Seen], dict[str, Any]]] = [
+CASES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any]]] = [
     ("a new pod starts", pod(), {"c0": NEW}, {"start": ["c0"], "phase": "Pending"}),
     ("all containers start at once", pod(mains=2), {"c0": NEW, "c1": NEW}, {"start": ["c0", "c1"], "phase": "Pending"}),
     ("one is being started", pod(), {"c0": STARTING}, {"start": [], "phase": "Pending"}),
@@ -142,14 +144,14 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Seen], dict[str, Any]]] = [
     (
         "what cannot start yet is tried again later",
         pod(),
-        {"c0": Seen(waiting=("CreateContainerConfigError", "m"), retry_at=NOW + 2)},
+        {"c0": ContainerState(waiting=("CreateContainerConfigError", "m"), retry_at=NOW + 2)},
         {"start": [], "wake_at": NOW + 2, "phase": "Pending"},
     ),
 ]
 
 
 @pytest.mark.parametrize(("item", "seen", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_decision(item: dict[str, Any], seen: dict[str, Seen], expected: dict[str, Any]) -> None:
+def test_decision(item: dict[str, Any], seen: dict[str, ContainerState], expected: dict[str, Any]) -> None:
     decision = decide(item, seen, NOW, SETTINGS)
     assert {name: getattr(decision, name) for name in expected} == expected
 
@@ -159,23 +161,23 @@ def test_backoff_doubles_to_its_cap(streak: int, delay: float) -> None:
     assert backoff(streak, SETTINGS) == delay
 
 
-def status_of(item: dict[str, Any], seen: dict[str, Seen]) -> dict[str, Any]:
+def status_of(item: dict[str, Any], seen: dict[str, ContainerState]) -> dict[str, Any]:
     return pod_status(item, seen, decide(item, seen, NOW, SETTINGS), "127.0.0.9", "127.0.0.1", NOW)
 
 
-STATES: list[tuple[str, dict[str, Any], dict[str, Seen], dict[str, Any]]] = [
+STATES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any]]] = [
     ("new", pod(), {"c0": NEW}, {"state": {"waiting": {"reason": "ContainerCreating"}}, "restartCount": 0, "ready": False}),
     ("behind init", pod(inits=1), {"i0": UP, "c0": NEW}, {"state": {"waiting": {"reason": "PodInitializing"}}}),
     (
         "running again",
         pod("Always"),
-        {"c0": Seen(run=Run(2, NOW), last=Run(1, NOW - 9, "id", NOW - 8, 3, 0, "Error"), started=True, ready=True)},
+        {"c0": ContainerState(run=Run(2, NOW), last=Run(1, NOW - 9, "id", NOW - 8, 3, 0, "Error"), started=True, ready=True)},
         {"restartCount": 2, "ready": True, "started": True, "state": {"running": {"startedAt": format_time(NOW)}}},
     ),
     (
         "ended by a signal",
         pod(),
-        {"c0": Seen(run=Run(0, NOW - 9, "id", NOW, 137, 9, "OOMKilled", "said"))},
+        {"c0": ContainerState(run=Run(0, NOW - 9, "id", NOW, 137, 9, "OOMKilled", "said"))},
         {
             "state": {
                 "terminated": {
@@ -194,7 +196,7 @@ STATES: list[tuple[str, dict[str, Any], dict[str, Seen], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("item", "seen", "expected"), [case[1:] for case in STATES], ids=[case[0] for case in STATES])
-def test_container_status(item: dict[str, Any], seen: dict[str, Seen], expected: dict[str, Any]) -> None:
+def test_container_status(item: dict[str, Any], seen: dict[str, ContainerState], expected: dict[str, Any]) -> None:
     (status,) = status_of(item, seen)["containerStatuses"]
     assert {name: status[name] for name in expected} == expected
 
@@ -225,7 +227,7 @@ def conditions(status: dict[str, Any]) -> dict[str, str]:
         (pod(spec={"readinessGates": [{"conditionType": "g"}]}), {"c0": UP}, "False ReadinessGatesNotReady", "True"),
     ],
 )
-def test_conditions(item: dict[str, Any], seen: dict[str, Seen], ready: str, initialized: str) -> None:
+def test_conditions(item: dict[str, Any], seen: dict[str, ContainerState], ready: str, initialized: str) -> None:
     found = conditions(status_of(item, seen))
     assert (found["Ready"], found["Initialized"]) == (ready, initialized)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from jobcommon.localcluster.apiserver.pods import LogOptions
 from jobcommon.localcluster.kubelet import fallback, scheduler
 from jobcommon.localcluster.kubelet.addresses import AddressPool
 from jobcommon.localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
@@ -23,6 +22,7 @@ from jobcommon.localcluster.kubelet.recovery import recover
 from jobcommon.localcluster.kubelet.sandbox import identity, resolver_config
 from jobcommon.localcluster.kubelet.shim.logfile import LogFile
 from jobcommon.localcluster.kubelet.volumes import mount_source, plain_directory, projected_files, write_files
+from jobcommon.localcluster.pod_backend import LogOptions
 from jobcommon.localcluster.taints import patience
 
 POD: dict[str, Any] = {

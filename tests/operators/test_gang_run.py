@@ -12,8 +12,8 @@ import pytest
 from jobcommon.api.gang import VOLCANO
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.localcluster.cluster import background
+from jobcommon.localcluster.list_watch import list_and_watch
 from jobcommon.localcluster.training import SETTINGS
-from jobcommon.localcluster.watching import follow
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.builders import job_manifest, replica_spec
@@ -55,22 +55,22 @@ class Scheduler:
             tasks.create_task(self._allocate())
 
     async def _enqueue(self) -> None:
-        async with aclosing(follow(self.cluster.cluster.transport, GROUPS)) as groups:
+        async with aclosing(list_and_watch(self.cluster.cluster.transport, GROUPS)) as groups:
             async for seen in groups:
                 phase = seen.body.get("status", {}).get("phase", "")
                 name = seen.body["metadata"]["name"]
-                if not seen.gone and phase == "":
+                if not seen.deleted and phase == "":
                     await self._phase(name, "Pending")
-                elif not seen.gone and phase == "Pending":
+                elif not seen.deleted and phase == "Pending":
                     await self.room.wait()
                     await self._phase(name, "Inqueue")
 
     async def _allocate(self) -> None:
         waiting: dict[str, dict[str, Any]] = {}
-        async with aclosing(follow(self.cluster.cluster.transport, self.cluster.path("pods"))) as pods:
+        async with aclosing(list_and_watch(self.cluster.cluster.transport, self.cluster.path("pods"))) as pods:
             async for seen in pods:
                 pod = seen.body
-                if seen.gone or pod["spec"].get("nodeName") or pod["spec"]["schedulerName"] != "volcano":
+                if seen.deleted or pod["spec"].get("nodeName") or pod["spec"]["schedulerName"] != "volcano":
                     continue
                 group = pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"]
                 waiting[pod["metadata"]["name"]] = pod

@@ -26,8 +26,8 @@ from jobcommon.reconcile import Create, Plan, plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest, replica_spec
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.plans import conditions, counts, creates, deletes, holding, next_pass, pods_of
-from jobcommon.testutil.world import World
 
 LAUNCHER = {"Launcher": 1}
 
@@ -480,7 +480,7 @@ def test_a_key_pair_is_made_when_the_secret_is_created() -> None:
 
 
 def test_the_secret_is_never_written_again() -> None:
-    world = World.of(MPI, {"Launcher": 1, "Worker": 1})
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 1})
     world.settle()
     before = world.others["Secret", "demo-ssh"]
     world.others["Secret", "demo-ssh"] = {**before, "data": {"ssh-privatekey": "", "ssh-publickey": ""}, "type": "Opaque"}
@@ -524,7 +524,7 @@ def test_launcher_succeeded_while_workers_run() -> None:
 def test_launcher_fails_until_backoff_limit(policy: str) -> None:
     """limit + 1 runs, whether the kubelet restarts the container or we the pod."""
     launcher = replica_spec(MPI, 1, policy)
-    world = World.of(MPI, {"Launcher": launcher, "Worker": 1}, run_policy={"backoffLimit": 1})
+    world = ClusterModel.of(MPI, {"Launcher": launcher, "Worker": 1}, run_policy={"backoffLimit": 1})
     world.settle()
     world.run()
     for message in ("first message", "second message"):
@@ -545,7 +545,7 @@ def test_launcher_fails_until_backoff_limit(policy: str) -> None:
 
 
 def test_backoff_limit_is_6_like_a_batch_jobs() -> None:
-    world = World.of(MPI, {"Launcher": replica_spec(MPI, 1, "Never"), "Worker": 1})
+    world = ClusterModel.of(MPI, {"Launcher": replica_spec(MPI, 1, "Never"), "Worker": 1})
     world.settle()
     for _ in range(8):
         world.run()
@@ -573,7 +573,7 @@ def test_clean_up(policy: str, deleted: list[str]) -> None:
 
 
 def test_the_keys_go_with_the_end_of_the_job() -> None:
-    world = World.of(MPI, {"Launcher": 1, "Worker": 1})
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 1})
     world.settle()
     world.run()
     world.exit("demo-launcher", 0)
@@ -608,7 +608,7 @@ def test_created_suspended(implementation: str) -> None:
 
 
 def test_suspended_and_resumed() -> None:
-    world = World.of(MPI, {"Launcher": 1, "Worker": 8})
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 8})
     world.settle()
     world.run()
     world.settle()
@@ -679,7 +679,7 @@ def test_running(pods: dict[str, str], launcher: str, worker: str, last: str, cr
     ],
 )
 def test_a_lost_worker_is_replaced_or_fails_the_job(policy: str | None, end: str | int, current: str, back: bool) -> None:
-    world = World.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 4, policy)})
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 4, policy)})
     world.settle()
     world.run()
     world.settle()
@@ -698,7 +698,7 @@ def test_a_lost_worker_is_replaced_or_fails_the_job(policy: str | None, end: str
 @pytest.mark.parametrize("launcher_too", [False, True])
 @pytest.mark.parametrize(("before", "after", "gone"), [(4, 2, [2, 3]), (3, 2, [2])])
 def test_scale_down(launcher_too: bool, before: int, after: int, gone: list[int]) -> None:
-    world = World.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, before)}, runLauncherAsWorker=launcher_too)
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, before)}, runLauncherAsWorker=launcher_too)
     world.settle()
     world.run()
     world.settle()
@@ -713,7 +713,7 @@ def test_scale_down(launcher_too: bool, before: int, after: int, gone: list[int]
 
 
 def test_scale_up() -> None:
-    world = World.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 2)})
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": replica_spec(MPI, 2)})
     world.settle()
     world.run()
     world.settle()
@@ -726,7 +726,7 @@ def test_scale_up() -> None:
     assert world.others["ConfigMap", "demo-config"]["data"]["discover_hosts.sh"].count("echo") == 4
 
 
-def unready(world: World, name: str) -> None:
+def unready(world: ClusterModel, name: str) -> None:
     pod = world.pods[name]
     world.pods[name] = pod._with(status={"conditions": [{"type": "Ready", "status": "False"}]})
 
@@ -734,7 +734,7 @@ def unready(world: World, name: str) -> None:
 @pytest.mark.parametrize("suspended", [False, True], ids=["at first", "after a resume"])
 def test_the_launcher_waits_for_ready_workers(suspended: bool) -> None:
     policy = {"launcherCreationPolicy": "WaitForWorkersReady"}
-    world = World.of(MPI, {"Launcher": 1, "Worker": 2}, run_policy={"suspend": suspended}, **policy)
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 2}, run_policy={"suspend": suspended}, **policy)
     world.settle()
     assert "demo-launcher" not in world.pods
     world.edit(suspend=False)
@@ -761,7 +761,7 @@ def test_the_reason_of_a_passed_deadline() -> None:
 
 
 def test_long_messages_are_cut() -> None:
-    world = World.of(MPI, {"Launcher": replica_spec(MPI, 1, "Never"), "Worker": 1}, run_policy={"backoffLimit": 0})
+    world = ClusterModel.of(MPI, {"Launcher": replica_spec(MPI, 1, "Never"), "Worker": 1}, run_policy={"backoffLimit": 0})
     world.settle()
     world.run()
     world.exit("demo-launcher", 1, message="m" * 2000)
@@ -778,7 +778,7 @@ def test_long_messages_are_cut() -> None:
 @pytest.mark.parametrize("launcher_too", [False, True])
 def test_success(creation: str, launcher_too: bool) -> None:
     spec = {"launcherCreationPolicy": creation, "runLauncherAsWorker": launcher_too}
-    world = World.of(MPI, {"Launcher": 1, "Worker": 2}, **spec)
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 2}, **spec)
     for _ in range(2):
         world.settle()
         world.run()
@@ -799,7 +799,7 @@ def test_success(creation: str, launcher_too: bool) -> None:
 
 
 def test_time_to_live_is_that_of_the_whole_job() -> None:
-    world = World.of(MPI, {"Launcher": 1, "Worker": 1}, run_policy={"ttlSecondsAfterFinished": 60})
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 1}, run_policy={"ttlSecondsAfterFinished": 60})
     world.settle()
     world.run()
     world.exit("demo-launcher", 0)
@@ -810,7 +810,7 @@ def test_time_to_live_is_that_of_the_whole_job() -> None:
 
 
 def test_a_job_without_workers() -> None:
-    world = World.of(MPI, {"Launcher": 1}, runLauncherAsWorker=True)
+    world = ClusterModel.of(MPI, {"Launcher": 1}, runLauncherAsWorker=True)
     world.settle()
     world.run()
     world.settle()
@@ -835,7 +835,7 @@ def test_the_first_container_of_the_template_decides(main: int, sidecar: int, cu
 
 @pytest.mark.parametrize(("policy", "active"), [("Running", None), ("All", None), ("None", 2)])
 def test_after_the_end_active_is_what_runs(policy: str, active: int | None) -> None:
-    world = World.of(MPI, {"Launcher": 1, "Worker": 2}, run_policy={"cleanPodPolicy": policy})
+    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 2}, run_policy={"cleanPodPolicy": policy})
     world.settle()
     world.run()
     world.settle()

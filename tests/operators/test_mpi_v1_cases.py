@@ -21,8 +21,8 @@ from jobcommon.reconcile import Create, Delete, Plan, plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import Manifest, Pod, finished_status, job_manifest, observe, replica_spec
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.plans import conditions, counts, creates, deletes, holding, next_pass, pods_of
-from jobcommon.testutil.world import World
 
 GPU = {"limits": {"nvidia.com/gpu": 1}}
 
@@ -119,7 +119,7 @@ def test_a_job_without_workers_has_no_rights() -> None:
 
 
 def test_the_rights_go_with_the_end_of_the_job() -> None:
-    world = World(MPI, v1_job(1))
+    world = ClusterModel(MPI, v1_job(1))
     world.settle()
     world.run()
     world.settle()
@@ -131,7 +131,7 @@ def test_the_rights_go_with_the_end_of_the_job() -> None:
 
 
 def test_the_rights_follow_the_workers() -> None:
-    world = World(MPI, v1_job(3))
+    world = ClusterModel(MPI, v1_job(3))
     world.settle()
     world.run()
     world.settle()

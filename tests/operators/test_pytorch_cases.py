@@ -20,7 +20,7 @@ from jobcommon.testutil.builders import (
     replica_spec,
     view_of,
 )
-from jobcommon.testutil.world import World
+from jobcommon.testutil.cluster_model import ClusterModel
 
 ELASTIC = {
     "minReplicas": 1,
@@ -352,7 +352,7 @@ def test_the_scale_subresource_has_a_selector() -> None:
 
 
 def test_u_suspend_and_resume() -> None:
-    world = World.of(PYTORCH, BOTH, run_policy={"suspend": True})
+    world = ClusterModel.of(PYTORCH, BOTH, run_policy={"suspend": True})
     world.settle()
     shown = [(c["type"], c["status"], c["reason"], c["message"]) for c in world.status["conditions"]]
     assert shown == [
@@ -371,7 +371,7 @@ def test_u_suspend_and_resume() -> None:
 
 
 def test_z12_a_permanent_failure_has_a_completion_time() -> None:
-    world = World.of(PYTORCH, BOTH, policy="ExitCode", run_policy={"ttlSecondsAfterFinished": 10})
+    world = ClusterModel.of(PYTORCH, BOTH, policy="ExitCode", run_policy={"ttlSecondsAfterFinished": 10})
     world.settle()
     world.run()
     world.exit("demo-worker-0", 1)
@@ -384,7 +384,7 @@ def test_z12_a_permanent_failure_has_a_completion_time() -> None:
 
 
 def test_z2_a_deleted_worker_is_no_failure() -> None:
-    world = World.of(PYTORCH, BOTH, run_policy={"backoffLimit": 0})
+    world = ClusterModel.of(PYTORCH, BOTH, run_policy={"backoffLimit": 0})
     world.settle()
     world.run()
     world.settle()

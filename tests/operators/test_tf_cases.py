@@ -17,8 +17,8 @@ from jobcommon.reconcile import Create, Plan, plan, read_job
 from jobcommon.reconcile.children import owner_reference, pod_manifest, service_manifests
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import START, Manifest, condition, finished_status, job_manifest, observe, replica_spec
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.plans import NOW, conditions, counts, creates, deletes, holding, next_pass, pods_of
-from jobcommon.testutil.world import World
 
 
 def decide(manifest: Manifest, pods: Mapping[str, str], now: float = NOW) -> Plan:
@@ -403,7 +403,7 @@ def test_dynamic_workers_may_fail() -> None:
 
 
 def test_a_worker_that_was_given_up_keeps_no_job_restarting() -> None:
-    world = World.of(TF, specs("ExitCode", Worker=3, PS=1), enableDynamicWorker=True)
+    world = ClusterModel.of(TF, specs("ExitCode", Worker=3, PS=1), enableDynamicWorker=True)
     world.settle()
     world.run()
     world.settle()

@@ -22,8 +22,8 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import read_job
 from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES, MPI_V1, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
-from jobcommon.testutil.sim.shapes import MPI_V1, MPI_V2, MX, SHAPES, TENSORFLOW, TORCH, Shape
 from jobcommon.testutil.sim.simulation import Simulation
 from tests.architecture.source import ROOT
 
@@ -111,8 +111,8 @@ def manifests() -> Iterator[tuple[str, Obj]]:
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             if isinstance(document, dict) and document.get("kind") in FRAMEWORKS:
                 yield path.relative_to(ROOT).as_posix(), document
-    for shape in SHAPES:
-        yield f"{shape.framework.kind} {shape.version or shape.framework.storage_version}", shape.job()
+    for template in JOB_TEMPLATES:
+        yield f"{template.framework.kind} {template.version or template.framework.storage_version}", template.job()
     yield "a TFJob with a PS and without a Chief", _of(TENSORFLOW, {"PS": 1, "Worker": 2})
     yield "a TFJob with an Evaluator", _of(TENSORFLOW, {"Master": 1, "Worker": 1, "Evaluator": 1})
     yield "a TFJob v1beta1", _of(TENSORFLOW, {"Chief": 1, "Worker": 1}, version="v1beta1")
@@ -126,8 +126,8 @@ def manifests() -> Iterator[tuple[str, Obj]]:
     yield "an MXJob v1beta1", _of(MX, {"Scheduler": 1, "Server": 1, "Worker": 1}, version="v1beta1")
 
 
-def _of(shape: Shape, replicas: Mapping[str, int], *, version: str = "", **spec: Any) -> Obj:
-    manifest = shape.manifest({kind: shape.replicas(count) for kind, count in replicas.items()}, spec=spec)
+def _of(template: JobTemplate, replicas: Mapping[str, int], *, version: str = "", **spec: Any) -> Obj:
+    manifest = template.manifest({kind: template.replicas(count) for kind, count in replicas.items()}, spec=spec)
     return {**manifest, "apiVersion": f"kubeflow.org/{version}"} if version else manifest
 
 

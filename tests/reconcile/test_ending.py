@@ -10,8 +10,8 @@ from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.ending import Verdict, decode, ending_of, failures_in_place
 from jobcommon.reconcile.plan import Create, Delete
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.world import World
 
 JOB = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
 POD = Pod.of(TEST_JOB, JOB, "Worker", 0)
@@ -260,7 +260,7 @@ def test_what_has_not_ended(pod: Pod) -> None:
     [("Never", 1, "Failed"), ("Never", 137, "Failed"), ("ExitCode", 1, "Failed"), ("ExitCode", 137, "replaced")],
 )
 def test_the_main_container_decides_though_a_sidecar_runs_on(policy: str, code: int, outcome: str) -> None:
-    world = World.of(TEST_JOB, {"Master": 1, "Worker": 1}, policy=policy)
+    world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 1}, policy=policy)
     world.settle()
     world.run()
     world.settle()
@@ -308,7 +308,7 @@ def test_a_restart_after_success_is_a_resize_unless_the_policy_asks_for_it(polic
 
 @pytest.mark.parametrize("policy", ["Never", "ExitCode", "OnFailure", "Always"])
 def test_an_init_container_and_a_sidecar_use_up_no_retries(policy: str) -> None:
-    world = World.of(TEST_JOB, {"Worker": 1}, policy=policy, run_policy={"backoffLimit": 0})
+    world = ClusterModel.of(TEST_JOB, {"Worker": 1}, policy=policy, run_policy={"backoffLimit": 0})
     world.settle()
     world.run()
     pod = world.pods["demo-worker-0"]

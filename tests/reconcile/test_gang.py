@@ -15,8 +15,8 @@ from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.gang import other_schedulers
 from jobcommon.reconcile.plan import Create, Delete, Plan, Update
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.world import World
 
 COSCHEDULING = gang_scheduler("my-scheduler")
 assert COSCHEDULING is not None
@@ -29,7 +29,7 @@ def under(framework: Framework, scheduler: GangScheduler | None) -> Framework:
 
 
 @dataclass
-class GangWorld(World):
+class GangWorld(ClusterModel):
     """A world with priority classes, and PodGroups whose phase is in the test's hand."""
 
     priorities: Mapping[str, int] | None = None

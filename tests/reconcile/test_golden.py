@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.world import World
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-SITUATIONS: dict[str, Callable[[], World]] = {}
+SITUATIONS: dict[str, Callable[[], ClusterModel]] = {}
 
 
-def situation(build: Callable[[], World]) -> Callable[[], World]:
+def situation(build: Callable[[], ClusterModel]) -> Callable[[], ClusterModel]:
     SITUATIONS[build.__name__] = build
     return build
 
 
-def started(policy: str = "ExitCode", **run_policy: object) -> World:
-    world = World.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy=run_policy)
+def started(policy: str = "ExitCode", **run_policy: object) -> ClusterModel:
+    world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy=run_policy)
     world.settle()
     world.run()
     world.settle()
@@ -31,67 +31,67 @@ def started(policy: str = "ExitCode", **run_policy: object) -> World:
 
 
 @situation
-def new_job() -> World:
-    return World.of(TEST_JOB, {"Master": 1, "Worker": 2}, run_policy={"activeDeadlineSeconds": 3600})
+def new_job() -> ClusterModel:
+    return ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2}, run_policy={"activeDeadlineSeconds": 3600})
 
 
 @situation
-def all_replicas_run() -> World:
-    world = World.of(TEST_JOB, {"Master": 1, "Worker": 2})
+def all_replicas_run() -> ClusterModel:
+    world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2})
     world.settle()
     world.run()
     return world
 
 
 @situation
-def nothing_to_do() -> World:
+def nothing_to_do() -> ClusterModel:
     return started()
 
 
 @situation
-def retryable_exit() -> World:
+def retryable_exit() -> ClusterModel:
     world = started()
     world.exit("demo-worker-1", 137, reason="OOMKilled")
     return world
 
 
 @situation
-def retryable_exit_on_record() -> World:
+def retryable_exit_on_record() -> ClusterModel:
     world = retryable_exit()
     world.step()
     return world
 
 
 @situation
-def permanent_exit() -> World:
+def permanent_exit() -> ClusterModel:
     world = started()
     world.exit("demo-worker-0", 1, message="ModuleNotFoundError: No module named 'torch'")
     return world
 
 
 @situation
-def backoff_limit_used_up() -> World:
+def backoff_limit_used_up() -> ClusterModel:
     world = started(backoffLimit=0)
     world.exit("demo-master-0", 143)
     return world
 
 
 @situation
-def success() -> World:
+def success() -> ClusterModel:
     world = started(ttlSecondsAfterFinished=60)
     world.exit("demo-master-0", 0)
     return world
 
 
 @situation
-def success_on_record() -> World:
+def success_on_record() -> ClusterModel:
     world = success()
     world.step()
     return world
 
 
 @situation
-def time_to_live_is_over() -> World:
+def time_to_live_is_over() -> ClusterModel:
     world = success_on_record()
     world.settle()
     world.tick(60)
@@ -99,21 +99,21 @@ def time_to_live_is_over() -> World:
 
 
 @situation
-def suspended() -> World:
+def suspended() -> ClusterModel:
     world = started()
     world.edit(suspend=True)
     return world
 
 
 @situation
-def suspended_on_record() -> World:
+def suspended_on_record() -> ClusterModel:
     world = suspended()
     world.step()
     return world
 
 
 @situation
-def resumed() -> World:
+def resumed() -> ClusterModel:
     world = suspended()
     world.settle()
     world.stop_terminating()
@@ -123,49 +123,49 @@ def resumed() -> World:
 
 
 @situation
-def resumed_on_record() -> World:
+def resumed_on_record() -> ClusterModel:
     world = resumed()
     world.step()
     return world
 
 
 @situation
-def evicted() -> World:
+def evicted() -> ClusterModel:
     world = started()
     world.evict("demo-worker-0")
     return world
 
 
 @situation
-def scaled_down() -> World:
+def scaled_down() -> ClusterModel:
     world = started()
     world.scale("Worker", 1)
     return world
 
 
 @situation
-def scaled_down_on_record() -> World:
+def scaled_down_on_record() -> ClusterModel:
     world = scaled_down()
     world.step()
     return world
 
 
 @situation
-def main_container_failed_beside_a_sidecar() -> World:
+def main_container_failed_beside_a_sidecar() -> ClusterModel:
     world = started()
     world._put(world.pods["demo-worker-1"].main_ended(137, at=world.now))
     return world
 
 
 @situation
-def main_container_succeeded_beside_a_sidecar() -> World:
+def main_container_succeeded_beside_a_sidecar() -> ClusterModel:
     world = started()
     world._put(world.pods["demo-worker-1"].main_ended(0, at=world.now))
     return world
 
 
 @situation
-def stuck_on_a_dead_node() -> World:
+def stuck_on_a_dead_node() -> ClusterModel:
     world = started()
     world.delete_pod("demo-worker-1")
     world.settle()
@@ -174,8 +174,8 @@ def stuck_on_a_dead_node() -> World:
 
 
 @situation
-def invalid_spec() -> World:
-    return World.of(TEST_JOB, {"Master": 1, "Worker": -1}, run_policy={"backoffLimit": -1})
+def invalid_spec() -> ClusterModel:
+    return ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": -1}, run_policy={"backoffLimit": -1})
 
 
 @pytest.mark.parametrize("name", sorted(SITUATIONS))

@@ -12,8 +12,8 @@ from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create
 from jobcommon.testutil.builders import START, Pod, finished_status, job_manifest, observe, replica_spec, view_of
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.world import World
 
 
 def tolerant(_job: Job, replica: Replica) -> bool:
@@ -24,7 +24,7 @@ TOLERANT = replace(TEST_JOB, tolerates_failure=tolerant)
 
 
 def test_a_tolerated_failure_leaves_the_job_running() -> None:
-    world = World.of(TOLERANT, {"Master": 1, "Worker": 2}, policy="Never")
+    world = ClusterModel.of(TOLERANT, {"Master": 1, "Worker": 2}, policy="Never")
     world.settle()
     world.run()
     world.exit("demo-worker-0", 1)
@@ -41,7 +41,7 @@ def test_a_tolerated_failure_leaves_the_job_running() -> None:
 @pytest.mark.parametrize("policy", ["OnFailure", "ExitCode"])
 def test_tolerance_is_for_what_has_failed_for_good(policy: str) -> None:
     """A failure that its restart policy would have restarted is restarted, tolerated or not."""
-    world = World.of(TOLERANT, {"Master": 1, "Worker": 2}, policy=policy)
+    world = ClusterModel.of(TOLERANT, {"Master": 1, "Worker": 2}, policy=policy)
     world.settle()
     world.run()
     world._put(world.pods["demo-worker-0"].failed(137, at=world.now))
@@ -57,7 +57,7 @@ def after_master(_job: Job, replica: Replica, tallies: Tallies) -> bool:
 
 
 def test_may_create_holds_pods_back() -> None:
-    world = World.of(replace(TEST_JOB, may_create=after_master), {"Master": 1, "Worker": 2})
+    world = ClusterModel.of(replace(TEST_JOB, may_create=after_master), {"Master": 1, "Worker": 2})
     world.settle()
     assert set(world.pods) == {"demo-master-0"}
     world.run()

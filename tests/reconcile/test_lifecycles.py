@@ -2,12 +2,12 @@
 
 import pytest
 
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.world import World
 
 
-def started(replicas: dict[str, int], policy: str = "ExitCode", **run_policy: object) -> World:
-    world = World.of(TEST_JOB, replicas, policy=policy, run_policy=run_policy)
+def started(replicas: dict[str, int], policy: str = "ExitCode", **run_policy: object) -> ClusterModel:
+    world = ClusterModel.of(TEST_JOB, replicas, policy=policy, run_policy=run_policy)
     world.settle()
     world.run()
     world.settle()
@@ -15,11 +15,11 @@ def started(replicas: dict[str, int], policy: str = "ExitCode", **run_policy: ob
     return world
 
 
-def counts(world: World, kind: str = "Worker") -> dict[str, object]:
+def counts(world: ClusterModel, kind: str = "Worker") -> dict[str, object]:
     return {key: value for key, value in world.status["replicaStatuses"][kind].items() if key != "selector"}
 
 
-def restart(world: World, name: str, code: int = 137) -> None:
+def restart(world: ClusterModel, name: str, code: int = 137) -> None:
     """The pod fails, and its replacement comes up in due time."""
     uid = world.pods[name].view.uid
     world.exit(name, code)

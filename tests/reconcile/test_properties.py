@@ -14,9 +14,9 @@ from jobcommon.api.replica import parse_indexes
 from jobcommon.api.status import read_status
 from jobcommon.reconcile import plan, read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, services_of
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.invariants import check_plan
-from jobcommon.testutil.world import World
 
 BOUNDED = settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 
@@ -38,7 +38,7 @@ EVENTS = st.one_of(
 )
 
 
-def play(world: World, event: str, detail: Any) -> None:
+def play(world: ClusterModel, event: str, detail: Any) -> None:
     """One thing that happens, if it can happen now."""
     names = sorted(world.pods)
     position = detail[0] if isinstance(detail, tuple) else detail
@@ -89,7 +89,7 @@ def play(world: World, event: str, detail: Any) -> None:
     events=st.lists(EVENTS, max_size=40),
 )
 def test_whatever_happens(replicas: dict[str, int], policy: str, run_policy: Manifest, events: list[tuple[str, Any]]) -> None:
-    world = World.of(TEST_JOB, replicas, policy=policy, run_policy=run_policy)
+    world = ClusterModel.of(TEST_JOB, replicas, policy=policy, run_policy=run_policy)
     succeeded: dict[str, str] = {}
     for event, detail in events:
         before = dict(succeeded)

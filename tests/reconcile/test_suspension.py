@@ -9,8 +9,8 @@ from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import ledger, plan, read_job
 from jobcommon.testutil.builders import START, Pod, condition, job_manifest, observe
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.world import World
 
 TIMED = ("failed", "deleting", "last_delete")
 BOTH = {"Master-0": "running", "Worker-0": "running"}
@@ -86,7 +86,7 @@ def test_suspend_and_resume_a_running_job() -> None:
 POLICIES = ("Never", "OnFailure", "ExitCode")
 
 
-def suspended(policy: str, **run_policy: Any) -> World:
+def suspended(policy: str, **run_policy: Any) -> ClusterModel:
     """A job that ran, its suspension on record and all its pods being deleted."""
     world = started(policy, **run_policy)
     world.edit(suspend=True)
@@ -95,15 +95,15 @@ def suspended(policy: str, **run_policy: Any) -> World:
     return world
 
 
-def started(policy: str, **run_policy: Any) -> World:
-    world = World.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy={"backoffLimit": 0, **run_policy})
+def started(policy: str, **run_policy: Any) -> ClusterModel:
+    world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy={"backoffLimit": 0, **run_policy})
     world.settle()
     world.run()
     world.settle()
     return world
 
 
-def nothing_counted(world: World) -> None:
+def nothing_counted(world: ClusterModel) -> None:
     assert not {"restarts", "disruptions", "failures"} & set(world.status)
     assert not [event for event in world.events if "Restarting" in event.reason or "Failed" in event.reason]
 

@@ -10,6 +10,7 @@ import pytest
 from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
+from jobcommon.localcluster.controllers.access import Access
 from jobcommon.localcluster.controllers.definitions import DefinitionController
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
@@ -75,7 +76,7 @@ class Cluster:
     def uninstall(self, scheduler: GangScheduler) -> None:
         self.world.ok("DELETE", f"{DEFINITIONS}/podgroups.{scheduler.api_version.partition('/')[0]}")
         # The API server's own controller: first the objects go, then the definition.
-        DefinitionController(self.world.server).step()
+        DefinitionController(Access(self.world.server, "crd-finalizer")).step()
 
     def groups(self, scheduler: GangScheduler) -> list[Json]:
         items: list[Json] = self.world.ok("GET", self.path(scheduler))["items"]

@@ -19,7 +19,7 @@ import yaml
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.main import app
-from jobcommon.cli.operating import token_in
+from jobcommon.cli.operate import token_in
 from jobcommon.crd import crd_files
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.metrics import Metrics

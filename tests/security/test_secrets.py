@@ -22,7 +22,7 @@ from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.framework import Replica
 from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from jobcommon.localcluster.apiserver.certificates import self_signed
+from jobcommon.localcluster.certificates import self_signed
 from jobcommon.localcluster.credentials import Credentials
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.environment import SSH_ARGS

@@ -5,8 +5,8 @@ import pytest
 from jobcommon.testutil.sim import swarm, sweep
 from jobcommon.testutil.sim.campaign import Case, Verdict
 from jobcommon.testutil.sim.faults import KINDS, NUMBERS, Fault, from_json, to_json, unfired
+from jobcommon.testutil.sim.faulty_network import replayed_from
 from jobcommon.testutil.sim.shrink import shrink
-from jobcommon.testutil.sim.weather import replayed_from
 
 FAULTS = (
     Fault("crash-before", write=0),

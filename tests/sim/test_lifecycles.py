@@ -8,9 +8,9 @@ import pytest
 
 from jobcommon.testutil.sim.differential import compare
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.run_summary import run_summary
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import simulate
-from jobcommon.testutil.sim.story import story
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -19,14 +19,14 @@ def _shape(scenario: Scenario) -> str:
     return scenario.name.partition("/")[0]
 
 
-BY_SHAPE = {shape: list(group) for shape, group in groupby(sorted(LIFECYCLES.values(), key=_shape), key=_shape)}
+BY_TEMPLATE = {template: list(group) for template, group in groupby(sorted(LIFECYCLES.values(), key=_shape), key=_shape)}
 
 
-@pytest.mark.parametrize("shape", BY_SHAPE)
-def test_lifecycles_end_as_they_should(shape: str) -> None:
-    runs = [(scenario, simulate(scenario, 0)) for scenario in BY_SHAPE[shape]]
-    text = "\n".join(story(scenario, run) for scenario, run in runs)
-    path = GOLDEN / f"{shape}.txt"
+@pytest.mark.parametrize("template", BY_TEMPLATE)
+def test_lifecycles_end_as_they_should(template: str) -> None:
+    runs = [(scenario, simulate(scenario, 0)) for scenario in BY_TEMPLATE[template]]
+    text = "\n".join(run_summary(scenario, run) for scenario, run in runs)
+    path = GOLDEN / f"{template}.txt"
     if os.environ.get("GOLDEN") == "write":
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -36,6 +36,6 @@ def test_lifecycles_end_as_they_should(shape: str) -> None:
 
 def test_there_are_enough_of_them() -> None:
     assert len(LIFECYCLES) >= 200
-    for shape, scenarios in BY_SHAPE.items():
+    for template, scenarios in BY_TEMPLATE.items():
         numbers = {scenario.name.partition("/L")[2].partition("-")[0].rstrip("abc") for scenario in scenarios}
-        assert {str(number) for number in range(1, 15)} <= numbers, shape
+        assert {str(number) for number in range(1, 15)} <= numbers, template

@@ -16,9 +16,9 @@ from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.job_templates import TORCH
 from jobcommon.testutil.sim.oracles import Watchdog
 from jobcommon.testutil.sim.scenario import Scenario
-from jobcommon.testutil.sim.shapes import TORCH
 
 Obj = dict[str, Any]
 OPERATOR = "operator-0"

@@ -59,12 +59,12 @@ def test_an_edit_changes_one_field(edit: Edit, after: object) -> None:
     assert json.dumps(SPEC) == before
 
 
-@pytest.mark.parametrize("shape", acto.SHAPES, ids=lambda shape: shape.name)
-def test_200_sequences_change_every_leaf(shape: acto.Shape) -> None:
-    framework: Framework = shape.framework
-    changed = {edit.leaf for number in range(200) for edit in acto.sequence(shape, number)[1]}
+@pytest.mark.parametrize("template", acto.JOB_TEMPLATES, ids=lambda template: template.name)
+def test_200_sequences_change_every_leaf(template: acto.JobTemplate) -> None:
+    framework: Framework = template.framework
+    changed = {edit.leaf for number in range(200) for edit in acto.sequence(template, number)[1]}
     assert changed == set(leaves(framework))
-    assert len(edits(framework, acto.base(shape))) > 100
+    assert len(edits(framework, acto.base(template))) > 100
 
 
 def test_a_sample_of_the_sequences() -> None:
@@ -74,12 +74,12 @@ def test_a_sample_of_the_sequences() -> None:
 
 
 def test_a_job_that_did_not_follow_its_spec_is_noticed() -> None:
-    shape = acto.SHAPES[0]
-    spec = acto.base(shape)
+    template = acto.JOB_TEMPLATES[0]
+    spec = acto.base(template)
     one = json.dumps(spec, sort_keys=True).encode()
     other = json.dumps(Edit("", ("tfReplicaSpecs", "Worker", "replicas"), 3).apply(spec), sort_keys=True).encode()
-    first, second = acto._from_scratch(shape.name, False, one), acto._from_scratch(shape.name, False, other)
+    first, second = acto._from_scratch(template.name, False, one), acto._from_scratch(template.name, False, other)
     assert first is not None
     assert second is not None
-    assert acto.differences(shape.framework, first, first, live=True) == []
-    assert any("demo-worker-2" in line for line in acto.differences(shape.framework, first, second, live=True))
+    assert acto.differences(template.framework, first, first, live=True) == []
+    assert any("demo-worker-2" in line for line in acto.differences(template.framework, first, second, live=True))

@@ -15,18 +15,18 @@ from pathlib import Path
 from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
-from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
 from jobcommon.localcluster.apiserver.users import User
 from jobcommon.localcluster.cluster import background
 from jobcommon.localcluster.controllers import Controllers
 from jobcommon.localcluster.credentials import Credentials
+from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.localcluster.training import install
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.chaos.processes import Process
 
 CRASH_LIMIT, GRACEFUL_LIMIT = 24.0, 5.0
-#: The operator stops writing so long after the last renewal of its lease; a write under way may last a little longer.
+#: Seconds after the last renewal of its lease when the operator stops writing; a write in flight may take longer.
 RENEW_DEADLINE, WRITE_TIMEOUT = 10.0, 4.0
 JOBS = f"/apis/{PYTORCH.api_version}/namespaces/default/{PYTORCH.plural}"
 SUBMIT_EVERY, HEAP = 0.2, 100
@@ -108,7 +108,7 @@ class Arena:
     async def until_work(self, *, by: str | None = None, not_by: str | None = None, since: float = 0.0) -> Write:
         """The first such write. Raises TimeoutError."""
         async with asyncio.timeout(PATIENCE):
-            while not (found := self.work(by=by, not_by=not_by, since=since)):  # noqa: ASYNC110  the server tells nobody
+            while not (found := self.work(by=by, not_by=not_by, since=since)):  # noqa: ASYNC110  there is no event to wait for
                 await asyncio.sleep(0.02)
         return found[0]
 
@@ -118,9 +118,9 @@ class Arena:
         return (await self.until_work(since=time.monotonic())).replica
 
     async def sleeps(self, replica: str, seconds: float) -> list[Write]:
-        """Stop `replica` for a while; what it wrote under its old lease although that had run out.
+        """Pause `replica`; returns what it wrote under its old lease after that had expired.
 
-        Returns after somebody has worked for long enough to see it. Raises TimeoutError.
+        Returns after another replica has worked long enough to observe that. Raises TimeoutError.
         """
         paused_at = time.monotonic()
         self.replicas[replica].send(signal.SIGSTOP)
@@ -128,14 +128,14 @@ class Arena:
         self.replicas[replica].send(signal.SIGCONT)
         self.woken_at = time.monotonic()
         async with asyncio.timeout(PATIENCE):
-            while len(self.work(since=self.woken_at)) < WORK_AFTERWARDS:  # noqa: ASYNC110  the server tells nobody
+            while len(self.work(since=self.woken_at)) < WORK_AFTERWARDS:  # noqa: ASYNC110  there is no event to wait for
                 await asyncio.sleep(0.02)
         return self.old_term_writes(replica, paused_at)
 
     async def until_led(self, *, not_by: str, since: float) -> float:
         """When another replica got the lease. Raises TimeoutError."""
         async with asyncio.timeout(PATIENCE):
-            while not (found := self._leases(not_by, since)):  # noqa: ASYNC110  the server tells nobody
+            while not (found := self._leases(not_by, since)):  # noqa: ASYNC110  there is no event to wait for
                 await asyncio.sleep(0.02)
         return found[0]
 
@@ -143,9 +143,9 @@ class Arena:
         return [w.at for w in self.server.writes if w.on_lease and w.replica != not_by and w.at >= since]
 
     def old_term_writes(self, replica: str, paused: float) -> list[Write]:
-        """What a replica that was stopped at `paused` has written later than its old lease allows.
+        """What a replica that was paused at `paused` has written later than its old lease allows.
 
-        A lease that it got anew begins another term.
+        A lease that it acquired again begins another term.
         """
         renewals = [w.at for w in self.server.writes if w.replica == replica and w.on_lease]
         last = max((at for at in renewals if at <= paused), default=0.0)
@@ -227,7 +227,7 @@ async def measure(directory: Path, marker: str, rounds: int, pause: float) -> Ta
                 await _round(ground, found, pause)
         except TimeoutError:
             logs = "; ".join(process.log.read_text()[-200:] for process in ground.replicas.values())
-            found.broken.append(f"nobody worked for {PATIENCE:.0f} s: {logs}")
+            found.broken.append(f"no replica worked for {PATIENCE:.0f} s: {logs}")
     return found
 
 

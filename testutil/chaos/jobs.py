@@ -71,7 +71,7 @@ class ChaosJob:
 
 
 def make_jobs(count: int, ledger: Path, marker: str, chance: Random, *, longest: float) -> list[ChaosJob]:
-    """So many jobs of the four kinds and all scripts in turn, each replica running up to `longest` seconds."""
+    """`count` jobs of the four kinds and all scripts in turn, each replica running up to `longest` seconds."""
     scripts = list(Script)
     return [
         _job(FRAMEWORKS[number % 4], f"c{number}", scripts[(number // 4) % len(scripts)], ledger, marker, chance, longest)

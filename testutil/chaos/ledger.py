@@ -61,9 +61,9 @@ class Evidence:
 
 
 def surplus_runs(runs: Sequence[RunOf], evidence: Evidence) -> Iterator[str]:
-    """The runs that must not have been: of a replica whose success is on record, and of one that nobody had stopped.
+    """The runs that must not have happened: of a replica whose success is on record, and of one that was not stopped.
 
-    A success that nobody could have seen, because the cluster was killed before it had written it down, is none.
+    A success that the cluster could not record, because it was killed before, does not count.
     """
     by_pod: Mapping[str, list[RunOf]] = defaultdict(list)
     for run in runs:
@@ -132,7 +132,7 @@ def _exact_count(series: Sequence[RunOf], status: JobStatus) -> Iterator[str]:
 
 
 def _accounted(job: ChaosJob, series: Sequence[RunOf], status: JobStatus) -> Iterator[str]:
-    """Every run beyond the first of a replica was a restart or a disruption that the status tells of."""
+    """Every run beyond the first of a replica was a restart or a disruption that the status counts."""
     again = len(series) - len({run.pod for run in series})
     told = (status.restarts or 0) + (status.disruptions or 0)
     # Every replica of a TFJob of this trial decides, so there the counts are equal.

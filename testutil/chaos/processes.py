@@ -37,7 +37,7 @@ def processes_marked(marker: str) -> dict[int, str]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 
@@ -89,7 +89,7 @@ class Process:
 
     @property
     def died(self) -> bool:
-        """Whether it ended though nobody ended it."""
+        """Whether it ended without being stopped."""
         return self.running is not None and self.running.returncode is not None
 
 

@@ -1,4 +1,4 @@
-"""One trial: start everything, submit the jobs, kill at seeded times, let it come back, and look at what became of it."""
+"""One trial: start everything, submit the jobs, kill at seeded times, let everything restart, and check the results."""
 
 import asyncio
 import json
@@ -133,7 +133,7 @@ async def _kill_operators(ground: Ground, result: Result, chance: Random) -> Non
 
 
 async def _leader(ground: Ground) -> int:
-    """The replica that leads, by the process id in its log; any when nobody does."""
+    """The leading replica, by the process id in its log; any replica if none leads."""
     for number, operator in enumerate(ground.operators):
         lines = [json.loads(line) for line in operator.log.read_text().splitlines() if line.startswith("{")]
         said = [line["event"] for line in lines if line["event"] in ("leading", "lost the lease")]
@@ -161,7 +161,7 @@ async def _kill_cluster(ground: Ground, result: Result, chance: Random) -> None:
 
 
 async def _watch(ground: Ground, result: Result) -> None:
-    """Keep note of what is on record while it is there to be seen."""
+    """Record the statuses while the objects exist."""
     while True:
         try:
             await _look_at_pods(ground, result.evidence)

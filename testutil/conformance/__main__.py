@@ -46,13 +46,13 @@ async def _run(table: Sequence[Case], sequences: Iterable[Case], show: int, minu
         else:
             await theirs.prepare()
         started = time.monotonic()
-        # Some cases of the table look at the whole cluster.
+        # Some cases of the table read the whole cluster.
         await runner.run(table, theirs, report, workers=1, seconds=minutes * 60)
         left = minutes * 60 - (time.monotonic() - started)
         await runner.run(sequences, theirs, report, workers=workers, seconds=left)
         took = time.monotonic() - started
         if theirs is not None and theirs.target.lasting:
-            await theirs.tidy()
+            await theirs.clean_up()
     against = "the embedded server alone" if target is None else f"{target.name} {target.version}"
     steps = sum(len(outcome.case.steps) for outcome in outcomes)
     made = sum(outcome.case not in table for outcome in outcomes)

@@ -34,7 +34,7 @@ class Ref:
     """A field of an answer seen earlier.
 
     `key` is ``plural/space/name`` for an object and ``list/plural`` for a list; `back` counts its distinct versions backwards
-    from the newest. `otherwise` stands in when there was none.
+    from the newest. `otherwise` is used if there was none.
     """
 
     key: str
@@ -89,9 +89,9 @@ class Expect:
 class Step:
     """One request. `method` is an HTTP method or ``WATCH``, which reads every event up to now.
 
-    `space` is a namespace of the case, empty for all of them. `stranger` sends it with a token nobody knows, `user` in the
-    name of someone without rights but those of every user.
-    `settle` repeats it until it is answered as expected, for what a server does a moment later (at most 10 s).
+    `space` is a namespace of the case, empty for all of them. `stranger` sends it with an unknown token, `user` as a
+    user without rights but those of every user.
+    `settle` repeats it until it is answered as expected, for what a server does asynchronously (at most 10 s).
     `brief` asks to be answered with metadata only. `accept` is another form to answer in. `pause`
     are seconds that pass before it.
     """

@@ -66,7 +66,7 @@ class Driver:
             served = await self._settled(Step("GET", kind, space="", expect=Expect(200)), Memory({}))
             assert served.code == 200, f"{self.target.name}: {kind.plural} are not served: {served.code} {served.body}"
 
-    async def tidy(self) -> None:
+    async def clean_up(self) -> None:
         """Delete what was made, for a server that outlives the run."""
         for name in self._made:
             await self._send("DELETE", f"{NAMESPACES.prefix}/namespaces/{name}")

@@ -21,7 +21,7 @@ import msgspec
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
-from jobcommon.localcluster.apiserver.certificates import self_signed
+from jobcommon.localcluster.certificates import self_signed
 from jobcommon.testutil.conformance.target import ADMINISTRATORS, Target, connected
 
 ASSETS = "KUBEBUILDER_ASSETS"

@@ -49,7 +49,7 @@ class Memory:
             versions[-1] = body
 
     def version(self, key: str, back: int = 0) -> Json | None:
-        """A version seen, or the oldest one when there are not so many."""
+        """A recorded version, or the oldest one if there are fewer."""
         versions = self._seen.get(key)
         return versions[-min(back + 1, len(versions))] if versions else None
 

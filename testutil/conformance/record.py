@@ -87,10 +87,10 @@ class _Normaliser:
 
     def _value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, Mapping):
-            # In the order of their names: uids are numbered as they appear, and the order of fields is nobody's promise.
+            # In the order of their names: uids are numbered as they appear, and the order of fields is not guaranteed.
             return {name: self._value(value[name], name) for name in sorted(value)}
         if isinstance(value, list) and key == "managedFields":
-            # Entries come by time, and whether two writes fall into one second is luck.
+            # Entries are sorted by time, and two writes may or may not fall into one second.
             return sorted((self._value(item) for item in value), key=str)
         if isinstance(value, list):
             return [self._value(item, key) for item in value]

@@ -111,7 +111,7 @@ class _Source:
 
     def _patched(self, kind: Kind, name: str, space: str, subresource: str, change: Json) -> Step:
         key = f"{kind.plural}/{space}/{name}"
-        # An apply of the status of a missing Service would create one, an oddity nobody needs.
+        # An apply of the status of a missing Service would create one, an oddity that clients do not use.
         media = self.rng.choice(_MEDIA[:-1] if kind == SERVICES and subresource else _MEDIA)
         query = self._query()
         body: Any = change
@@ -191,7 +191,7 @@ class _Source:
             return self._update(kind, name, space)
         key = f"{kind.plural}/{space}/{name}"
         change = statuses(self.rng, kind)
-        # A PUT of the status of a missing Service would create one, an oddity nobody needs.
+        # A PUT of the status of a missing Service would create one, an oddity that clients do not use.
         if kind == SERVICES or self._chance(0.5):
             return self._patched(kind, name, space, "status", change)
         body = Seen(key, {**change, "metadata": self._meta(key)}, otherwise=fresh(self.rng, kind, name))

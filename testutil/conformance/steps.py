@@ -6,7 +6,7 @@ from jobcommon.client.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
 from jobcommon.testutil.conformance.case import Expect, Json, Kind, Ref, Space, Step
 
 UID, VERSION = "metadata.uid", "metadata.resourceVersion"
-NOBODY = "00000000-0000-4000-8000-000000000000"
+UNKNOWN_UID = "00000000-0000-4000-8000-000000000000"
 
 
 def ref(kind: Kind, name: str, path: str, back: int = 0) -> Ref:

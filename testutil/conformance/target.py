@@ -15,9 +15,9 @@ ADMINISTRATORS = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server: `name` and `version` for reports, `transport` as an administrator, `stranger` with a token nobody knows.
+    """A server: `name` and `version` for reports, `transport` as an administrator, `stranger` with an unknown token.
 
-    `lasting` servers outlive the run: what it made is deleted. `wait` lets time pass on the server.
+    `lasting` servers outlive the run: what it created is deleted. `wait` lets time pass on the server.
     """
 
     name: str
@@ -32,8 +32,10 @@ class Target:
 async def connected(name: str, version: str, endpoint: Endpoint, *, lasting: bool = False) -> AsyncIterator[Target]:
     """A target at an endpoint; its connections end with the context."""
     transport = HttpTransport(endpoint, user_agent="conformance")
-    nobody = StaticEndpoint(endpoint.base_url, secrets.token_hex(8), endpoint.ssl_context, endpoint.server_name, endpoint.proxy)
-    stranger = HttpTransport(nobody, user_agent="conformance")
+    unknown = StaticEndpoint(
+        endpoint.base_url, secrets.token_hex(8), endpoint.ssl_context, endpoint.server_name, endpoint.proxy
+    )
+    stranger = HttpTransport(unknown, user_agent="conformance")
     try:
         yield Target(name, version, transport, stranger, lasting)
     finally:

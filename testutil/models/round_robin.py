@@ -1,11 +1,11 @@
-"""Who is let through a gate of so many places when keys take turns."""
+"""The order of admission through a gate with a number of seats, fair by key."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass
 class RoundRobinModel:
-    """Whoever waits stands in the line of his key; the lines take turns, a line that was served goes to the end."""
+    """Each request waits in the queue of its key. Queues take turns: one that was served goes to the end."""
 
     limit: int
     inside: set[int] = field(default_factory=set)
@@ -23,7 +23,7 @@ class RoundRobinModel:
         self._let_in()
 
     def give_up(self, who: int) -> None:
-        """Somebody who waits goes away; a line keeps its place while anybody is in it."""
+        """A waiting request is cancelled; a queue keeps its position while requests are in it."""
         for _, members in self.lines:
             if who in members:
                 members.remove(who)

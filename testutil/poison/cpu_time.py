@@ -25,7 +25,7 @@ class _Skipping(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> Any:
         """See `selectors.BaseSelector.select`."""
         if timeout is None:
-            raise RuntimeError("nothing is ready and nothing will ever be: the loop would wait for ever")
+            raise RuntimeError("nothing is ready and nothing is scheduled: the loop would never end")
         ready = super().select(0)
         if not ready:
             self.skipped += max(timeout, 0.0)

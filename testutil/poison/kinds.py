@@ -40,9 +40,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Poison:
-    """One kind. `changes` are made to a healthy job of the framework; `says` stands in the condition's message.
+    """One kind. `changes` are made to a healthy job of the framework; `says` is part of the condition's message.
 
-    `name` turns the job's name into a bad one. `status` is written to the job before the operator sees it, and `beside`
+    `name` turns the job's name into an invalid one. `status` is written to the job before the operator sees it, and `beside`
     are labels of a pod that claims the job as its controller.
     """
 

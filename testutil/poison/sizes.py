@@ -33,7 +33,7 @@ class Attack:
 
 
 def attacks(framework: Framework, entries: int, *, pods: bool = True) -> Iterator[Attack]:
-    """Those on one kind, with so many `entries` each, or as many as the definition allows; without `pods` not on templates."""
+    """Those for one kind, each with `entries` entries, or as many as the definition allows; without `pods` not on templates."""
     versions = custom_resource_definition(framework)["spec"]["versions"]
     schema = next(v for v in versions if v["storage"])["schema"]["openAPIV3Schema"]
     for path in collections(schema["properties"]["spec"], ("spec",)):

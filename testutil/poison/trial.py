@@ -1,8 +1,8 @@
-"""The trial: healthy jobs with and without poison beside them, on a server that checks nothing of what it is given.
+"""The trial: healthy jobs with and without poison beside them, on a server that does not validate.
 
 Everything runs in one process: the embedded API server with definitions that accept any spec, its controllers, a kubelet
-without processes, and the operators of all four frameworks under their real manager. Time is what the operators take: the
-others stand for other machines, and what they do takes none.
+without processes, and the operators of all four frameworks under their real manager. Only the operators' CPU time
+counts: the other parts stand for other machines and take no time.
 """
 
 import asyncio

@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from jobcommon.localcluster.apiserver.certificates import self_signed
+from jobcommon.localcluster.certificates import self_signed
 from jobcommon.localcluster.kubelet.api import Api
 from jobcommon.testutil.conformance.envtest import LOOPBACK
 

@@ -15,7 +15,7 @@ import yaml
 from jobcommon.client.config import find_cluster
 from jobcommon.client.errors import StatusError
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
-from jobcommon.localcluster.apiserver.kubeconfig import kubeconfig
+from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.localcluster.kubelet.api import Api
 from jobcommon.localcluster.training import install
 from jobcommon.operators.mpi import MPI

@@ -14,7 +14,7 @@ from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import Framework
 from jobcommon.localcluster.cluster import background
 from jobcommon.localcluster.kubelet.api import Api
-from jobcommon.localcluster.watching import follow
+from jobcommon.localcluster.list_watch import list_and_watch
 from jobcommon.testutil.chaos.processes import Process
 from jobcommon.testutil.real.cluster import OPERATOR, Cluster
 
@@ -144,7 +144,7 @@ class Run:
             await self.api.call("PATCH", self.path("pods", pod["metadata"]["name"]), body, MERGE_PATCH)
 
     async def _follow_pods(self) -> None:
-        async with aclosing(follow(self.cluster.transport, self.path("pods"))) as states:
+        async with aclosing(list_and_watch(self.cluster.transport, self.path("pods"))) as states:
             async for seen in states:
                 meta = seen.body["metadata"]
                 life = self._by_uid.get(meta["uid"])
@@ -152,14 +152,14 @@ class Run:
                     life = self._by_uid[meta["uid"]] = Life()
                     self.lives.setdefault(meta["name"].removeprefix(f"{JOB}-"), []).append(life)
                 life.states.append(seen.body)
-                life.gone = seen.gone
+                life.gone = seen.deleted
                 self._changed.set()
 
     async def _follow_job(self) -> None:
-        async with aclosing(follow(self.cluster.transport, self.job_path(""))) as states:
+        async with aclosing(list_and_watch(self.cluster.transport, self.job_path(""))) as states:
             async for seen in states:
                 self.job = seen.body
-                self.jobs_gone += seen.gone
+                self.jobs_gone += seen.deleted
                 self._changed.set()
 
     def life(self, pod: str) -> Life | None:

@@ -29,7 +29,7 @@ _LEFT_OUT = {ROOT: ("ephemeralContainers",)}
 # last one counts), so jobs with one must be, too. ports: their key needs a default for `protocol`, and a default
 # inside a list makes kubectl, which compares a custom resource's lists whole, report a change on every apply.
 _ATOMIC = {("io.k8s.api.core.v1.Container", "env"), ("io.k8s.api.core.v1.Container", "ports")}
-# What a pod's validation says of ports, so that a wrong one is refused with the job. A host port of 0 is none.
+# The pod validation of ports, so that an invalid one is refused with the job. A host port of 0 means unset.
 _BOUNDS: dict[tuple[str, str], Json] = {
     ("io.k8s.api.core.v1.ContainerPort", "containerPort"): {"minimum": 1, "maximum": 65535},
     ("io.k8s.api.core.v1.ContainerPort", "hostPort"): {"minimum": 0, "maximum": 65535},
@@ -39,7 +39,7 @@ _MAX_CONTAINERS = 100
 
 
 def _structural(node: Json, owner: str, definitions: dict[str, Json]) -> Json:
-    """One node without references; `owner` is the definition that it stands in."""
+    """One node without references; `owner` is the definition that contains it."""
     if "$ref" in node:
         owner = node["$ref"].rsplit("/", 1)[-1]
         found = SCALARS.get(owner) or _structural(definitions[owner], owner, definitions)

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from jobcommon.testutil.sim import acto, election, regressions, sieve, swarm, sweep
 from jobcommon.testutil.sim.campaign import Case, Tally, conduct, judge, record
-from jobcommon.testutil.sim.crowds import scenario_named
 from jobcommon.testutil.sim.faults import from_json, unfired
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.shrink import shrink
 from jobcommon.testutil.sim.simulation import simulate
 
-#: The thin run: every so manieth point of the write-point sweep, and so many seeds.
+#: The thin run: the stride of the write-point sweep, and the number of seeds.
 THIN_STEP = 61
 THIN_SEEDS = 200
-#: How many further seeds the thin run takes that draw a kind of fault which has not struck.
+#: How many more seeds the thin run takes for a kind of fault that was not injected yet.
 SEEDS_OF_A_KIND = 24
 FULL_SEEDS = 10_000
 
@@ -79,7 +79,7 @@ def _conclude(options: argparse.Namespace, *tallies: Tally, complete: bool = Fal
     print(*total.lines(), *(total.coverage() if total.fired else ()), sep="\n")
     missing = unfired(total.fired) if complete else []
     if missing:
-        print(f"never struck: {', '.join(missing)}")
+        print(f"never injected: {', '.join(missing)}")
     return 1 if total.failures or missing else 0
 
 
@@ -152,8 +152,8 @@ def sieves(options: argparse.Namespace) -> int:
 def actos(options: argparse.Namespace) -> int:
     """Acto's sequences."""
     if options.only:
-        shape, _, number = options.only.partition("/")
-        report = acto.run_sequence((shape, int(number)))
+        template, _, number = options.only.partition("/")
+        report = acto.run_sequence((template, int(number)))
         print(f"{report.name}: {report.steps} states, {report.refused} edits refused", *report.problems, sep="\n")
         return 1 if report.problems else 0
     numbers = range(options.first, options.first + options.count)[:: options.step]
@@ -168,7 +168,7 @@ def replay(options: argparse.Namespace) -> int:
     if options.trace:
         _trace(case)
     verdict = judge(case)
-    print(f"history {verdict.history}, struck: {verdict.fired or 'nothing'}")
+    print(f"history {verdict.history}, injected: {verdict.fired or 'nothing'}")
     print(*verdict.problems, sep="\n")
     if verdict.problems and not options.no_shrink and case.faults:
         small = shrink(case.faults, lambda faults: bool(judge(Case(case.scenario, case.seed, faults)).problems))

@@ -24,15 +24,15 @@ from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.campaign import COMMAND, spread
 from jobcommon.testutil.sim.canonical import difference, end_state
+from jobcommon.testutil.sim.job_templates import JOB, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.pod_groups import VOLCANO_GROUPS
 from jobcommon.testutil.sim.scenario import SETTINGS, Scenario, UserStep
-from jobcommon.testutil.sim.shapes import JOB, MPI_V2, MX, TENSORFLOW, TORCH, Shape
 from jobcommon.testutil.sim.simulation import simulate
 from jobcommon.testutil.sim.spec_edits import Edit, edits, leaves
 from jobcommon.testutil.sim.user import RefusedError, ask, job_of
 
 Obj = dict[str, Any]
-SHAPES = (TENSORFLOW, TORCH, MPI_V2, MX)
+JOB_TEMPLATES = (TENSORFLOW, TORCH, MPI_V2, MX)
 STEPS = 5
 """Edits in a sequence, before the one that goes back to the first spec."""
 REST_SECONDS = 60.0
@@ -63,40 +63,40 @@ class Report:
     problems: list[str] = field(default_factory=list)
 
 
-def base(shape: Shape) -> Obj:
+def base(template: JobTemplate) -> Obj:
     """The first spec: a leader and two workers."""
-    spec: Obj = shape.job("ExitCode")["spec"]
+    spec: Obj = template.job("ExitCode")["spec"]
     return spec
 
 
-def sequence(shape: Shape, number: int) -> tuple[str, list[Edit]]:
+def sequence(template: JobTemplate, number: int) -> tuple[str, list[Edit]]:
     """The mode and the edits of one sequence. All edits of a kind have their turn, one after the other in a drawn order."""
-    known = edits(shape.framework, base(shape))
+    known = edits(template.framework, base(template))
     order = list(range(len(known)))
     chosen = []
     for position in range(number * STEPS, (number + 1) * STEPS):
         lap, place = divmod(position, len(known))
-        Random(f"{shape.name}/{lap}").shuffle(order := sorted(order))  # noqa: S311 - reproducibility is the point
+        Random(f"{template.name}/{lap}").shuffle(order := sorted(order))  # noqa: S311 - reproducibility is the point
         chosen.append(known[order[place]])
     return (LIVE, SUSPENDED, LIVE, GANG)[number % 4], chosen
 
 
 def run_sequence(task: tuple[str, int]) -> Report:
-    """Run one sequence, by shape and number, and hold each of its states against the job made from scratch."""
-    shape = next(one for one in SHAPES if one.name == task[0])
-    mode, chosen = sequence(shape, task[1])
-    report = Report(f"{shape.name}/{task[1]} ({mode})", leaves=Counter(edit.leaf for edit in chosen))
-    states, violations = _live_through(shape, mode, chosen)
+    """Run one sequence, by template and number, and hold each of its states against the job made from scratch."""
+    template = next(one for one in JOB_TEMPLATES if one.name == task[0])
+    mode, chosen = sequence(template, task[1])
+    report = Report(f"{template.name}/{task[1]} ({mode})", leaves=Counter(edit.leaf for edit in chosen))
+    states, violations = _live_through(template, mode, chosen)
     report.problems += violations
     for state in states:
         report.steps += 1
         report.refused += bool(state.refused)
-        expected = _from_scratch(shape.name, mode == GANG, state.spec)
+        expected = _from_scratch(template.name, mode == GANG, state.spec)
         if expected is None:
             report.problems.append(f"after {state.edit}: from scratch the API server refuses this spec")
             continue
         report.ended += b'"Failed"' in expected
-        found = differences(shape.framework, expected, state.end, live=mode == LIVE)
+        found = differences(template.framework, expected, state.end, live=mode == LIVE)
         report.problems += [f"after {state.edit}: {line}" for line in found]
     return report
 
@@ -135,8 +135,8 @@ def _essence(framework: Framework, end: bytes, *, live: bool) -> bytes:
 
 def conduct(numbers: Sequence[int], workers: int, *, until: float | None = None, out: TextIO = sys.stdout) -> bool:
     """Run these sequences of every CRD and print the counts; whether every state was reached. `until`: monotonic seconds."""
-    tasks = [(shape.name, number) for number in numbers for shape in SHAPES]
-    found: dict[str, list[Report]] = {shape.name: [] for shape in SHAPES}
+    tasks = [(template.name, number) for number in numbers for template in JOB_TEMPLATES]
+    found: dict[str, list[Report]] = {template.name: [] for template in JOB_TEMPLATES}
     started = time.monotonic()
     for report in spread(run_sequence, _in_time(tasks, until), workers, chunk=1):
         found[report.name.partition("/")[0]].append(report)
@@ -145,16 +145,16 @@ def conduct(numbers: Sequence[int], workers: int, *, until: float | None = None,
             for problem in report.problems[:5]:
                 print(f"    {problem}", file=out)
     well = True
-    for shape in SHAPES:
-        reports = found[shape.name]
+    for template in JOB_TEMPLATES:
+        reports = found[template.name]
         changed = {leaf for report in reports for leaf in report.leaves}
         failed = sum(bool(report.problems) for report in reports)
         well = well and not failed
         print(
-            f"acto {shape.framework.kind}: {len(reports)} sequences of {STEPS} edits and back, "
+            f"acto {template.framework.kind}: {len(reports)} sequences of {STEPS} edits and back, "
             f"{sum(r.steps for r in reports)} states held against scratch, {sum(r.refused for r in reports)} edits refused, "
-            f"{sum(r.ended for r in reports)} states of an ended job, {len(changed)} of {len(leaves(shape.framework))} leaves "
-            f"changed, {failed} failures",
+            f"{sum(r.ended for r in reports)} states of an ended job, {len(changed)} of "
+            f"{len(leaves(template.framework))} leaves changed, {failed} failures",
             file=out,
         )
     print(f"acto: {sum(map(len, found.values()))} sequences in {time.monotonic() - started:.0f} s", file=out)
@@ -169,14 +169,14 @@ def _in_time(tasks: Sequence[tuple[str, int]], until: float | None) -> Iterator[
 
 
 class _Life:
-    """The steps of one sequence as a user does them, and what is to be seen after each."""
+    """The steps of one sequence as user steps, with a check of the state after each."""
 
-    def __init__(self, shape: Shape, mode: str, chosen: Sequence[Edit]) -> None:
+    def __init__(self, template: JobTemplate, mode: str, chosen: Sequence[Edit]) -> None:
         self.states: list[State] = []
-        self._shape = shape
+        self._shape = template
         self._mode = mode
         self._chosen = chosen
-        self._first = base(shape)
+        self._first = base(template)
         self._spec = self._first
         self._refused = ""
         self._edit = "the beginning"
@@ -244,28 +244,28 @@ class _Life:
             ask(server, "PUT", user.path_of(framework, JOB), body)
 
 
-def _live_through(shape: Shape, mode: str, chosen: Sequence[Edit]) -> tuple[list[State], list[str]]:
-    life = _Life(shape, mode, chosen)
-    job = {**shape.manifest({}), "spec": base(shape)}
-    scenario = _scenario(shape, f"acto-{mode}", job, tuple(life.steps()), gang=mode == GANG)
+def _live_through(template: JobTemplate, mode: str, chosen: Sequence[Edit]) -> tuple[list[State], list[str]]:
+    life = _Life(template, mode, chosen)
+    job = {**template.manifest({}), "spec": base(template)}
+    scenario = _scenario(template, f"acto-{mode}", job, tuple(life.steps()), gang=mode == GANG)
     run = simulate(scenario, 0)
     return life.states, [*run.violations, *run.errors, *run.leaked]
 
 
-def _scenario(shape: Shape, name: str, job: Obj, steps: tuple[UserStep, ...], *, gang: bool) -> Scenario:
+def _scenario(template: JobTemplate, name: str, job: Obj, steps: tuple[UserStep, ...], *, gang: bool) -> Scenario:
     objects = ((user.DEFINITIONS, VOLCANO_GROUPS),) if gang else ()
-    return shape.scenario(name, job, user=steps, objects=objects, settings=_GANG if gang else SETTINGS)
+    return template.scenario(name, job, user=steps, objects=objects, settings=_GANG if gang else SETTINGS)
 
 
 @cache
 def _from_scratch(name: str, gang: bool, spec: bytes) -> bytes | None:
     """What a new job with this spec comes to; None when the API server refuses it."""
-    shape = next(one for one in SHAPES if one.name == name)
+    template = next(one for one in JOB_TEMPLATES if one.name == name)
     seen: list[bytes] = []
-    job = {**shape.manifest({}), "spec": msgspec.json.decode(spec)}
+    job = {**template.manifest({}), "spec": msgspec.json.decode(spec)}
     look = UserStep("look", lambda server: seen.append(end_state(server)), at=REST_SECONDS)
     try:
-        simulate(_scenario(shape, "acto-scratch", job, (look,), gang=gang), 0)
+        simulate(_scenario(template, "acto-scratch", job, (look,), gang=gang), 0)
     except RefusedError:
         return None
     return seen[0]

@@ -17,19 +17,19 @@ from typing import TextIO, TypeVar
 from zlib import crc32
 
 from jobcommon.testutil.sim import image
-from jobcommon.testutil.sim.crowds import scenario_named
 from jobcommon.testutil.sim.differential import compare
 from jobcommon.testutil.sim.faults import KINDS, Fault, to_json
+from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.simulation import Run, simulate
 
 A = TypeVar("A")
 B = TypeVar("B")
 COMMAND = "python -m jobcommon.testutil.sim"
 DOUBLE_RUN = 100
-"""One case in so many is run twice, and must have the same history (oracle O8)."""
+"""Every n-th case is run twice, and must have the same history (oracle O8)."""
 PROGRESS_SECONDS = 60.0
 _REFERENCES_KEPT = 512
-#: How many cases are looked at for what runs begin with.
+#: The number of cases whose first events are compared.
 _AHEAD = 64
 #: How many more objects than at the last collection there must be for the next one: about as many as a few runs leave behind.
 _GARBAGE = 100_000
@@ -52,7 +52,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a case. `writes` and `reads` are how many points there were at which a fault could have struck."""
+    """The result of a case. `writes` and `reads` are the numbers of points at which a fault can be injected."""
 
     case: Case
     problems: tuple[str, ...]
@@ -100,7 +100,7 @@ class Tally:
         )
 
     def coverage(self) -> Iterator[str]:
-        """How often each kind of fault struck."""
+        """How often each kind of fault was injected."""
         for kind, facts in KINDS.items():
             yield f"  {facts.number:>4} {kind:<22} {self.fired.get(kind, 0)}"
 

@@ -1,7 +1,7 @@
-"""What the cluster looks like in the end, in a form in which equal ends are equal.
+"""The final state of the cluster, in a canonical form: equivalent states are equal.
 
-Masked is what chance and timing decide: uids, versions, times, addresses, nodes, keys, and conditions that have passed.
-Left out is what no lifecycle is about: events, leases, endpoints, nodes, and what every namespace has.
+Masked is what depends on chance and timing: uids, versions, times, addresses, nodes, keys, and conditions that have passed.
+Left out is what lifecycles do not depend on: events, leases, endpoints, nodes, and what every namespace has.
 """
 
 import re
@@ -49,7 +49,7 @@ def canonical(table: str, obj: Mapping[str, Any]) -> Obj:
     """One object with everything masked that may differ between equal ends."""
     masked: Obj = _mask(obj)
     if table == "configmaps" and _HOSTS in (obj.get("data") or {}):
-        # It lists who ran when the operator last looked, before the job's end.
+        # It lists the pods that ran at the last reconcile before the job's end.
         masked["data"][_HOSTS] = "set"
     if table == "secrets":
         masked["data"] = sorted(obj.get("data") or {})

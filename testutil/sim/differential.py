@@ -13,14 +13,14 @@ from jobcommon.client.transport import Timeouts
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, MODIFIED
 from jobcommon.testutil.sim.canonical import difference, objects_in
-from jobcommon.testutil.sim.crowds import scenario_named
 from jobcommon.testutil.sim.faults import KINDS, Fault
+from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.oracles import OVER
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, is_slow
 
 LIVENESS_SECONDS = 150.0
-"""From the last fault healed to the reference's end, beside what the lifecycle itself takes: goal of 4.4, O4."""
+"""Seconds from the end of the last fault to the final state, besides the duration of the lifecycle itself (oracle O4)."""
 SPARE_UPDATES = 4
 """Updates of one object that each fault may cost beyond the reference's."""
 #: What a job that ended under an older definition has in its status no more.
@@ -30,7 +30,7 @@ _RESTING = (*OVER, "Suspended")
 
 
 def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[str]:
-    """What is not as it should be; empty when all is well. The scenario is looked up by name unless given."""
+    """The differences from the reference run; empty if there are none. The scenario is found by name unless given."""
     scenario = scenario or scenario_named(run.scenario)
     neutral = all(KINDS[fault.kind].neutral for fault in run.faults)
     found = [*_violations(run), *(f"error: {error}" for error in run.errors), *(f"leaked: {what}" for what in run.leaked)]
@@ -54,9 +54,9 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
         looser = frozenset("*") if surplus else scenario.loose_runs
         found += _runs(reference.runs, run.runs, looser, (*_in_a_hurry(scenario), *scenario.fewer_runs))
         if not surplus:
-            # Between the live look at a job and the create that follows, the job may be deleted (no create has a
+            # Between the live read of a job and the create that follows, the job may be deleted (no create has a
             # precondition): where requests take long, one object of a deleted job may be made, which is then collected. For
-            # a new job nobody looks again, and for new takes it a process that has just begun, or whose clock is wrong.
+            # a new job it is not reconciled again; a process that has just started, or whose clock is wrong, treats it as new.
             hasty = any(KINDS[fault.kind].number in _HASTY for fault in run.faults)
             more = _updates(reference.summary, run.summary, len(run.faults), taken, slow=is_slow(run.seed), hasty=hasty)
             found += [x for x in more if not any(fnmatchcase(x, loose) for loose in scenario.loose_paths)]
@@ -82,7 +82,7 @@ def _violations(run: Run) -> list[str]:
 
 
 def _not_put_back(before: bytes, after: bytes, taken: frozenset[str], frameworks: tuple[Framework, ...]) -> Iterator[str]:
-    """That what a fault took from a job is missing, if the job has ended: nobody needs it any more."""
+    """Differences for objects that a fault deleted and that are not created again, because the job has ended."""
     if not taken:
         return
     kinds = {f"{f.plural}.{f.group}": f.kind for f in frameworks}
@@ -95,10 +95,10 @@ def _not_put_back(before: bytes, after: bytes, taken: frozenset[str], frameworks
 
 
 def _by_a_wrong_clock(scenario: Scenario) -> Iterator[str]:
-    """What follows from times that a wrong clock wrote down.
+    """Differences that follow from times recorded by a wrong clock.
 
-    A job with a time to live is still there: its end is yet to come. So it may be with a deadline, which is reckoned from the
-    job's start.
+    A job with a time to live still exists, because its recorded end is in the future. The same holds for a deadline, which
+    counts from the job's start.
     """
     yield from (f"*/{name}.*" for name in _limited(scenario))
     for name in (*_limited(scenario), *_expiring(scenario)):
@@ -114,9 +114,9 @@ def _expiring(scenario: Scenario) -> Iterator[str]:
 
 
 def _liveness(reference: Run, run: Run, scenario: Scenario) -> Iterator[str]:
-    limit = run.healed_at + reference.settled_at + LIVENESS_SECONDS
+    limit = run.recovered_at + reference.settled_at + LIVENESS_SECONDS
     if any(_expiring(scenario)):
-        # A job whose end was written down by a clock that was ahead is kept for so much longer.
+        # A job whose end was recorded by a clock that was ahead is kept longer by the difference.
         limit += sum(max(float(fault.value or 3600.0), 0.0) for fault in run.faults if fault.kind == "clock-jump")
     if run.settled_at > limit:
         yield f"liveness: settled at {run.settled_at:.0f} s, to be at {limit:.0f} s at the latest"

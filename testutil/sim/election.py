@@ -1,7 +1,7 @@
-"""Leader election in the simulator: two and three replicas, of which the leader dies, ends, stands still or is cut off.
+"""Leader election in the simulator: two and three replicas, of which the leader crashes, exits, is paused or is partitioned.
 
-Promised (reliability reference, 2.6 and 5.13): somebody else leads within 24 s of a crash and within 5 s of a graceful end,
-nobody writes later than the renew deadline and a write's time-out after it last renewed its lease, and the jobs end as ever.
+Promised: another replica leads within 24 s of a crash and within 5 s of a graceful exit, no replica writes later than the
+renew deadline plus a write's time-out after its last renewal of the lease, and the jobs end as without the disturbance.
 """
 
 import sys
@@ -31,7 +31,7 @@ SCENARIO = "pytorch/L2-retryable-exit"
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one trial; `seconds` until somebody else led, None if nobody had to."""
+    """The result of one trial; `seconds` until another replica led, None if none had to."""
 
     verdict: Verdict
     event: str
@@ -93,13 +93,13 @@ class Contest(Simulation):
         elif self.event == "pause":
             self.loop.freeze(victim.name)
         else:
-            self.weather.isolated.add(victim.name)
-            for stream in self.wires.streams:
+            self.network.isolated.add(victim.name)
+            for stream in self.links.streams:
                 stream.silent = stream.silent or stream.owner == victim.name
-        self.run.healed_at = self.loop.time() + max(seconds, CRASH_SECONDS)
+        self.run.recovered_at = self.loop.time() + max(seconds, CRASH_SECONDS)
         await self.sleep(seconds)
         self.loop.thaw(victim.name)
-        self.weather.isolated.clear()
+        self.network.isolated.clear()
         await self.sleep(CRASH_SECONDS)
 
 
@@ -115,7 +115,7 @@ def hold(seed: int) -> Trial:
     bound = graceful if event == "graceful" else CRASH_SECONDS
     seconds = None if contest.taken_over_at is None else contest.taken_over_at - contest.befell_at
     if seconds is None:
-        problems.append("nobody took over")
+        problems.append("no replica took over")
     elif seconds > bound:
         problems.append(f"taken over after {seconds:.1f} s, {bound:.0f} s allowed")
     verdict = Verdict(Case(name, seed), tuple(problems), {}, len(run.trace), run.reads, run.jobs, run.history)

@@ -1,8 +1,8 @@
 """The faults of a run as values, and the table of their kinds (reliability reference, 4.3).
 
-A run is a scenario, a seed and a tuple of faults; together they replay it. A fault says when it strikes: at the `write`-th
+A run is a scenario, a seed and a tuple of faults; together they replay it. A fault says when it is injected: at the `write`-th
 write of the operators (events and leases not counted), at the `read`-th thing they read (a list, an object, a watch that
-opens, an event of a watch), or `at` so many virtual seconds. `seconds` is how long it lasts, `value` what else there is to say.
+opens, an event of a watch), or `at` virtual seconds. `seconds` is how long it lasts, `value` a parameter of its kind.
 """
 
 import json
@@ -28,7 +28,7 @@ class Fault:
         if self.kind not in KINDS:
             raise ValueError(f"unknown kind of fault {self.kind!r}; there are {', '.join(KINDS)}")
         if [getattr(self, trigger) for trigger in _TRIGGERS].count(None) != 2:
-            raise ValueError(f"{self.kind}: say when it strikes by one of write, read and at")
+            raise ValueError(f"{self.kind}: give one of write, read and at")
 
     @property
     def facts(self) -> "Kind":
@@ -68,7 +68,7 @@ KINDS: Mapping[str, Kind] = {
     "watch-lag": Kind("F11", "watches lag by up to `value` seconds each, for `seconds`; frozen: until they are over"),
     "duplicate-events": Kind("F12", "watches break and replay old events when they are opened again"),
     "coalesced": Kind("F13", "watches lag, and a deletion and a creation become one update, for `seconds`"),
-    "missed-deletes": Kind("F14", "no watch for `seconds`, and then only a list tells what is gone"),
+    "missed-deletes": Kind("F14", "no watch for `seconds`, and then only a list shows what was deleted"),
     "bookmark-only": Kind("F15", "a bookmark, then the history up to it is compacted and the watches break"),
     "silent-watch": Kind("F16", "the open watches fall silent for good"),
     "gone-storm": Kind("F17", "every watch that is opened ends with 410, for `seconds`"),
@@ -91,12 +91,12 @@ KINDS: Mapping[str, Kind] = {
     "admission-refused": Kind("F32", "admission refuses every pod for `seconds`; `value` is its code"),
     "namespace-deleted": Kind("F33", "the namespace is deleted", neutral=False, world=True),
     "job-deleted": Kind("F34", "a job is deleted", neutral=False, world=True),
-    "job-recreated": Kind("F34", "a job is deleted and created anew", neutral=False, world=True),
-    "pod-deleted": Kind("F35", "somebody deletes a pod", surplus=True, neutral=False, world=True),
-    "service-deleted": Kind("F35", "somebody deletes a Service", world=True, takes="services"),
-    "label-edited": Kind("F35", "somebody edits a pod's labels", neutral=False, world=True),
-    "finalizer-removed": Kind("F35", "somebody takes our finalizer off a pod", neutral=False, surplus=True, world=True),
-    "status-forged": Kind("F35", "somebody writes a job's status", neutral=False, world=True),
+    "job-recreated": Kind("F34", "a job is deleted and created again", neutral=False, world=True),
+    "pod-deleted": Kind("F35", "a user deletes a pod", surplus=True, neutral=False, world=True),
+    "service-deleted": Kind("F35", "a user deletes a Service", world=True, takes="services"),
+    "label-edited": Kind("F35", "a user edits a pod's labels", neutral=False, world=True),
+    "finalizer-removed": Kind("F35", "a user removes our finalizer from a pod", neutral=False, surplus=True, world=True),
+    "status-forged": Kind("F35", "a user writes a job's status", neutral=False, world=True),
     "pod-gc": Kind("F36", "finished pods are deleted at once for `seconds`", neutral=False, world=True),
     "node-drained": Kind("F37", "a node is drained", neutral=False, surplus=True, world=True),
     "node-lost": Kind("F37", "a node is lost for `seconds`", neutral=False, surplus=True, world=True),
@@ -131,5 +131,5 @@ def from_json(text: str) -> tuple[Fault, ...]:
 
 
 def unfired(fired: Mapping[str, int], kinds: Iterable[str] = KINDS) -> list[str]:
-    """The kinds that never struck."""
+    """The kinds that were never injected."""
     return [kind for kind in kinds if not fired.get(kind)]

@@ -1,14 +1,14 @@
 """The kubelets of all nodes, as a level-triggered controller: containers run by script instead of as processes.
 
 What a kubelet decides is `localcluster.kubelet.lifecycle.decide`, what it reports `localcluster.kubelet.status.pod_status`:
-the same pure functions as in the embedded cluster. Here is only what stands for the machine: containers that start after a
-drawn time and end by the scenario's script, volumes that wait for their Secret, nodes that are lost and come back.
+the same pure functions as in the embedded cluster. This module only models the machine: containers that start after a
+random time and end by the scenario's script, volumes that wait for their Secret, nodes that are lost and come back.
 
-The containers of a deleted pod end, then comes the final status, and a while later a DELETE without a grace period, as a
-real kubelet sends it when it has cleaned up. Each node has a clock of its own, by which all times in a pod's status are.
+The containers of a deleted pod end, then comes the final status, and later a DELETE without a grace period, as a
+real kubelet sends it after its clean-up. Each node has its own clock, which gives all times in a pod's status.
 
-A node is told what happens to it by its annotation `STATE`: ``down`` (its containers die unheard), ``partitioned`` (they run
-on, unheard), or nothing (up).
+The annotation `STATE` of a node controls it: ``down`` (its containers die unreported), ``partitioned`` (they keep running,
+unreported), or nothing (up).
 """
 
 import random
@@ -22,7 +22,7 @@ from jobcommon.client.request import STRATEGIC_PATCH
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.controllers.access import Access
-from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Decision, Run, Seen, Settings, decide
+from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, ContainerState, Decision, Run, Settings, decide
 from jobcommon.localcluster.kubelet.status import pod_status
 from jobcommon.localcluster.timestamps import format_time
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
@@ -51,7 +51,7 @@ class _Container:
     """One container on a node. `starts_at` and `ends_at` are what time alone will do to it."""
 
     spec: Mapping[str, Any]
-    seen: Seen = field(default_factory=Seen)
+    seen: ContainerState = field(default_factory=ContainerState)
     starts_at: float | None = None
     ends_at: float | None = None
     ending: Exit = field(default_factory=Exit)
@@ -62,7 +62,7 @@ class _Container:
 
 @dataclass
 class _Worker:
-    """What the kubelet knows of one pod."""
+    """The kubelet's state of one pod."""
 
     node: str
     containers: dict[str, _Container]
@@ -87,6 +87,7 @@ class Kubelet:
     ASSUMES = ("last-delete", "grace-expired", "missing-volume", "oom", "kubelet-eviction")
 
     def __init__(self, server: ApiServer, scenario: Scenario, draw: Draw) -> None:
+        self._server = server
         self._access = Access(server, "kubelet")
         self._scenario = scenario
         self._draw = draw
@@ -135,7 +136,7 @@ class Kubelet:
     def _power_off(self, worker: _Worker) -> None:
         """Everything dies with the node; what it knew of its containers is lost, and so is their exit code."""
         for container in worker.containers.values():
-            # What was about to start is started anew when the node is back.
+            # What was about to start is started again when the node is up.
             container.starts_at, container.seen = None, replace(container.seen, starting=False)
             if container.seen.running:
                 now = self._access.now + worker.skew
@@ -167,7 +168,7 @@ class Kubelet:
         if finishes:
             self._finish(item)
 
-    def _decide(self, item: Item, worker: _Worker, seen: Mapping[str, Seen], now: float) -> Decision:
+    def _decide(self, item: Item, worker: _Worker, seen: Mapping[str, ContainerState], now: float) -> Decision:
         decision = decide(item.obj, seen, now, BACKOFF)
         if worker.evicted and decision.phase not in TERMINAL:
             for container in worker.containers.values():
@@ -184,7 +185,7 @@ class Kubelet:
             if container.starts_at is not None and container.starts_at <= now:
                 self._start(item, name, container, container.starts_at)
             cue, after = container.ending.cue, container.ending.after
-            if container.waits_for_cue and cue is not None and cue(self._access.server, self.runs):
+            if container.waits_for_cue and cue is not None and cue(self._server, self.runs):
                 container.waits_for_cue = False
                 container.ends_at = None if after is None else now + after
             if container.ends_at is not None and container.ends_at <= now and container.seen.running:
@@ -248,7 +249,7 @@ class Kubelet:
         lasted = None if before is None else (before.finished_at or at) - before.started_at
         streak = 0 if lasted is None or lasted >= BACKOFF.reset else container.seen.streak + 1
         run = Run(attempt, at, container_id=f"sim://{item.name}/{name}/{self._starts[key]}")
-        container.seen = Seen(run=run, last=before, streak=streak, started=True, ready=True)
+        container.seen = ContainerState(run=run, last=before, streak=streak, started=True, ready=True)
         container.starts_at, container.stopping, container.killed = None, False, False
         container.waits_for_cue = container.ending.cue is not None
         waits = container.ending.after is None or container.waits_for_cue
@@ -296,7 +297,7 @@ class Kubelet:
 
     # -- the API server --------------------------------------------------------------------------------------------------
 
-    def _report(self, item: Item, worker: _Worker, seen: Mapping[str, Seen], decision: Decision, now: float) -> int:
+    def _report(self, item: Item, worker: _Worker, seen: Mapping[str, ContainerState], decision: Decision, now: float) -> int:
         """Write the pod's status if it differs; gives the version at which nothing is left to do."""
         wanted = pod_status(item.obj, seen, decision, self._address(item), _HOST, now)
         if worker.evicted:

@@ -1,12 +1,12 @@
 """The simulator's event loop: one thread, virtual time, the same order in every run.
 
 Callbacks run one after the other in the order in which they became ready, as asyncio documents it, so that every schedule
-here can happen in production; what is random is how long things take. When nothing is ready the clock jumps to the next
+here can happen in production; only the durations are random. When nothing is ready the clock jumps to the next
 timer. Timers for the same moment run in the order in which they were set: asyncio's own heap does not promise that, and
 watch events that overtook each other looked like faults of the controller.
 
 A callback belongs to the operator process in whose context it was scheduled (`PROCESS`). The callbacks of a frozen process
-are kept back until it is thawed, as those of a paused virtual machine.
+are deferred until it is thawed, as in a paused virtual machine.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from weakref import WeakValueDictionary
 Ts = TypeVarTuple("Ts")
 
 PROCESS: ContextVar[str] = ContextVar("simulated process", default="")
-"""Which operator process a task belongs to; "" for the world around them."""
+"""Which operator process a task belongs to; "" for the rest of the cluster."""
 
 _OUTSIDE = ("socket.__new__", "subprocess.Popen", "os.system", "os.fork")
 #: Python 3.11 has no audit events for these.
@@ -106,7 +106,7 @@ class SimLoop(asyncio.BaseEventLoop):
                     continue
                 self.steps += 1
                 handle._run()
-            # Whoever stops the loop stops it here; else a round like this one would only be called again.
+            # `stop` takes effect here; otherwise another round would only be scheduled again.
             if self._stopping:
                 break
 
@@ -151,7 +151,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
 
 def _guard() -> None:
-    """Refuse, in this interpreter and while a simulation runs, what would make it depend on the world outside."""
+    """Refuse, in this interpreter and while a simulation runs, every access to the outside: sockets, threads, real time."""
     global _guarded
     if not _guarded:
         _guarded = True

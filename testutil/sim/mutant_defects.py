@@ -107,7 +107,7 @@ _plan = JobController._plan
 
 
 def _created_in_the_cache_only(self: JobController, cached: Any, named: Any, moment: Any) -> Work:
-    """Created is said once, in the cached object, which everybody believes to be written."""
+    """Created is set once, in the cached object, and assumed to be written."""
     work = _plan(self, cached, named, moment)
     status = work.plan.status
     if status is not None and {c.type for c in status.conditions} <= {"Created"}:
@@ -178,7 +178,7 @@ DEFECTS = (
     ),
     Mutant(
         "D2-expectations-by-name",
-        "A job inherits the expectations of a deleted one of its name, and waits for what will never be seen.",
+        "A job inherits the expectations of a deleted one of its name, and waits for events that never come.",
         (
             *(
                 (Expectations, name, _names_only(getattr(Expectations, name)))
@@ -213,7 +213,7 @@ DEFECTS = (
     ),
     Mutant(
         "D6-no-pods-no-clean-up",
-        "A finished job whose pods are gone is not cleaned up, and its Services stay for ever.",
+        "A finished job whose pods are gone is not cleaned up, and its Services are never deleted.",
         ((cleanup, "clean_up_finished", _nothing_without_pods),),
         where=("*/X-nothing-ran",),
         faults=(),
@@ -226,13 +226,13 @@ DEFECTS = (
     ),
     Mutant(
         "D8-timers-do-nothing",
-        "A key that is to come back at a time does not, so deadlines and times to live never wake anybody.",
+        "A key that is to come back at a time does not, so deadlines and times to live are never acted on.",
         ((WorkQueue, "add_at", _not_at),),
         where=("*/L5-*", "*/L6-*", "*/L2-*"),
     ),
     Mutant(
         "D8-backoff-counts-running-pods",
-        "backoffLimit counts restarts of containers in running pods only, so an ever failing pod is replaced for ever.",
+        "backoffLimit counts restarts of containers in running pods only, so an always failing pod is replaced without end.",
         ((limits, "backoff_exceeded", _running_only),),
         where=("*/L4-*",),
     ),
@@ -244,14 +244,14 @@ DEFECTS = (
     ),
     Mutant(
         "D10-index-label-trusted",
-        "An index in a label sizes a list, and the job of a pod with a huge one cannot be looked at any more.",
+        "An index in a label sizes a list, and the job of a pod with a huge one cannot be reconciled any more.",
         ((decision, "arrange", _by_index),),
         faults=(),
         always=(Fault("label-edited", at=6.0, value="1"),),
     ),
     Mutant(
         "D11-service-events-ignored",
-        "Nobody is told of changes of Services, so one that a user has deleted stays away.",
+        "Changes of Services are not observed, so one that a user has deleted is not created again.",
         ((JobController, "_child_changed", _no_services),),
         where=("*/L13-service-deleted",),
     ),

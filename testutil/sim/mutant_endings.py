@@ -153,7 +153,7 @@ ENDINGS = (
     ),
     Mutant(
         "E9-waits-for-the-sidecar",
-        "A pod whose main container has failed for good is waited for as long as a sidecar runs: for ever.",
+        "A pod whose main container has failed for good is waited for as long as a sidecar runs: without end.",
         ((ending, "main_failed", _never),),
         where=("*/L17-sidecar-*",),
     ),

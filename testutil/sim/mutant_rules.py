@@ -85,7 +85,7 @@ _retire = decision._Pass._retire_recorded
 
 
 def _not_recorded_first(self: Any) -> tuple[list[Any], list[float]]:
-    """What has ended is taken away in the pass that sees it, at the same time as it is written down."""
+    """Ended pods are deleted in the reconcile that observes them, at the same time as they are recorded."""
     gone = [entry.pod for entry in self.ledger.entries]
     actions, delays = _retire(self)
     return [*cleanup.stop_pods(gone, "to be replaced"), *actions], delays
@@ -253,7 +253,7 @@ RULES = (
         where=("*/all-workers", "*/workers-only", "*/worker-1-first"),
         faults=(),
         always=(Fault("pod-gc", at=0.5, seconds=120.0),),
-        pair="A pod whose success is not on record keeps our finalizer (R9) and cannot vanish; here it is let go.",
+        pair="A pod whose success is not on record keeps our finalizer (R9) and cannot vanish; here the finalizer is removed.",
     ),
     Mutant(
         "R11-the-end-is-not-final",
@@ -263,7 +263,7 @@ RULES = (
     ),
     Mutant(
         "R12-no-answer-is-a-success",
-        "A write without an answer is taken for done; if it never arrived, nobody makes it again.",
+        "A write without an answer is assumed to be done; if it never arrived, it is not repeated.",
         (
             (Executor, "_look_up", _no_answer_is_a_success),
             (Executor, "_find_status", _status_is_written),
@@ -273,7 +273,7 @@ RULES = (
     ),
     Mutant(
         "R13-one-update-for-two-objects",
-        "A job or pod that was deleted and made anew between two looks is taken for one and the same.",
+        "A job or pod that was deleted and created again between two reconciles is treated as one and the same.",
         ((Store, "_put", _same_name_same_object),),
         where=("*/L11-*", "*/L10-*"),
         faults=("coalesced", "missed-deletes"),
@@ -316,20 +316,20 @@ RULES = (
     ),
     Mutant(
         "R17-cache-changed-in-place",
-        "What was decided is put into the cached object; when its write fails, nobody notices that it is missing.",
+        "The decision is put into the cached object; when its write fails, the loss is not noticed.",
         ((JobController, "_plan", _cache_is_changed),),
         where=("*/L2-retryable-exit", "*/L2-worker-retryable"),
         faults=("conflict", "server-error"),
     ),
     Mutant(
         "R18-retry-after-ignored",
-        "A server that asks for a pause is asked again at once, by everybody, which is what it could not bear.",
+        "A server that answers Retry-After gets all requests again at once, which overloads it further.",
         ((HttpTransport, "_pause", _at_once),),
         faults=("throttled",),
     ),
     Mutant(
         "R19-written-when-nothing-changed",
-        "Every look at a job moves a time in its status, which brings the next look: it never rests.",
+        "Every reconcile of a job changes a time in its status, which causes the next reconcile: a hot loop.",
         ((decision, "if_changed", _time_moves), (finished, "if_changed", _time_moves)),
         where=("*/X-runs-on",),
         faults=(),

@@ -7,8 +7,8 @@ from jobcommon.api import labels
 from jobcommon.framework import FINALIZER
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.job_templates import JOB, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
-from jobcommon.testutil.sim.shapes import JOB, MPI_V2, MX, TENSORFLOW, TORCH, Shape
 from jobcommon.testutil.sim.simulation import Run
 
 _NO_PODS = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
@@ -23,18 +23,18 @@ def _stranger(name: str, **marks: str) -> tuple[str, user.Obj]:
     return user.path_of("pods"), {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": _CONTAINERS}}
 
 
-def _labelled(shape: Shape, index: int) -> tuple[str, user.Obj]:
-    """A pod of nobody's with the labels of a worker, as from another tool's hands."""
+def _labelled(template: JobTemplate, index: int) -> tuple[str, user.Obj]:
+    """A pod without an owner, with the labels of a worker, as created by another tool."""
     marks = {
-        labels.OPERATOR_NAME: shape.framework.operator_name, labels.JOB_NAME: JOB, labels.REPLICA_TYPE: "worker",
+        labels.OPERATOR_NAME: template.framework.operator_name, labels.JOB_NAME: JOB, labels.REPLICA_TYPE: "worker",
         labels.REPLICA_INDEX: str(index),
     }  # fmt: skip
     return _stranger(f"{JOB}-worker-{index}", **marks)
 
 
-def _left_by_an_orphaning_deletion(shape: Shape) -> tuple[str, user.Obj]:
+def _left_by_an_orphaning_deletion(template: JobTemplate) -> tuple[str, user.Obj]:
     """A pod of a job that was deleted with --cascade=orphan while no operator ran."""
-    path, pod = _labelled(shape, 0)
+    path, pod = _labelled(template, 0)
     metadata = {**pod["metadata"], "name": "left-behind", "finalizers": [FINALIZER]}
     metadata["labels"] = {**metadata["labels"], labels.JOB_NAME: "gone"}
     return path, {**pod, "metadata": metadata}
@@ -51,10 +51,10 @@ def _alone(server: ApiServer, _runs: Mapping[str, int]) -> bool:
 
 
 def _workloads() -> Iterator[Scenario]:
-    for shape in (TORCH, TENSORFLOW, MX):
-        leads = {shape.leader_pod: [Exit(30)]}
-        taken = (_stranger(shape.leader_pod),)
-        yield shape.scenario("X-name-taken", shape.job(), leads, objects=taken, horizon=_HOUR)
+    for template in (TORCH, TENSORFLOW, MX):
+        leads = {template.leader_pod: [Exit(30)]}
+        taken = (_stranger(template.leader_pod),)
+        yield template.scenario("X-name-taken", template.job(), leads, objects=taken, horizon=_HOUR)
     done = {MPI_V2.leader_pod: [Exit(10, cue=user.peers(*MPI_V2.pods))]}
     yield MPI_V2.scenario("X-stranger-with-labels", MPI_V2.job(), done, objects=(_labelled(MPI_V2, 5),))
     quota = ((user.path_of("resourcequotas"), _NO_PODS),)

@@ -35,8 +35,8 @@ Swap = tuple[Any, str, Any]
 class Mutant:
     """One defect: `what` is broken and why that matters; `swaps` are made while it is planted.
 
-    `where` are patterns of scenarios and `faults` the kinds to draw from; those in `always` strike in every run. With `elects`
-    it is tried by leader elections instead. Where other rules cover it so that alone it changes nothing that anybody could see,
+    `where` are patterns of scenarios and `faults` the kinds to draw from; those in `always` are injected in every run. With
+    `elects` it is tried by leader elections instead. Where other rules cover it so that alone it has no observable effect,
     `pair` says why, and `swaps` take those out, too; `by` are the problems that those alone do not make.
     """
 
@@ -81,7 +81,7 @@ class _CutOff(election.Contest):
     async def begin(self) -> None:
         for _ in range(self.replicas):
             self.start()
-        while len(self.weather.trace) <= 1 + self.run.seed % 8:
+        while len(self.network.trace) <= 1 + self.run.seed % 8:
             await self.sleep(0.002)
         self.victim, self.befell_at = self._leader(), self.loop.time()
         if self.victim is not None:
@@ -96,7 +96,7 @@ def _of_election(mutant: Mutant, seed: int, planted: bool) -> list[str]:
     run = _with(mutant, planted, contest.result)
     last = contest.befell_at + contest.deployment.settings.renew_deadline + LEADER_TIMEOUTS.sending
     late = [w for w in run.trace if contest.victim is not None and w.writer == contest.victim.name and w.at > last]
-    found = [f"late-write: {w.method} {w.path} {w.at - contest.befell_at:.1f} s after the leader was last heard" for w in late]
+    found = [f"late-write: {w.method} {w.path} {w.at - contest.befell_at:.1f} s after the leader's last renewal" for w in late]
     return [*found, *contest.problems, *compare(reference, run, scenario)]
 
 

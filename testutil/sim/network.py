@@ -1,8 +1,8 @@
 """The network between one simulated operator and the API server.
 
 `SimTransport` is the product's own HTTP transport, with its timeouts and retries, on simulated connections: each request and
-each answer takes a drawn time, each watch is a queue in order. What has been sent arrives even if the sender has died since.
-The faults on the way are asked of `Weather`.
+each answer takes a random time, each watch is a queue in order. What has been sent arrives even if the sender has died since.
+`NetworkFaults` decides about faults on the way.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _END = None
 
 
 class DiedError(TransportError):
-    """The process of this connection is no more."""
+    """The process of this connection has ended."""
 
 
 @dataclass(slots=True)
@@ -42,26 +42,26 @@ class Write:
     status: int = 0
 
 
-class Weather(Protocol):
-    """What happens on the way; the simulation knows the faults."""
+class NetworkFaults(Protocol):
+    """What happens to requests and watch events on the way."""
 
-    def depart(self, sender: str, request: Request) -> "Fate":
+    def depart(self, sender: str, request: Request) -> "Delivery":
         """A request is about to be sent."""
         ...
 
     def arrive(self, sender: str, request: Request) -> Response | None:
-        """A request has reached the server; a response stands for its own."""
+        """A request has reached the server; a response replaces the server's own."""
         ...
 
     def line(self, stream: "SimStream", line: bytes) -> list[tuple[float, bytes]]:
-        """What becomes of a line of a watch: lines with how late each is."""
+        """The lines to deliver in place of a line of a watch, each with its delay."""
         ...
 
 
-class Fate:
-    """What is to happen to one request: `answer` in place of the server's, before or `after` it is stored; `lost` answers.
+class Delivery:
+    """The fate of one request: `answer` replaces the server's, before or `after` it is stored; `lost` answers.
 
-    The server takes `admission` seconds for it, also when the client has given up.
+    The server takes `admission` seconds for it, even if the client has given up.
     """
 
     __slots__ = ("admission", "after", "answer", "dropped", "lost", "on_stored", "request", "write")
@@ -77,14 +77,14 @@ class Fate:
         self.write: Write | None = None
 
 
-class Wires:
+class Links:
     """All connections to one server: latencies, and the loop they are on."""
 
-    def __init__(self, loop: SimLoop, server: ApiServer, random: Random, weather: Weather, epoch: float) -> None:
+    def __init__(self, loop: SimLoop, server: ApiServer, random: Random, faults: NetworkFaults, epoch: float) -> None:
         self.loop = loop
         self.server = server
         self.random = random
-        self.weather = weather
+        self.faults = faults
         self.epoch = epoch
         self.world: Context = copy_context()
         self.world.run(PROCESS.set, "")
@@ -94,11 +94,11 @@ class Wires:
         self.streams: dict[SimStream, None] = {}
 
     def later(self, bounds: tuple[float, float], callback: Callable[..., object], *args: object) -> asyncio.TimerHandle:
-        """Call back in the world's context after a drawn time."""
+        """Call back outside of all processes, after a random time."""
         return self.loop.call_at(self.loop.time() + self.random.uniform(*bounds), callback, *args, context=self.world)
 
     def handle(self, sender: str, request: Request) -> Response:
-        """Have the server answer, on record as the sender's doing."""
+        """Have the server answer, with the sender recorded as the writer."""
         self.writer = sender
         try:
             return self.server.handle(request, ADMIN)
@@ -109,24 +109,24 @@ class Wires:
 class SimTransport(HttpTransport):
     """The transport of the process `owner`. After `die` nothing gets through, in either direction."""
 
-    def __init__(self, wires: Wires, owner: str, timeouts: Timeouts, now: Callable[[], float]) -> None:
+    def __init__(self, links: Links, owner: str, timeouts: Timeouts, now: Callable[[], float]) -> None:
         super().__init__(ENDPOINT, timeouts=timeouts, now=now)
-        self._wires = wires
+        self._links = links
         self._owner = owner
         self._dead = False
         self._watches: dict[SimStream, None] = {}
 
     def die(self) -> None:
-        """The process is no more."""
+        """The process has ended."""
         self._dead = True
         for stream in tuple(self._watches):
             stream.close()
 
     async def stream(self, request: Request) -> AsyncIterator[bytes]:
         """See `Transport.stream`."""
-        fate = self._depart(request)
-        answered: asyncio.Future[SimStream] = self._wires.loop.create_future()
-        self._wires.later(self._wires.request_seconds, self._connect, fate, answered)
+        delivery = self._depart(request)
+        answered: asyncio.Future[SimStream] = self._links.loop.create_future()
+        self._links.later(self._links.request_seconds, self._connect, delivery, answered)
         try:
             async with asyncio.timeout(self._timeouts.read):
                 stream = await answered
@@ -140,13 +140,13 @@ class SimTransport(HttpTransport):
             self._watches.pop(stream, None)
             stream.close()
 
-    def _connect(self, fate: Fate, answered: "asyncio.Future[SimStream]") -> None:
-        if answered.done() or fate.dropped or self._dead:
+    def _connect(self, delivery: Delivery, answered: "asyncio.Future[SimStream]") -> None:
+        if answered.done() or delivery.dropped or self._dead:
             return
-        error = self._refusal(fate)
-        if error is None and not fate.lost:
+        error = self._refusal(delivery)
+        if error is None and not delivery.lost:
             try:
-                opened = SimStream(self._wires, self._owner, fate.request)
+                opened = SimStream(self._links, self._owner, delivery.request)
             except ApiError as refused:
                 error = response_error(refused.response())
             else:
@@ -158,49 +158,49 @@ class SimTransport(HttpTransport):
                 return
         answered.set_exception(error or TransportError("connection reset"))
 
-    def _refusal(self, fate: Fate) -> StatusError | None:
-        answer = fate.answer or self._wires.weather.arrive(self._owner, fate.request)
+    def _refusal(self, delivery: Delivery) -> StatusError | None:
+        answer = delivery.answer or self._links.faults.arrive(self._owner, delivery.request)
         return None if answer is None else response_error(answer)
 
-    def _depart(self, request: Request) -> Fate:
+    def _depart(self, request: Request) -> Delivery:
         if self._dead:
-            raise DiedError("the process is no more")
-        fate = self._wires.weather.depart(self._owner, request)
+            raise DiedError("the process has ended")
+        delivery = self._links.faults.depart(self._owner, request)
         if self._dead:
-            raise DiedError("the process is no more")
-        return fate
+            raise DiedError("the process has ended")
+        return delivery
 
     async def _once(self, request: Request) -> Response:
-        fate = self._depart(request)
-        answered: asyncio.Future[Response] = self._wires.loop.create_future()
-        self._wires.later(self._wires.request_seconds, self._arrive, fate, answered)
+        delivery = self._depart(request)
+        answered: asyncio.Future[Response] = self._links.loop.create_future()
+        self._links.later(self._links.request_seconds, self._arrive, delivery, answered)
         return await answered
 
-    def _arrive(self, fate: Fate, answered: "asyncio.Future[Response]") -> None:
-        if fate.dropped:
-            if fate.lost != "silence":
-                self._wires.later(self._wires.request_seconds, self._break, answered)
+    def _arrive(self, delivery: Delivery, answered: "asyncio.Future[Response]") -> None:
+        if delivery.dropped:
+            if delivery.lost != "silence":
+                self._links.later(self._links.request_seconds, self._break, answered)
             return
-        wires = self._wires
-        if fate.admission:
-            seconds, fate.admission = fate.admission, 0.0
-            wires.loop.call_at(wires.loop.time() + seconds, self._arrive, fate, answered, context=wires.world)
+        links = self._links
+        if delivery.admission:
+            seconds, delivery.admission = delivery.admission, 0.0
+            links.loop.call_at(links.loop.time() + seconds, self._arrive, delivery, answered, context=links.world)
             return
-        response = fate.answer if not fate.after else None
-        response = response or wires.weather.arrive(self._owner, fate.request)
+        response = delivery.answer if not delivery.after else None
+        response = response or links.faults.arrive(self._owner, delivery.request)
         if response is None:
-            response = wires.handle(self._owner, fate.request)
-            if fate.on_stored is not None:
-                fate.on_stored()
-            if fate.after and fate.answer is not None:
-                response = fate.answer
-        if fate.write is not None:
-            fate.write.status = response.status
-        if fate.lost:
-            if fate.lost != "silence":
-                wires.later(wires.request_seconds, self._break, answered)
+            response = links.handle(self._owner, delivery.request)
+            if delivery.on_stored is not None:
+                delivery.on_stored()
+            if delivery.after and delivery.answer is not None:
+                response = delivery.answer
+        if delivery.write is not None:
+            delivery.write.status = response.status
+        if delivery.lost:
+            if delivery.lost != "silence":
+                links.later(links.request_seconds, self._break, answered)
             return
-        wires.later(wires.request_seconds, self._answer, answered, response)
+        links.later(links.request_seconds, self._answer, answered, response)
 
     def _answer(self, answered: "asyncio.Future[Response]", response: Response) -> None:
         if not answered.done() and not self._dead:
@@ -214,14 +214,14 @@ class SimTransport(HttpTransport):
 class SimStream:
     """One open watch. Lines are taken from the server when they are written and delivered in order, each with its delay."""
 
-    def __init__(self, wires: Wires, owner: str, request: Request) -> None:
+    def __init__(self, links: Links, owner: str, request: Request) -> None:
         self.owner = owner
         self.request = request
         self.silent = False
         """Whether it delivers nothing any more."""
         self.extra = -1.0
         """How many seconds it lags, drawn when the lag begins."""
-        self._wires = wires
+        self._links = links
         self._coming: deque[tuple[float, bytes | None]] = deque()
         self._here: deque[bytes | None] = deque()
         self._waiter: asyncio.Future[None] | None = None
@@ -230,20 +230,20 @@ class SimStream:
         self._last = 0.0
         self._closed = False
         self._ended = False
-        self._watch = wires.server.watch(request, self._pull, ADMIN)
-        wires.streams[self] = None
+        self._watch = links.server.watch(request, self._pull, ADMIN)
+        links.streams[self] = None
         self._pull()
         self._tick()
 
     def break_off(self) -> None:
         """The server ends the stream after what is on its way."""
-        self._end(self._wires.loop.time())
+        self._end(self._links.loop.time())
 
     def close(self) -> None:
-        """Nobody reads it any more."""
+        """The client has closed it."""
         self._closed = True
         self._watch.close()
-        self._wires.streams.pop(self, None)
+        self._links.streams.pop(self, None)
         for handle in (self._delivery, self._clock):
             if handle is not None:
                 handle.cancel()
@@ -251,7 +251,7 @@ class SimStream:
     async def line(self) -> bytes | None:
         """The next line; None when the server has ended the stream."""
         while not self._here:
-            self._waiter = self._wires.loop.create_future()
+            self._waiter = self._links.loop.create_future()
             await self._waiter
         return self._here.popleft()
 
@@ -266,7 +266,7 @@ class SimStream:
                 self._coming.append((due, _END))
 
     def send(self, line: bytes) -> None:
-        """Deliver a line that the server has not written. A stream that has lost lines gives none any more."""
+        """Deliver a line that the server has not written. A silent stream delivers nothing."""
         if not self.silent:
             self._enqueue([(0.0, line)])
 
@@ -276,15 +276,15 @@ class SimStream:
         lines = self._watch.drain().splitlines()
         if lines and not self.silent:
             for line in lines:
-                self._enqueue(self._wires.weather.line(self, line))
+                self._enqueue(self._links.faults.line(self, line))
         if self._watch.closed:
-            self._end(self._wires.loop.time())
+            self._end(self._links.loop.time())
 
     def _enqueue(self, lines: list[tuple[float, bytes]]) -> None:
-        wires = self._wires
-        now = wires.loop.time()
+        links = self._links
+        now = links.loop.time()
         for delay, line in lines:
-            self._last = max(self._last, now + delay + wires.random.uniform(*wires.watch_seconds))
+            self._last = max(self._last, now + delay + links.random.uniform(*links.watch_seconds))
             self._coming.append((self._last, line))
         self._arm()
 
@@ -292,17 +292,17 @@ class SimStream:
         if not self._ended:
             self._ended = True
             if not self.silent:
-                self._last = max(self._last, now + self._wires.random.uniform(*self._wires.watch_seconds))
+                self._last = max(self._last, now + self._links.random.uniform(*self._links.watch_seconds))
                 self._coming.append((self._last, _END))
                 self._arm()
 
     def _arm(self) -> None:
         if self._delivery is None and self._coming and not self._closed:
-            self._delivery = self._wires.loop.call_at(self._coming[0][0], self._deliver, context=self._wires.world)
+            self._delivery = self._links.loop.call_at(self._coming[0][0], self._deliver, context=self._links.world)
 
     def _deliver(self) -> None:
         self._delivery = None
-        now = self._wires.loop.time()
+        now = self._links.loop.time()
         while self._coming and self._coming[0][0] <= now:
             self._here.append(self._coming.popleft()[1])
         if self._here and self._waiter is not None and not self._waiter.done():
@@ -315,7 +315,7 @@ class SimStream:
         self._watch.tick()
         self._pull()
         if not self._watch.closed:
-            due = self._watch.next_at - self._wires.epoch
-            loop = self._wires.loop
+            due = self._watch.next_at - self._links.epoch
+            loop = self._links.loop
             # Unix seconds round; a moment later is sure to be due.
-            self._clock = loop.call_at(max(due, loop.time()) + 1e-6, self._tick, context=self._wires.world)
+            self._clock = loop.call_at(max(due, loop.time()) + 1e-6, self._tick, context=self._links.world)

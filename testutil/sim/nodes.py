@@ -1,6 +1,6 @@
-"""Nodes, and who looks after them: registration, the node life-cycle controller and the pod garbage collector.
+"""Nodes and their controllers: registration, the node life-cycle controller and the pod garbage collector.
 
-All level-triggered: each step reads what is there and does what is due. Times are those of a cluster with its defaults.
+All level-triggered: each step reads the store and does what is due. Times are those of a cluster with its defaults.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ Obj = dict[str, Any]
 #: node-monitor-grace-period, and the toleration of not-ready nodes that every pod gets by default.
 GRACE_SECONDS = 40.0
 TOLERATION_SECONDS = 300.0
-#: How often the pod garbage collector looks, and how far its own cache is behind.
+#: The interval of the pod garbage collector, and the lag of its cache.
 COLLECT_SECONDS = 20.0
 COLLECTOR_LAG = 2.0
 _TERMINAL = ("Succeeded", "Failed")

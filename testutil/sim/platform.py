@@ -15,9 +15,9 @@ from jobcommon.localcluster.controllers.access import Access
 from jobcommon.localcluster.controllers.controllers import Controller
 from jobcommon.localcluster.kubelet.scheduler import DEFAULT_SCHEDULER
 from jobcommon.localcluster.timestamps import parse_time
+from jobcommon.testutil.sim.fault_injector import FaultInjector
 from jobcommon.testutil.sim.kubelet import Draw, Kubelet, drawing
 from jobcommon.testutil.sim.nodes import Nodes, PodCollector, ready_of
-from jobcommon.testutil.sim.saboteur import Saboteur
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.user import User
 
@@ -127,7 +127,7 @@ class PodGroups:
 
 
 class Queue:
-    """A queue in the manner of Kueue: of the suspended jobs that carry its label it lets so many run, oldest first."""
+    """A queue in the manner of Kueue: of the suspended jobs with its label it admits a limited number, oldest first."""
 
     def __init__(self, server: ApiServer, scenario: Scenario) -> None:
         self._access = Access(server, "queue")
@@ -178,5 +178,5 @@ def actors(server: ApiServer, scenario: Scenario, random: chance.Random) -> tupl
         Queue(server, scenario),
         kubelet,
         collector,
-        Saboteur(server, scenario, kubelet, collector),
+        FaultInjector(server, scenario, kubelet, collector),
     )

@@ -22,7 +22,7 @@ from jobcommon.runtime.manager import Env, Manager
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.sim.clock import SimClock
 from jobcommon.testutil.sim.loop import PROCESS, SimLoop
-from jobcommon.testutil.sim.network import SimTransport, Wires
+from jobcommon.testutil.sim.network import Links, SimTransport
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,21 @@ class Deployment:
 
 
 class Process:
-    """One run of the operator from its start to its end. `complain` is told what must not happen, as a line."""
+    """One run of the operator from its start to its end. `complain` is called with a line for each violation."""
 
     def __init__(
-        self, name: str, deployment: Deployment, wires: Wires, random: Random, epoch: float, complain: Callable[[str], None]
+        self, name: str, deployment: Deployment, links: Links, random: Random, epoch: float, complain: Callable[[str], None]
     ) -> None:
         self.name = name
-        self.loop: SimLoop = wires.loop
+        self.loop: SimLoop = links.loop
         self.clock = SimClock(self.loop, epoch)
         self.alive = True
         self._complain = complain
         self.deployment = deployment
         settings = deployment.settings
         timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
-        self.transport = SimTransport(wires, name, timeouts, self.clock.wall)
-        self.election = SimTransport(wires, name, ELECTION_TIMEOUTS, self.clock.wall)
+        self.transport = SimTransport(links, name, timeouts, self.clock.wall)
+        self.election = SimTransport(links, name, ELECTION_TIMEOUTS, self.clock.wall)
         self._env = Env(self.clock, random.random, identity=f"{name}_{random.getrandbits(32):08x}")
         self.manager: Manager | None = None
         self._task: asyncio.Task[None] | None = None

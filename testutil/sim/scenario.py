@@ -16,11 +16,11 @@ SETTINGS = Settings(metrics_port=None, log_level="critical")
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How one run of a container goes.
+    """The script of one run of a container.
 
-    It ends by itself `after` so many seconds (None: never) with `code`; they count from its start or, with a `cue`, from when
-    that holds, given the server and the runs so far by pod. `cause` is the kubelet's word for it: ``OOMKilled``,
-    ``Evicted`` (the whole pod goes), or "" for the usual one. When it is told to stop it ends after `stop` seconds with
+    It ends by itself `after` seconds (None: never) with `code`; they count from its start or, with a `cue`, from when
+    that holds, given the server and the runs so far by pod. `cause` is the kubelet's reason: ``OOMKilled``,
+    ``Evicted`` (the whole pod goes), or "" for the usual one. On SIGTERM it ends after `stop` seconds with
     code `term` (None: one of `ON_SIGTERM`, by chance), or is killed at the end of its grace period.
     """
 
@@ -59,12 +59,12 @@ class UserStep:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One world to run the operators in.
+    """One cluster and its users, for the operators to run in.
 
     `jobs` are created at the beginning, `objects` (quotas, CRDs, namespaces: path of the collection and manifest) before them.
     `behaviour` maps a pattern for ``pod`` or ``pod/container`` (fnmatch) to what the n-th run of that container does, counted
     over all pods of that name that belong to the same job UID; the last entry repeats. A container that no pattern names
-    succeeds after five seconds if it is an init container and runs for ever if not.
+    succeeds after five seconds if it is an init container and runs without end if not.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Scenario:
     admits: int = 1
     """How many jobs at a time the queueing controller lets run of those that carry its label."""
     loose_runs: frozenset[str] = frozenset()
-    """Pods (patterns) whose number of runs may exceed the reference: the kubelet restarts them while nobody watches."""
+    """Pods (patterns) whose number of runs may exceed the reference: the kubelet restarts them unobserved."""
     fewer_runs: frozenset[str] = frozenset()
     """Pods (patterns) whose number of runs may fall short of the reference: what would have stopped them was taken back."""
     loose_paths: frozenset[str] = frozenset()

@@ -1,12 +1,12 @@
-"""Plans in the manner of Sieve (OSDI'22): what a controller sees of the cluster is perturbed where its own trace says it hurts.
+"""Plans in the manner of Sieve (OSDI'22): a controller's view of the cluster is perturbed at points that its trace suggests.
 
 A fault-free run is recorded; from its history follow plans of three patterns, each a run of its own (reliability.md, 5.5):
 
 * intermediate: the operator dies after each of its writes that changed something;
-* stale: from an event N until after a later effect U of the operator, its view of N's resource stands still, or a second
-  operator whose whole view stands still at N works beside it;
+* stale: from an event N until after a later effect U of the operator, its view of N's resource is frozen, or a second
+  operator whose whole view is frozen at N works beside it;
 * unobserved: an event that a later one on the same object overwrites is never seen by itself: nothing comes between the two,
-  or the watches break and a list tells the outcome.
+  or the watches break and a list shows the outcome.
 
 Pruned are writes without effect, events that no operator watches, pairs that are not causally close, and plans that would
 perturb the same view over the same time. What Sieve also does, serving a restarted controller an old list, cannot happen here:
@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, Change
 from jobcommon.testutil.sim import campaign
 from jobcommon.testutil.sim.campaign import Case, Tally, spread
-from jobcommon.testutil.sim.crowds import scenario_named
 from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.faulty_network import FROZEN
+from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, Simulation
-from jobcommon.testutil.sim.weather import FROZEN
 
 #: Effects this long after an event may be its doing; three times what the slowest of the networks takes.
 CAUSAL_SECONDS = 6.0
@@ -52,7 +52,7 @@ class Event:
 
     @property
     def plural(self) -> str:
-        """The resource as it stands in a watch's path."""
+        """The resource in a watch's path."""
         return self.table.partition(".")[0]
 
 

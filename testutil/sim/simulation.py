@@ -18,27 +18,27 @@ from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim import image
 from jobcommon.testutil.sim.canonical import end_state
+from jobcommon.testutil.sim.fault_scheduler import FaultScheduler
 from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.faulty_network import FaultyNetwork
 from jobcommon.testutil.sim.kubelet import Kubelet
 from jobcommon.testutil.sim.loop import DeadlockError, SimLoop
-from jobcommon.testutil.sim.network import Wires, Write
+from jobcommon.testutil.sim.network import Links, Write
 from jobcommon.testutil.sim.oracles import Watchdog
 from jobcommon.testutil.sim.platform import actors
 from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
-from jobcommon.testutil.sim.trouble import Trouble
 from jobcommon.testutil.sim.user import User
-from jobcommon.testutil.sim.weather import FaultyWeather
 
 QUIET_SECONDS = 65.0
-"""Without a change for so long, and nothing due, a run is at rest: a cache that cannot be had asks again within a minute."""
+"""A run is at rest after this time without a change and with nothing due: a cache that failed to list retries in a minute."""
 RECOVERY_SECONDS = 155.0
-"""After the last fault: the liveness bound of 4.4, O4, and a little."""
+"""After the last fault: the liveness bound (oracle O4) with a margin."""
 HOLD_SECONDS = 60.0
 STOP_SECONDS = 60.0
 _POLL = 5.0
 _UNSEEN = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
-#: How far apart two runs of the same scenario may be in time, by seed: a fast network, a slow one, a very slow one.
+#: Latencies of requests and watches, by seed: a fast network, a slow one, a very slow one.
 _PROFILES = (
     ((0.0005, 0.005), (0.001, 0.02)),
     ((0.0005, 0.05), (0.001, 0.2)),
@@ -53,7 +53,7 @@ def is_slow(seed: int) -> bool:
 
 @dataclass
 class Run:
-    """What a run was and what came of it. Times are virtual seconds since its start."""
+    """A run and its results. Times are virtual seconds since its start."""
 
     scenario: str
     seed: int
@@ -68,8 +68,8 @@ class Run:
     summary: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     runs: Mapping[str, int] = field(default_factory=dict)
     settled_at: float = 0.0
-    """The last change but those of leases and events."""
-    healed_at: float = 0.0
+    """The last change, except of leases and events."""
+    recovered_at: float = 0.0
     """When the last fault was over; 0 without one."""
     ended_at: float = 0.0
     writes_at_rest: int = 0
@@ -82,7 +82,7 @@ class Run:
 
 
 class _Actor:
-    """An actor that remembers when it wants to be called again."""
+    """An actor with the time of its next step."""
 
     def __init__(self, actor: Controller) -> None:
         self.actor = actor
@@ -103,10 +103,10 @@ class Simulation:
         self.random = Random(f"{seed}/engine")  # noqa: S311 - reproducibility is the point
         now: Callable[[], float] = lambda: START + self.loop.time()  # noqa: E731
         self.server: ApiServer = image.boot(scenario.frameworks, Env.seeded(seed, now))
-        self.weather = FaultyWeather(self, faults)
-        self.wires = Wires(self.loop, self.server, Random(f"{seed}/network"), self.weather, START)  # noqa: S311
-        self.weather.wires = self.wires
-        self.wires.request_seconds, self.wires.watch_seconds = _PROFILES[seed % len(_PROFILES)]
+        self.network = FaultyNetwork(self, faults)
+        self.links = Links(self.loop, self.server, Random(f"{seed}/network"), self.network, START)  # noqa: S311
+        self.network.links = self.links
+        self.links.request_seconds, self.links.watch_seconds = _PROFILES[seed % len(_PROFILES)]
         self.watchdog = Watchdog(scenario, tolerance=_tolerance(faults))
         self._hash = hashlib.sha256()
         self._feed: deque[Change] = self.server.storage.feed()
@@ -116,15 +116,15 @@ class Simulation:
         self.controllers.wake = self.wake
         self._stepping = False
         self._awake = False
-        self._timer = self.loop.call_at(0.0, self._step, context=self.wires.world)
+        self._timer = self.loop.call_at(0.0, self._step, context=self.links.world)
         self.processes: list[Process] = []
         self.deployment = Deployment(scenario.frameworks, _settings(scenario, faults))
-        self.trouble = Trouble(self, faults)
+        self.fault_scheduler = FaultScheduler(self, faults)
 
-    # -- the world ------------------------------------------------------------------------------------------------------
+    # -- the cluster ----------------------------------------------------------------------------------------------------
 
     def _see(self) -> None:
-        at, writer = self.loop.time(), self.wires.writer
+        at, writer = self.loop.time(), self.links.writer
         while self._feed:
             change = self._feed.popleft()
             item = change.item
@@ -139,14 +139,14 @@ class Simulation:
             self.noticed(at, change, writer)
 
     def noticed(self, at: float, change: Change, writer: str) -> None:
-        """For whoever wants to know more of a run."""
+        """Called for every change; for subclasses."""
 
     def wake(self) -> None:
-        """Have the world look around soon."""
+        """Have the actors step soon."""
         if not self._awake and not self._stepping:
             self._awake = True
             self._timer.cancel()
-            self._timer = self.wires.later((0.001, 0.02), self._step)
+            self._timer = self.links.later((0.001, 0.02), self._step)
 
     def _step(self) -> None:
         self._awake, self._stepping = False, True
@@ -155,9 +155,9 @@ class Simulation:
         finally:
             self._stepping = False
         if due is not None and not self._awake:
-            # Unix seconds round; a moment later is sure to be due.
+            # Unix seconds are rounded; slightly later it is certainly due.
             when = max(due - START, self.loop.time()) + 1e-6
-            self._timer = self.loop.call_at(when, self._step, context=self.wires.world)
+            self._timer = self.loop.call_at(when, self._step, context=self.links.world)
 
     # -- the operators --------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class Simulation:
         number = len(self.processes)
         random = Random(f"{self.run.seed}/operator-{number}")  # noqa: S311
         process = Process(
-            f"operator-{number}", deployment or self.deployment, self.wires, random, START, self.run.errors.append
+            f"operator-{number}", deployment or self.deployment, self.links, random, START, self.run.errors.append
         )
         self.processes.append(process)
         process.start()
@@ -178,16 +178,16 @@ class Simulation:
         return [process for process in self.processes if process.alive]
 
     def crash(self, process: str) -> None:
-        """Kill it; another one takes its place a little later."""
+        """Kill it; another one replaces it shortly after."""
         for one in self.alive:
             if one.name == process:
                 one.crash()
-                self.trouble.healed(self.loop.time() + 3.0)
-                self.trouble.restart_after(self.random.uniform(0.5, 3.0))
+                self.fault_scheduler.recovers_by(self.loop.time() + 3.0)
+                self.fault_scheduler.restart_after(self.random.uniform(0.5, 3.0))
 
-    def strike(self, fault: Fault, process: str) -> None:
-        """See `Host.strike`."""
-        self.trouble.strike(fault, process)
+    def inject(self, fault: Fault, process: str) -> None:
+        """See `FaultTarget.inject`."""
+        self.fault_scheduler.inject(fault, process)
 
     # -- the run --------------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class Simulation:
         """From the start to the end."""
         await self.begin()
         while not self._at_rest():
-            if self.loop.time() >= self.scenario.horizon + self.run.healed_at:
+            if self.loop.time() >= self.scenario.horizon + self.run.recovered_at:
                 break
             await self.sleep(_POLL)
         self.run.writes_at_rest = 0
@@ -216,11 +216,11 @@ class Simulation:
 
     def _at_rest(self) -> bool:
         now, run = self.loop.time(), self.run
-        if now < run.settled_at + QUIET_SECONDS or self.trouble.pending:
+        if now < run.settled_at + QUIET_SECONDS or self.fault_scheduler.pending:
             return False
-        if run.healed_at and now < run.healed_at + RECOVERY_SECONDS:
+        if run.recovered_at and now < run.recovered_at + RECOVERY_SECONDS:
             return False
-        horizon = self.scenario.horizon + run.healed_at
+        horizon = self.scenario.horizon + run.recovered_at
         dues = [a.due - START for a in self.actors if a.due is not None]
         dues += [due for process in self.alive if (due := process.next_due) is not None]
         if any(due < horizon for due in dues):
@@ -230,13 +230,13 @@ class Simulation:
         )
 
     def _look_at_all(self) -> None:
-        """At rest there is nothing to do for any job, also for one that was not looked at for lack of a cause."""
+        """At rest there is nothing to do for any job, also for those that had no cause to be reconciled."""
         for process in self.alive:
             for driver in process.manager.drivers if process.manager is not None else ():
                 driver.controller.look_at_all()
 
     def _look_for_leaks(self) -> None:
-        """What operators still remember of jobs that are no more, or wait for when nothing is to come (oracles O6, O7)."""
+        """State that operators keep of deleted jobs, and expectations that cannot be met any more (oracles O6, O7)."""
         leaked = self.run.leaked
         for process in self.alive:
             for driver in process.manager.drivers if process.manager is not None else ():
@@ -252,7 +252,7 @@ class Simulation:
                         leaked.append(f"{process.name} {controller.framework.name}: {what} of {size}, {jobs} jobs")
 
     def _settled(self) -> bool:
-        return self.loop.time() < self.scenario.horizon + self.run.healed_at
+        return self.loop.time() < self.scenario.horizon + self.run.recovered_at
 
     async def _stop(self) -> None:
         for process in self.alive:
@@ -279,7 +279,7 @@ class Simulation:
         run.history = self._hash.hexdigest()
         run.ended_at = self.loop.time()
         run.steps = self.loop.steps
-        run.trace, run.reads, run.fired = self.weather.trace, self.weather.reads, self.weather.fired
+        run.trace, run.reads, run.fired = self.network.trace, self.network.reads, self.network.fired
         run.writes = Counter((write.writer, write.method, write.path) for write in run.trace)
         run.violations, run.summary = self.watchdog.violations, self.watchdog.summary
         run.runs = next((dict(a.actor.runs) for a in self.actors if isinstance(a.actor, Kubelet)), {})

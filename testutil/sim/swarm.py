@@ -1,7 +1,7 @@
 """The swarm: each seed is a scenario, a network and a random subset of the faults (reliability reference, 5.4).
 
-Of four seeds one is a single lifecycle under a few faults, two are a crowd of jobs, and one a single lifecycle under many.
-The crowds of eight seeds are the same, each time under other faults: the fault-free run they are held against is made once.
+Of four seeds one is a single lifecycle under a few faults, two have many jobs, and one a single lifecycle under many.
+Eight seeds share one scenario with many jobs, under different faults: its fault-free reference run is made only once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _LATEST = 40.0
 _LATEST_WRITE = 30
 _LATEST_READ = 60
 _RETRY_AFTER = ("", "0", "1", "32", "Fri, 31 Dec 1999 23:59:59 GMT", "soon")
-#: Faults of a single request: they strike at a write, some also at a read.
+#: Faults of a single request: injected at a write, some also at a read.
 _AT_WRITE = (
     "crash-before",
     "crash-after",
@@ -30,7 +30,7 @@ _AT_WRITE = (
     "foreign-answer",
 )
 _AT_READ = ("crash-before", "reply-lost", "server-error", "throttled", "foreign-answer")
-#: These strike before anything else has happened: most pods are created then, and nothing that is on record gets lost.
+#: These are injected at the very start: most pods are created then, and no record gets lost.
 _AT_ONCE = frozenset({"slow-writes", "schema-prunes"})
 #: How long a fault that lasts does so, in seconds.
 _SECONDS: Mapping[str, tuple[float, float]] = {
@@ -72,11 +72,11 @@ _RARE = frozenset(kind for kind, facts in KINDS.items() if not facts.neutral)
 
 
 def case_of(seed: int) -> Case:
-    """The case of one seed. Crowds have the network of their block's first crowd."""
+    """The case of one seed. Scenarios with many jobs have the network of the first in their block."""
     random = Random(f"{seed}/swarm")  # noqa: S311 - reproducibility is the point
     names = list(LIFECYCLES)
-    crowd = seed - seed % BLOCK + 1
-    scenario, world = (f"crowd-{crowd}", crowd) if seed % 4 in (1, 2) else (random.choice(names), seed)
+    first = seed - seed % BLOCK + 1
+    scenario, world = (f"crowd-{first}", first) if seed % 4 in (1, 2) else (random.choice(names), seed)
     count = random.randint(5, 12) if seed % 4 == 3 else random.randint(1, 4)
     # Those that change the end leave little to be compared, so they get a seed of their own now and then.
     allowed = [kind for kind in KINDS if random.random() < 0.5 and (kind not in _RARE or seed % 3 == 0)]

@@ -197,7 +197,7 @@ def evict(pod: str) -> Do:
 
 
 def strip_finalizer(pod: str) -> Do:
-    """Take our finalizer off a pod, as somebody does who uninstalls in haste."""
+    """Remove our finalizer from a pod, as in an incomplete uninstallation."""
 
     def do(server: ApiServer) -> None:
         found = server.storage.table("pods").get(NAMESPACE, pod)
@@ -280,7 +280,7 @@ def _ignore(_answer: Obj) -> None:
 
 
 def job_of(server: ApiServer, framework: Framework, name: str) -> Item | None:
-    """A job as it is stored."""
+    """The stored job."""
     return server.storage.table(f"{framework.plural}.{framework.group}").get(NAMESPACE, name)
 
 
@@ -348,12 +348,12 @@ def peers(*pods: str) -> Cue:
 
 
 def told(word: str) -> Cue:
-    """The user has said so (`tell`)."""
+    """The user has given the word (`tell`)."""
     return lambda server, _runs: server.storage.table("configmaps").get(NAMESPACE, word) is not None
 
 
 def tell(word: str) -> Do:
-    """Tell the containers that wait for this word; said twice it is said."""
+    """Give the word that containers wait for; repeating it has no effect."""
 
     def do(server: ApiServer) -> None:
         if server.storage.table("configmaps").get(NAMESPACE, word) is None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver.errors import Cause, duplicate, invalid, not_found_cause, not_supported, required
 from jobcommon.localcluster.apiserver.names import check, check_entry_name, env_name, port_name
-from jobcommon.localcluster.apiserver.quantity import parse_quantity
+from jobcommon.localcluster.quantity import parse_quantity
 
 Obj = dict[str, Any]
 

@@ -1,21 +1,20 @@
-"""CustomResourceDefinitions as a kind: established as soon as stored, held until their objects are gone."""
+"""CustomResourceDefinitions as a kind: established as soon as stored, kept by a finalizer until their objects are deleted."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from jobcommon.localcluster.apiserver.crd import established_status, validate_crd
 from jobcommon.localcluster.apiserver.errors import Cause
+from jobcommon.localcluster.finalizers import CRD_CLEANUP
 
 Obj = dict[str, Any]
-
-CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def on_create(obj: Obj) -> None:
     """A definition is served from the moment it is stored; the finalizer keeps it until its objects are deleted."""
     meta = obj["metadata"]
     obj["status"] = established_status(obj, meta["creationTimestamp"])
-    meta["finalizers"] = [*(meta.get("finalizers") or ()), CLEANUP_FINALIZER]
+    meta["finalizers"] = [*(meta.get("finalizers") or ()), CRD_CLEANUP]
 
 
 def on_update(new: Obj, old: Obj) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from jobcommon.localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
 from jobcommon.localcluster.apiserver.kinds.containers import default_container, validate_containers
 from jobcommon.localcluster.apiserver.names import check, check_entry_name, dns1035_label, dns1123_label
-from jobcommon.localcluster.apiserver.quantity import parse_quantity
+from jobcommon.localcluster.quantity import parse_quantity
 
 Obj = dict[str, Any]
 

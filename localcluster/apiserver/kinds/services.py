@@ -48,7 +48,7 @@ def default(obj: Obj) -> None:
 
 
 def _drop_address(spec: Obj, before: Obj) -> None:
-    """What only a Service with an address has goes, unless the update says otherwise."""
+    """Drop the fields that only a Service with an address has, unless the update sets them."""
     if not spec.get("clusterIP"):
         spec.pop("clusterIP", None)
     _drop_unchanged(
@@ -85,7 +85,7 @@ def on_update(new: Obj, old: Obj) -> None:
     if needs_node_ports(spec) and needs_node_ports(before):
         _keep_node_ports(spec, before)
     elif needs_node_ports(before):
-        # What only the old type had goes with it, unless the update says otherwise.
+        # The fields that only the old type has are dropped, unless the update sets them.
         if spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
             spec.pop("externalTrafficPolicy", None)
         if node_ports(spec) == node_ports(before):

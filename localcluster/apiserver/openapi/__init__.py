@@ -1,6 +1,6 @@
 """/openapi/v2 and /openapi/v3, made from the built-in definitions and the CRDs that are served.
 
-All functions are pure; whoever serves the documents keeps them until the set of resources changes.
+All functions are pure; the caller caches the documents until the set of resources changes.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The operations of the OpenAPI documents: as much as kubectl reads.
+"""The operations of the OpenAPI documents: the part that kubectl reads.
 
 kubectl looks up the kind of a resource (explain), whether PATCH takes `fieldValidation` and `dryRun` (else it validates
 by itself, or refuses a server-side dry run), and whether PATCH takes a strategic merge patch (apply).

@@ -12,7 +12,7 @@ from typing import Any
 Json = dict[str, Any]
 Row = tuple[int, Callable[[Any], bytes] | str]
 
-#: As clients ask for it, and as it is answered: the first name is older, and no valid media type.
+#: The names that clients ask for. The first is older and not a valid media type; answers have the last.
 MEDIA_TYPES = (
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",

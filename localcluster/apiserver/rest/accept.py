@@ -1,4 +1,4 @@
-"""What a written object must look like before anything else is asked of it: its kind, its fields, its metadata."""
+"""The checks of a written object that come before all others: its kind, its fields, its metadata."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -38,7 +38,7 @@ def accept(call: Call, obj: Obj) -> Obj:
 
 
 def type_causes(resource: Resource, obj: Obj) -> list[Cause]:
-    """What is wrong with the type that an accepted object says it has; only a custom object can have another."""
+    """The causes for a wrong type in an accepted object; only a custom object can have another type."""
     expected = resource.type_fields if resource.custom else {}
     given = {field: obj.get(field, right) for field, right in expected.items()}
     return [invalid(field, given[field], f"must be {right}") for field, right in expected.items() if given[field] != right]
@@ -54,7 +54,7 @@ def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
     if not isinstance(meta, dict):
         raise bad_request("metadata: it must be an object")
     if call.info.subresource == "status" and call.query.get("fieldValidation") != "Strict":
-        # The rest would be replaced by what is stored: decoding it would only cost.
+        # The rest is replaced by what is stored, so it is not decoded.
         obj = {"status": obj["status"]} if "status" in obj else {}
     obj = {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": dict(meta)}
     if resource.custom:
@@ -64,15 +64,15 @@ def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
     else:
         obj, unknown = typed.decode(resource.group, resource.version, resource.kind, obj)
     if meta.get("managedFields") == [] and not resource.custom:
-        # The only list whose emptiness says something: it ends the tracking. In a custom object it is lost on the way.
+        # The only list whose emptiness has a meaning: it ends the tracking. In a custom object it is dropped.
         obj["metadata"]["managedFields"] = []
     return place(call, obj), unknown
 
 
 def _given_type(call: Call, obj: Obj) -> dict[str, str]:
-    """The type of a custom object, which must name one. Whether it is the right one is for the validation to say.
+    """The type of a custom object, which must name one. Validation checks that it is the right one.
 
-    Of a patch it is the result that has no type, which is told in another way.
+    For a patch, the result is what lacks the type, and the message is another one.
     """
     kind, version = obj.get("kind"), obj.get("apiVersion")
     if call.info.verb != "patch":

@@ -11,7 +11,7 @@ from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid_object, required
 from jobcommon.localcluster.apiserver.rest.accept import accept, decode
 from jobcommon.localcluster.apiserver.rest.create import create_object
-from jobcommon.localcluster.apiserver.rest.managers import manager_of, reset, shape_of
+from jobcommon.localcluster.apiserver.rest.managers import field_sets_of, manager_of, reset
 from jobcommon.localcluster.apiserver.rest.update import replace
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.apiserver.typed import UndecodableError
@@ -20,7 +20,7 @@ Obj = dict[str, Any]
 
 
 def apply(call: Call) -> Response:
-    """PATCH with an apply configuration: update, or create where nothing is. Raises 400, 404, 409, 422 ApiErrors."""
+    """PATCH with an apply configuration: update, or create if there is no object. Raises 400, 404, 409, 422 ApiErrors."""
     if not call.query.get("fieldManager"):
         causes = [required("fieldManager", "is required for apply patch")]
         raise invalid_object("PatchOptions", "meta.k8s.io", "", causes)
@@ -28,7 +28,7 @@ def apply(call: Call) -> Response:
     if not asked.get("apiVersion") or not asked.get("kind"):
         raise bad_request("an applied configuration needs apiVersion and kind")
     if call.info.subresource:
-        # What is not there has no status; before anything is said of the configuration.
+        # A missing object has no status: a 404, before any error of the configuration.
         call.live()
     config = _typed(call, asked)
     name = config["metadata"].setdefault("name", call.info.name)
@@ -46,7 +46,7 @@ def apply(call: Call) -> Response:
 
 
 def _typed(call: Call, config: Obj) -> Obj:
-    """The configuration as its schema has it. What ownership cannot be kept of is an error, whatever fieldValidation says."""
+    """The configuration as its schema has it. A field whose owner cannot be tracked is an error with any fieldValidation."""
     try:
         accepted, unknown = decode(call, config)
         problems = [f".{path}: field not declared in schema" for path in unknown]
@@ -61,7 +61,7 @@ def _typed(call: Call, config: Obj) -> Obj:
 
 
 def _untypable(cause: Cause) -> bool:
-    # A field for numbers and text has no type of its own that ownership would mind.
+    # A field for numbers and text (IntOrString) has no type that ownership depends on.
     mixed = "must be of type integer,string" in cause.message
     return cause.reason in ("FieldValueTypeInvalid", "FieldValueDuplicate") and not mixed
 
@@ -78,18 +78,18 @@ def _merge(call: Call, live: Item | None, config: Obj, asked: Obj) -> Obj:
     manager = manager_of(call)
     try:
         merged = merge(
-            shape_of(resource),
+            field_sets_of(resource),
             None if live is None else resource.typed(live.obj),
             config,
             manager=manager,
-            now=call.server.env.timestamp(),
+            now=call.env.timestamp(),
             force=call.query.get("force") == "true",
             subresource=call.info.subresource,
             status_subresource=resource.status,
             custom=resource.custom,
             reset=reset(call),
         )
-        # What the client sent, not what was filled in.
+        # What the client sent, without defaults.
         return last_applied.noted(merged, asked) if manager == last_applied.KUBECTL else merged
     except ApplyConflictError as error:
         raise ApiError(409, "Conflict", error.message, {"causes": error.causes}) from None

@@ -29,14 +29,14 @@ def create(call: Call) -> Response:
 
 
 def create_object(call: Call, obj: Obj) -> Obj:
-    """Store an accepted object, which becomes the server's, as a new one; gives it as the version shows it.
+    """Store an accepted object (which the server keeps) as a new one; returns it in the request's version.
 
     Raises 403, 404, 409 and 422 ApiErrors.
     """
     resource = call.resource
     new = resource.bare(obj)
     given_version = new["metadata"].get("resourceVersion")
-    # What is posted starts anew; a PUT that creates goes on from the fields it came with.
+    # A POST starts without managers; a PUT that creates starts with the managedFields it contains.
     tracked = new["metadata"].get("managedFields") if call.info.verb == "update" else None
     # Refusals that come before a name is generated name its beginning.
     asked_name = new["metadata"].get("name") or new["metadata"].get("generateName", "")
@@ -64,7 +64,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
 
 
 def prepare(call: Call, obj: Obj, given: Obj) -> None:
-    """Defaults: the kind's own, or those of the custom resource's schema; none if `given` says that it is something else."""
+    """Defaults: the kind's own, or those of the custom resource's schema; none if `given` has another type."""
     resource = call.resource
     resource.strategy.default(obj)
     if resource.schema is not None and not type_causes(resource, given):
@@ -74,7 +74,7 @@ def prepare(call: Call, obj: Obj, given: Obj) -> None:
 
 
 def check_type(call: Call, given: Obj, new: Obj, old: Obj | None, known: Sequence[Cause] = ()) -> None:
-    """Raise a 422 ApiError if `given` says that it is something else. Of its schema the rules are judged as well."""
+    """Raise a 422 ApiError if `given` has another type. The CEL rules of the schema are evaluated as well."""
     resource = call.resource
     causes = type_causes(resource, given)
     if not causes:
@@ -106,7 +106,7 @@ def validate(call: Call, new: Obj, old: Obj | None, known: Sequence[Cause] = ())
 
 
 def _check_replicas(resource: Resource, obj: Obj) -> list[Cause]:
-    """What the scale subresource reads must be a count, whatever the schema says."""
+    """The fields that the scale subresource reads must be counts, whatever the schema allows."""
     causes = []
     for path in () if resource.scale is None else (resource.scale.replicas, resource.scale.status_replicas):
         value: Any = obj
@@ -120,11 +120,11 @@ def _check_replicas(resource: Resource, obj: Obj) -> list[Cause]:
 
 
 def _fresh_metadata(call: Call, given: Obj) -> Obj:
-    env = call.server.env
+    env = call.env
     meta = dict(given)
     # The real server wipes the deletion fields of what is posted, not of what a PUT or an apply creates.
     deletion = ("deletionTimestamp", "deletionGracePeriodSeconds") if call.info.verb == "create" else ()
-    # A version given to what is not stored is of no consequence, and comes back; so does a generation that nobody counts.
+    # A resourceVersion given to an object that is not stored is returned as it is; so is a generation of an uncounted kind.
     counted = ("generation",) if call.resource.generation or call.resource.custom else ()
     version = () if call.dry_run else ("resourceVersion",)
     for name in ("uid", "selfLink", *version, *counted, *deletion):
@@ -143,7 +143,7 @@ def _fresh_metadata(call: Call, given: Obj) -> Obj:
 def _generate_name(call: Call, base: str) -> str:
     table = call.storage.table(call.resource.storage_key)
     for _ in range(_NAME_ATTEMPTS):
-        suffix = "".join(call.server.env.random.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_LENGTH))
+        suffix = "".join(call.env.random.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_LENGTH))
         name = base[:_NAME_BASE_LIMIT] + suffix
         if table.get(call.namespace, name) is None:
             break

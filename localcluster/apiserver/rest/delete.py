@@ -12,14 +12,13 @@ from jobcommon.localcluster.apiserver.errors import ApiError, Cause, bad_request
 from jobcommon.localcluster.apiserver.resource import Resource
 from jobcommon.localcluster.apiserver.rest.read import scope_of, select
 from jobcommon.localcluster.apiserver.storage import Item
+from jobcommon.localcluster.finalizers import FOREGROUND, ORPHAN
 from jobcommon.localcluster.timestamps import format_time, parse_time
 
 Obj = dict[str, Any]
 
 #: See testutil/sim/assumptions.py.
 ASSUMES = ("grace", "moved-deletion", "grace-of-ended", "finalizers", "preconditions")
-FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
 _POLICIES = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background": ""}
 _DEFAULT_GRACE = 30
 #: The fields that an empty object of a kind is sent with.
@@ -28,7 +27,7 @@ _EMPTY: Mapping[str, Obj] = {"Pod": {"spec": {"containers": None}}, "Service": {
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """What the caller asked of a deletion. `policy` is empty for the kind's default."""
+    """The options of a deletion. `policy` is empty for the kind's default."""
 
     uid: str = ""
     version: str = ""
@@ -93,7 +92,7 @@ def delete_collection(call: Call) -> Response:
 
 
 def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool = False) -> tuple[Obj, bool]:
-    """Delete `live`, or mark it for deletion; gives its last state and whether it is gone. Raises a 409 ApiError."""
+    """Delete `live`, or mark it for deletion; returns its last state and whether it was removed. Raises a 409 ApiError."""
     resource = call.resource
     check_preconditions(call, live, options)
     meta = dict(live.obj["metadata"])
@@ -107,12 +106,12 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
     pending = (meta.get("deletionGracePeriodSeconds") or 0) if "deletionTimestamp" in meta else 0
     if grace is not None and pending:
         if options.grace is None or options.grace >= pending:
-            # It is ending already, and this deletion would not make it faster.
+            # It is terminating already, and this deletion would not shorten its grace period.
             return resource.typed(live.obj), False
         # A negative period means the shortest one.
         grace = options.grace if options.grace >= 0 else 1
     if "deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds"):
-        # Its time is up, only finalizers keep it: there is nothing to announce any more.
+        # Its grace period is over and only finalizers keep it: it is not marked again.
         grace = None
     freed = grace is None and not finalizers and bool(live.obj["metadata"].get("finalizers"))
     if freed and dry_run:
@@ -128,7 +127,7 @@ def delete_object(call: Call, live: Item, options: DeleteOptions, dry_run: bool 
     if dry_run:
         return resource.typed(new), not held and not grace
     table = resource.storage_key
-    # A pod is always marked before it goes, so that watchers see MODIFIED and then DELETED.
+    # A pod is always marked before it is removed, so that watchers see MODIFIED and then DELETED.
     if new != live.obj and (held or grace is not None):
         stored = call.storage.put(table, live.namespace, live.name, new)
     else:
@@ -147,14 +146,14 @@ def _nothing(resource: Resource) -> Obj:
 
 
 def check_preconditions(call: Call, live: Item, options: DeleteOptions) -> None:
-    """Raise a 409 ApiError when the object is not the one that is meant."""
+    """Raise a 409 ApiError if a precondition does not hold."""
     resource = call.resource
     if options.uid and options.uid != live.uid:
         why = (
             f"Precondition failed: the UID in the precondition ({options.uid}) does not match the UID in record ({live.uid}). "
             "The object might have been deleted and then recreated"
         )
-        # By its kind, not its resource, as nowhere else.
+        # This message alone names the kind, not the resource.
         raise conflict(resource.kind, resource.group, live.name, why)
     if options.version and options.version != str(live.rv):
         why = (
@@ -188,7 +187,7 @@ def _grace(plural: str, obj: Obj, options: DeleteOptions) -> int | None:
 def _mark(call: Call, meta: Obj, grace: int | None, held: bool) -> None:
     if grace is None and not held and call.resource.plural != "namespaces":
         return
-    now = call.server.env.now()
+    now = call.env.now()
     seconds = grace or 0
     if "deletionTimestamp" not in meta:
         meta["deletionTimestamp"] = format_time(now + seconds)
@@ -199,7 +198,7 @@ def _mark(call: Call, meta: Obj, grace: int | None, held: bool) -> None:
     before = meta.get("deletionGracePeriodSeconds") or 0
     if seconds < before:
         # A second deletion can only shorten the period, and never moves the time into the past. The kubelet's last DELETE has
-        # period 0: a pod that a finalizer keeps then shows when it came, not when the deletion was asked for. A period that is
+        # period 0: a pod that a finalizer keeps then shows the time of that DELETE, not of the first one. A period that is
         # over already becomes the shortest one, because the kubelet still has to end the pod.
         ends = parse_time(meta["deletionTimestamp"]) - before + seconds
         if ends < now:

@@ -6,10 +6,10 @@ from typing import Any
 from jobcommon.localcluster.apiserver import builtin_schemas, ownership
 from jobcommon.localcluster.apiserver.apply import manager_name
 from jobcommon.localcluster.apiserver.call import Call
+from jobcommon.localcluster.apiserver.field_set_schema import FieldSetSchema, builtin
 from jobcommon.localcluster.apiserver.field_sets import Path
 from jobcommon.localcluster.apiserver.managed_fields import Manager
 from jobcommon.localcluster.apiserver.resource import Resource
-from jobcommon.localcluster.apiserver.shapes import Shape, builtin
 
 Obj = dict[str, Any]
 
@@ -21,9 +21,9 @@ _NOT_OF_A_POD_STATUS: Sequence[Path] = (
 )  # fmt: skip
 
 
-def shape_of(resource: Resource) -> Shape:
+def field_sets_of(resource: Resource) -> FieldSetSchema:
     """How its objects divide into fields that are owned one by one."""
-    return builtin(*resource.gvk) if resource.schema is None else resource.schema.shape
+    return builtin(*resource.gvk) if resource.schema is None else resource.schema.field_sets
 
 
 def schema_node(resource: Resource) -> Obj:
@@ -39,7 +39,7 @@ def manager_of(call: Call) -> str:
 
 
 def reset(call: Call) -> Sequence[Path]:
-    """The fields that a write does not take from the request, and that nobody owns by it therefore."""
+    """The fields that a write does not take from the request, so that the request's manager does not own them."""
     resource = call.resource
     if call.info.subresource != "status":
         return _STATUS if resource.status else ()
@@ -51,16 +51,16 @@ def reset(call: Call) -> Sequence[Path]:
 def track_created(call: Call, new: Obj, asked: Obj, given: Any) -> None:
     """Set the managedFields of a new object; an apply has already done so.
 
-    `new` has its defaults and nothing yet of what admission adds; `asked` is the spec of the request, `given` the
-    managedFields it goes on from.
+    `new` has its defaults, but not yet the fields that admission adds; `asked` is the spec of the request, `given` the
+    managedFields to start from.
     """
     if call.applying:
         return
     resource = call.resource
     start = ownership.before(resource.kind, custom=resource.custom)
     shown = resource.typed(_as_asked(resource, new, asked))
-    now = call.server.env.timestamp()
-    entries = ownership.of_created(shape_of(resource), shown, start, _me(call), now, reset(call), given)
+    now = call.env.timestamp()
+    entries = ownership.of_created(field_sets_of(resource), shown, start, _me(call), now, reset(call), given)
     if entries:
         new["metadata"]["managedFields"] = entries
 
@@ -72,12 +72,12 @@ def entries_of_update(call: Call, old: Obj, new: Obj, asked: Obj, given: Any) ->
     """
     resource = call.resource
     if call.applying or call.info.subresource == "scale":
-        # They have already been worked out.
+        # The apply has computed them already.
         return given or []
     shown = resource.typed(new if call.info.subresource else _as_asked(resource, new, asked))
     return ownership.of_updated(
-        shape_of(resource), resource.typed(old), shown, None if call.info.subresource else given, _me(call),
-        call.server.env.timestamp(), reset(call),
+        field_sets_of(resource), resource.typed(old), shown, None if call.info.subresource else given, _me(call),
+        call.env.timestamp(), reset(call),
     )  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def set_entries(new: Obj, old: Obj, entries: list[Obj]) -> None:
     if live and entries is not live and ownership.same_but_for_times(entries, live):
         meta["managedFields"] = live
         if new != old:
-            # A change of times alone would be none.
+            # A change of times alone does not count as one.
             meta["managedFields"] = entries
 
 

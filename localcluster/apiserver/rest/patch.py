@@ -42,7 +42,7 @@ def patch(call: Call) -> Response:
     try:
         accepted = accept(call, patched)
     except UndecodableError as error:
-        # The object was right before, so it is the patch that is not.
+        # The object was valid before, so the patch is the cause.
         raise invalid_object("", "", "", [invalid("patch", patched, error.problem)]) from None
     except StrictDecodingError as error:
         raise invalid_object("", "", "", [invalid("patch", patched, error.message)]) from None
@@ -64,7 +64,7 @@ def media_of(call: Call) -> str:
 
 
 def apply_patch(call: Call, media: str, obj: Obj) -> Obj:
-    """`obj` with the request's patch applied; `obj` itself stays as it is. Raises 400 and 422 ApiErrors."""
+    """`obj` with the request's patch applied; `obj` itself is not changed. Raises 400 and 422 ApiErrors."""
     body = call.request.body or b""
     if media == JSON_PATCH:
         return _json_patch(body, obj)

@@ -53,7 +53,7 @@ def bind(call: Call) -> Response:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live.uid}"
         raise conflict("pods", "", call.info.name, why)
     condition = {
-        "type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": call.server.env.timestamp()
+        "type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": call.env.timestamp()
     }  # fmt: skip
     status = live.obj.get("status", {})
     others = [one for one in status.get("conditions") or () if one.get("type") != "PodScheduled"]
@@ -89,7 +89,7 @@ def _disrupted(call: Call, live: Item) -> Item:
     status = live.obj.get("status", {})
     condition = {
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
-        "lastProbeTime": None, "lastTransitionTime": call.server.env.timestamp(),
+        "lastProbeTime": None, "lastTransitionTime": call.env.timestamp(),
     }  # fmt: skip
     before = status.get("conditions") or []
     if any(one.get("type") == "DisruptionTarget" and one.get("status") == "True" for one in before):
@@ -124,13 +124,13 @@ def token(call: Call) -> Response:
         causes = [invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")]
         raise invalid_object("TokenRequest", "authentication.k8s.io", call.info.name, causes)
     audiences = spec.get("audiences") or list(DEFAULT_AUDIENCES)
-    minted = call.server.authenticator.mint(account, seconds, audiences)
+    minted = call.authenticator.mint(account, seconds, audiences)
     answer = {
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",
-        "metadata": {"name": account.name, "namespace": account.namespace, "creationTimestamp": call.server.env.timestamp()},
+        "metadata": {"name": account.name, "namespace": account.namespace, "creationTimestamp": call.env.timestamp()},
         "spec": {"audiences": audiences, "expirationSeconds": seconds},
-        "status": {"token": minted, "expirationTimestamp": format_time(call.server.env.now() + seconds)},
+        "status": {"token": minted, "expirationTimestamp": format_time(call.env.now() + seconds)},
     }
     return call.answer(answer, 201)
 

@@ -1,4 +1,4 @@
-"""get, list and watch, with the resourceVersion semantics of the real server (`reference/reliability.md`, 2.1, 2.2, 2.9)."""
+"""get, list and watch, with the resourceVersion semantics of the real server (Kubernetes API concepts, "Resource versions")."""
 
 import base64
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.errors import ApiError, Cause, bad_request, expired, invalid_object
 from jobcommon.localcluster.apiserver.selectors import parse_fields, parse_labels
 from jobcommon.localcluster.apiserver.storage import Item, Table
+from jobcommon.localcluster.apiserver.transform import transform
 from jobcommon.localcluster.apiserver.watch import Encode, Scope, WatchOptions, WatchStream
 
 _MATCHES = ("Exact", "NotOlderThan")
@@ -23,7 +24,7 @@ _CONTINUE_EXPIRED = (
 
 
 def scope_of(call: Call) -> Scope:
-    """What the selectors and the path choose. Raises a 400 ApiError."""
+    """The objects that the path and the selectors match. Raises a 400 ApiError."""
     labels = parse_labels(call.query.get("labelSelector", ""))
     fields = parse_fields(call.query.get("fieldSelector", ""), call.resource.selectable)
     return Scope(call.namespace, labels, fields)
@@ -35,7 +36,7 @@ def get(call: Call) -> Response:
     call.storage.check_version(version or 0)
     item = call.live()
     resource = call.resource
-    if call.form == "json" and resource.conversion is None:
+    if call.media == "json" and resource.conversion is None:
         return call.respond(resource.head + item.body)
     return call.answer(resource.typed(item.obj))
 
@@ -44,11 +45,10 @@ def list_objects(call: Call) -> Response:
     """GET of a collection."""
     items, meta = select(call, scope_of(call))
     resource = call.resource
-    form = call.form
-    if form != "json":
+    if call.media != "json":
         shown = [resource.typed(item.obj) for item in items]
-        shaped = call.server.shape(form, resource, shown, meta, single=False, include=call.included)
-        return call.respond(msgspec.json.encode(shaped))
+        answer = transform(call.media, resource, shown, meta, now=call.env.now(), single=False, include=call.included)
+        return call.respond(msgspec.json.encode(answer))
     if resource.conversion:
         encoded = [msgspec.json.encode(resource.typed(item.obj)) for item in items]
     else:
@@ -71,7 +71,7 @@ def select(call: Call, scope: Scope) -> tuple[list[Item], dict[str, Any]]:
         try:
             candidates = table.sorted(scope.namespace or None) if rv is None else table.snapshot(rv, scope.namespace or None)
         except ApiError:
-            # The client may go on from here, inconsistently: the fresh token has no version.
+            # The client may continue from here, inconsistently: the new token has no version.
             raise expired(_CONTINUE_EXPIRED, _token(-1, start)) from None
         candidates = [item for item in candidates if _place(item, scope) > start]
     elif rv is not None:
@@ -81,7 +81,7 @@ def select(call: Call, scope: Scope) -> tuple[list[Item], dict[str, Any]]:
     shown_rv = storage.rv if rv is None else rv
     found = [item for item in candidates if scope.matches(item)]
     meta: dict[str, Any] = {"resourceVersion": str(shown_rv)}
-    # Whether there is more goes by the objects, not by the matching ones: the next page may turn out to be empty.
+    # There is more if objects are left, matching or not: the next page may be empty.
     if limit and len(found) >= limit and candidates[-1] is not found[limit - 1] and call.query.get("resourceVersion") != "0":
         meta["continue"] = _token(shown_rv, _place(found[limit - 1], scope))
         if not scope.selective:
@@ -91,7 +91,7 @@ def select(call: Call, scope: Scope) -> tuple[list[Item], dict[str, Any]]:
 
 
 def _place(item: Item, scope: Scope) -> str:
-    """Where the next page goes on: below the collection that is listed, so that a token of another namespace is of use too."""
+    """Where the next page begins, relative to the listed collection, so that a token works in another namespace too."""
     return item.name if scope.namespace else f"{item.namespace}/{item.name}"
 
 
@@ -101,7 +101,7 @@ def _candidates(table: Table, scope: Scope) -> list[Item]:
         return [item] if item else []
     items = table.sorted(scope.namespace or None)
     indexed = scope.fields.indexed
-    # What an index leaves out is not there for a page to be followed by.
+    # Objects outside the index do not count as a following page.
     return items if indexed is None else [item for item in items if indexed.getter(item.obj) == indexed.value]
 
 
@@ -187,7 +187,7 @@ def watch(call: Call, wake: Callable[[], None]) -> WatchStream:
         start = None
     # Without sendInitialEvents, no version (or 0) means: the current objects first, without a mark at their end.
     synthetic = streaming_list or (start is None and not initial)
-    env = call.server.env
+    env = call.env
     timeout = _natural(query.get("timeoutSeconds", "0"), "timeoutSeconds")
     # As the real server: between 30 and 60 minutes when the client does not say, so that watches do not end all at once.
     seconds = timeout or 1800 * (1 + env.random.random())
@@ -217,20 +217,20 @@ def _truth(text: str) -> bool:
 
 
 def _encode(call: Call) -> Encode:
-    resource, form, server = call.resource, call.form, call.server
-    if form != "json":
+    resource, media, env = call.resource, call.media, call.env
+    if media != "json":
         first, include = True, call.included
 
-        def shaped(item: Item) -> bytes:
+        def transformed(item: Item) -> bytes:
             nonlocal first
             shown = resource.typed(item.obj)
-            body = server.shape(form, resource, [shown], shown["metadata"], single=True, include=include)
-            if form == "table" and not first:
+            body = transform(media, resource, [shown], shown["metadata"], now=env.now(), single=True, include=include)
+            if media == "table" and not first:
                 body["columnDefinitions"] = None
             first = False
             return msgspec.json.encode(body)
 
-        return shaped
+        return transformed
     if resource.conversion:
         return lambda item: msgspec.json.encode(resource.typed(item.obj))
     head = resource.head

@@ -28,7 +28,7 @@ def _attributes(spec: Obj) -> Attributes:
 def _access(call: Call, body: Obj, user: User) -> Response:
     spec = body.get("spec") or {}
     wanted = _attributes(spec)
-    allowed = call.server.authorizer.allows(user, wanted)
+    allowed = call.authorizer.allows(user, wanted)
     status: Obj = {"allowed": allowed}
     if allowed:
         status["reason"] = "system:masters" if user.is_master else "RBAC: allowed"
@@ -54,7 +54,7 @@ def access(call: Call) -> Response:
 def self_rules(call: Call) -> Response:
     """SelfSubjectRulesReview: ``kubectl auth can-i --list``."""
     spec = call.body().get("spec") or {}
-    rules = list(call.server.authorizer.rules(call.user, spec.get("namespace", "")))
+    rules = list(call.authorizer.rules(call.user, spec.get("namespace", "")))
     if call.user.is_master:
         rules = [
             {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]}, *rules
@@ -81,7 +81,7 @@ def self_review(call: Call) -> Response:
 def token_review(call: Call) -> Response:
     """TokenReview."""
     spec = call.body().get("spec") or {}
-    user = call.server.authenticator.user_of(spec.get("token", ""))
+    user = call.authenticator.user_of(spec.get("token", ""))
     status: Obj = {"authenticated": user is not None}
     if user is not None:
         status["user"] = _user_info(user)

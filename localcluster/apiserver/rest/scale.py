@@ -102,7 +102,7 @@ def _write(call: Call, wanted: Obj) -> Response:
     obj["metadata"]["managedFields"] = ownership.of_scaled(
         obj["metadata"].get("managedFields"), tuple(f"f:{part}" for part in paths.replicas.split(".")),
         call.resource.api_version, ownership.me(manager_of(call), ownership.SCALE_VERSION, "scale"),
-        call.server.env.timestamp(), was=_at(live.obj, paths.replicas) or 0, count=replicas,
+        call.env.timestamp(), was=_at(live.obj, paths.replicas) or 0, count=replicas,
     )  # fmt: skip
     target = obj
     *parents, last = paths.replicas.split(".")

@@ -1,4 +1,4 @@
-"""PUT, and the common end of PUT and PATCH: the rules by which a live object is replaced."""
+"""PUT, and what PUT and PATCH share: the rules for replacing a live object."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def update(call: Call) -> Response:
     if live is None:
         if call.resource.create_on_update and not call.info.subresource and not meta.get("uid"):
             if not call.dry_run:
-                # Whatever version it says it comes from, as with the real server.
+                # Whatever its resourceVersion, as on the real server.
                 meta.pop("resourceVersion", None)
             return call.answer(create_object(call, obj), 201)
         if call.resource.create_on_update and not call.info.subresource:
@@ -41,7 +41,7 @@ def update(call: Call) -> Response:
         raise conflict(call.resource.plural, call.resource.group, call.info.name, why)
     if not meta.get("resourceVersion") and not call.resource.unconditional_update:
         causes = [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
-        # The store says so, which knows the resource but not its kind.
+        # The message names the resource, because the store does not know the kind.
         raise invalid_object(call.resource.plural, call.resource.group, call.info.name, causes)
     return call.answer(replace(call, live, obj))
 
@@ -78,7 +78,7 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     before = old["metadata"].get("managedFields")
     if unchanged and not causes and given in (None, before) and not ownership.doubled(before or ()):
         return resource.typed(old)
-    # Nobody owns what admission and the allocators add.
+    # What admission and the allocators add has no manager.
     entries = entries_of_update(call, old, new, asked, given)
     admission.admit_update(call, new, old)
     _count_generation(call, new, old)
@@ -91,7 +91,7 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
 
 
 def commit(call: Call, live: Item, new: Obj) -> Obj:
-    """Store the new state, or delete the object when this update took its last finalizer."""
+    """Store the new state, or delete the object if this update removed its last finalizer."""
     if ends_deletion(call, new):
         if not call.dry_run:
             call.storage.remove(call.resource.storage_key, live.namespace, live.name)
@@ -102,7 +102,7 @@ def commit(call: Call, live: Item, new: Obj) -> Obj:
 
 
 def ends_deletion(call: Call, new: Obj) -> bool:
-    """Whether nothing holds back the deletion of `new` any more."""
+    """Whether `new` is to be deleted now: it is terminating and no finalizer is left."""
     meta = new["metadata"]
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False
@@ -114,7 +114,7 @@ def ends_deletion(call: Call, new: Obj) -> bool:
 def _with_status_of(call: Call, old: Obj, new: Obj) -> Obj:
     meta = new["metadata"]
     if call.resource.custom:
-        # Only status is taken; metadata is the live one entirely, so a wrong uid in a patch goes unnoticed (2.9).
+        # Only status is taken; metadata is the live one entirely, so a wrong uid in a patch is ignored.
         meta = dict(old["metadata"])
     else:
         kept_out = ("ownerReferences", "deletionTimestamp") if call.resource.plural == "pods" else ("ownerReferences",)
@@ -126,7 +126,7 @@ def _with_status_of(call: Call, old: Obj, new: Obj) -> Obj:
     if "status" in new:
         result["status"] = new["status"]
     if call.resource.custom:
-        # Defaults may change what is beside them; metadata has none, and what was sent is nobody else's.
+        # Defaults may change fields beside them; metadata has none, and what was sent belongs to the request.
         return {key: one if key in ("metadata", "status") else json_copy(one) for key, one in result.items()}
     return result
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver.builtin_schemas import Json, crd_root
 from jobcommon.localcluster.apiserver.errors import Cause
+from jobcommon.localcluster.apiserver.field_set_schema import FieldSetSchema
 from jobcommon.localcluster.apiserver.schema import defaults, rules, values
 from jobcommon.localcluster.apiserver.schema.trim import trim
-from jobcommon.localcluster.apiserver.shapes import Shape
 
-#: A rule may rely on what these would have made sure of, so it does not run.
+#: With one of these errors no CEL rule runs: it may rely on what failed.
 _BLOCKING = ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
 _UNCHECKED = Cause(
     "FieldValueInvalid",
@@ -20,11 +20,11 @@ _UNCHECKED = Cause(
 
 
 class CompiledSchema:
-    """Prunes, defaults and validates objects of one CRD version. `node` is the schema, `shape` what of it apply needs."""
+    """Prunes, defaults and validates objects of one CRD version: by `node` in general, by `field_sets` for apply."""
 
     def __init__(self, version: Json) -> None:
         self.node: Json = crd_root(version)
-        self.shape = Shape(self.node)
+        self.field_sets = FieldSetSchema(self.node)
         self._defaults = trim(self.node, lambda one: "default" in one)
         self._lists = trim(self.node, values.has_unique_items)
         self._rules = trim(self.node, rules.has_rules)
@@ -44,8 +44,8 @@ class CompiledSchema:
     def validate(self, new: Json, old: Json | None = None, known: Sequence[Cause] = ()) -> list[Cause]:
         """What is wrong with the object, by field. `old` is the stored object on update, for transition rules.
 
-        CEL rules run only on an object whose shape they can rely on, by what is `known` to be wrong with it already too; else
-        a cause says that they did not.
+        CEL rules run only if no error here or in `known` concerns the structure of the object; otherwise a cause says that
+        they did not run.
         """
         found = values.value_causes(self._values, new)
         if self._lists is not None:

@@ -37,7 +37,7 @@ def prune(node: Json, value: Any, path: str = "") -> list[str]:
 
 
 def _prune_metadata(node: Json, value: Any, path: str) -> list[str]:
-    """ObjectMeta is the server's own type: unknown keys go, what is inside the known ones is not looked at."""
+    """ObjectMeta is the server's own type: unknown keys are pruned, the values of known ones are kept unchecked."""
     if not isinstance(value, dict):
         return []
     known = resolve(node)["properties"]

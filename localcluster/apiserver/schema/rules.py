@@ -135,7 +135,7 @@ def _below(full: Json, key: str | int) -> Json:
 
 
 def _correlated(full: Json, value: Any, old: Any, key: str | int) -> tuple[Any, bool]:
-    """The old value of the same field, map entry or list-map item; False where there is none or it cannot be told."""
+    """The old value of the same field, map entry or list-map item; False if there is none or it is unknown."""
     if isinstance(key, str):
         return (old[key], True) if isinstance(old, dict) and key in old else (None, False)
     keys = full.get("x-kubernetes-list-map-keys")
@@ -149,8 +149,8 @@ def _correlated(full: Json, value: Any, old: Any, key: str | int) -> tuple[Any, 
 
 
 def _verdict(node: Json, full: Json, value: Any, old: Any, has_old: bool, path: str) -> Sequence[Cause]:
-    """What the node's own rules say. A rule sees nothing but the values, and an object is written again and again with the
-    same ones: what was said of them once is remembered, by their digest.
+    """The causes from the node's own rules. A rule depends on the values only, and an object is often written with the same
+    ones: verdicts are cached by a digest of the values.
     """
     key = path, _digest(value), _digest(old) if has_old else b""
     known: dict[tuple[str, bytes, bytes], Sequence[Cause]] = node["known"]

@@ -60,7 +60,7 @@ def _node(node: Any, path: str, *, correlatable: bool) -> Iterator[Cause]:
 
 
 def _children(node: Json, path: str) -> Iterator[tuple[str, Any, bool]]:
-    """(path, schema, whether old values can be told apart below)."""
+    """(path, schema, whether old values below can be correlated)."""
     for key, below in (node.get("properties") or {}).items():
         yield f"{path}.properties[{key}]", below, True
     if isinstance(node.get("additionalProperties"), dict):

@@ -1,4 +1,4 @@
-"""Cutting a schema down to the parts that say something of interest.
+"""Cutting a schema down to the nodes that matter for one purpose.
 
 A pod template has a thousand fields, of which a handful carry defaults or rules; walking only those makes the walk
 cheap.

@@ -1,10 +1,10 @@
 """The container log file, in the format of the container runtime interface.
 
-``2026-11-21T10:00:00.123456789Z stdout F a whole line``; ``P`` instead of ``F`` marks a piece of a line that goes on. When a
+``2026-11-21T10:00:00.123456789Z stdout F a whole line``; ``P`` instead of ``F`` marks a part of a longer line. When a
 file is full it becomes ``<name>.old`` and a new one begins, so a log takes at most twice the limit on disk.
 
-Output that a full disk does not take is lost, and a line says how much as soon as there is room: a container is not stopped for
-its log.
+Output is lost while the disk is full, and a line records how much as soon as there is space: a container is not stopped
+because of its log.
 """
 
 # Importing pathlib would add half again to the start-up time of every container.

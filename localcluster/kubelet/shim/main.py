@@ -41,7 +41,7 @@ def _read_spec(control: int) -> Spec:
         received += piece
     line, _, letters = received.partition(b"\n")
     spec: Spec = json.loads(line)
-    # A kubelet that changes its mind at once may have sent a letter before the specification was read.
+    # The kubelet may have sent a command before the specification was read.
     spec["letters"] = letters.decode()
     return spec
 
@@ -140,7 +140,7 @@ def main() -> None:
             if spec["namespaces"]:
                 _guard(None)
             _init(spec, control)
-        except Exception as error:  # whatever it is, the kubelet must hear of it: this process has no other voice
+        except Exception as error:  # any error must be reported to the kubelet, which is this process's only output
             report(control, {"error": f"cannot set up the container: {error or type(error).__name__}"})
         finally:
             os._exit(0)

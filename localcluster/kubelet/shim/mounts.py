@@ -101,7 +101,7 @@ def _entries(directory: str) -> list[tuple[str, str | int, bool]]:
             if stat.S_ISLNK(mode):
                 found.append((entry.name, os.readlink(entry.path), False))
             elif not (directory == "/dev" and (stat.S_ISBLK(mode) or _HIDDEN_DEVICE.match(entry.name))):
-                # An entry this user may not even look at is one the container could not have used either.
+                # The container could not use an entry that this user may not stat.
                 with contextlib.suppress(OSError):
                     found.append((entry.name, linux.clone_tree(entry.path), stat.S_ISDIR(mode)))
     return found

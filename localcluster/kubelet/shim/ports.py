@@ -45,7 +45,7 @@ def _instruction(code: int, true: int, false: int, value: int) -> bytes:
 def watch() -> int:
     """From now on show the bind and connect calls of the caller's children on the returned descriptor. Raises OSError.
 
-    The caller itself must make neither call: nobody would answer it.
+    The caller itself must make neither call: it would wait for an answer forever.
     """
     machine = os.uname().machine
     if machine not in _CALLS:
@@ -85,7 +85,7 @@ class PortSpace:
             return  # the caller was killed while it waited
         identity, pid, _, number, _, _, descriptor, pointer, length = struct.unpack_from("=QIIiIQQQQ", note)
         try:
-            # What fails here (the caller is gone, its memory is not to be written) leaves the call as the program made it.
+            # On an error (the caller is gone, its memory cannot be written) the call goes through unchanged.
             with contextlib.suppress(OSError):
                 self._redirect(pid, number == self._bind, descriptor & 0x7FFFFFFF, pointer, length & 0xFFFFFFFF)
         finally:
@@ -115,7 +115,7 @@ class PortSpace:
         if kind != _SOCK_STREAM:
             return
         if only:
-            # An IPv6-only socket cannot have an IPv4 address: it gets a port that is in nobody's way.
+            # An IPv6-only socket cannot have an IPv4 address: it gets a port that does not conflict.
             _memory(pid, pointer + 2, 2, b"\0\0")
         else:
             _memory(pid, pointer + offset, size, own)

@@ -138,7 +138,7 @@ class Supervisor:
                     if event & select.POLLIN:
                         self._ports.answer()
                     else:
-                        poll.unregister(descriptor)  # nobody is left who could ask
+                        poll.unregister(descriptor)  # the other end is closed
                 elif not self._copy(descriptor):
                     poll.unregister(descriptor)
             status = self._reap()

@@ -4,7 +4,7 @@ import json
 
 from jobcommon.testutil.conformance.case import Case, Expect, Json, Step
 from jobcommon.testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, config_map, obj, widget
-from jobcommon.testutil.conformance.steps import NOBODY, VERSION, apply, create, delete, get, patch, ref
+from jobcommon.testutil.conformance.steps import UNKNOWN_UID, VERSION, apply, create, delete, get, patch, ref
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _OTHER_VERSION = json.dumps({"apiVersion": "v2", "kind": "ConfigMap", "data": {"a": "1"}})
@@ -48,7 +48,7 @@ CASES = (
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, 409, reason="Conflict", causes=("FieldManagerConflict .data.k",)),
         apply(CONFIG_MAPS, "n", {"data": {"k": "v"}}, force=True, fields={"data.k": "v"}),
     )),
-    Case("apply over an object nobody has applied", (
+    Case("apply over an object that was never applied", (
         create(CONFIG_MAPS, config_map("n")),
         apply(CONFIG_MAPS, "n", {"data": {"k": "w"}}, 409, reason="Conflict", causes=("FieldManagerConflict .data.k",)),
         apply(CONFIG_MAPS, "n", {"data": {"l": "w"}}, fields={"data": {"k": "v", "l": "w"}}),
@@ -58,7 +58,7 @@ CASES = (
         patch(WIDGETS, "n", {"spec": {"parts": [{"name": "p", "weight": 2}]}}),
         apply(WIDGETS, "n", {"spec": {"size": 1}}, fields={"spec.parts": None}),
     )),
-    Case("an applied empty list is nobody's", (
+    Case("an applied empty list has no owner", (
         apply(WIDGETS, "n", {"spec": {"size": 1, "tags": []}}, 201),
         apply(WIDGETS, "n", {"spec": {"size": 1}}, fields={"spec.tags": []}),
     )),
@@ -82,7 +82,7 @@ CASES = (
         apply(WIDGETS, "n", {"spec": {"size": 1, "limit": True}}, 422, reason="Invalid"),
     )),
     Case("apply with a uid to what is missing", (
-        apply(WIDGETS, "n", {"metadata": {"uid": NOBODY}, "spec": {"size": 1}}, 409, reason="Conflict"),
+        apply(WIDGETS, "n", {"metadata": {"uid": UNKNOWN_UID}, "spec": {"size": 1}}, 409, reason="Conflict"),
         apply(WIDGETS, "n", {"status": {"phase": "New"}}, 404, subresource="status", reason="NotFound"),
     )),
     Case("apply of a field that the schema does not have", (

@@ -6,8 +6,8 @@ from jobcommon.client.request import STRATEGIC_PATCH
 from jobcommon.testutil.conformance.case import Case, Json, Seen
 from jobcommon.testutil.conformance.kinds import WIDGETS, widget
 from jobcommon.testutil.conformance.steps import (
-    NOBODY,
     UID,
+    UNKNOWN_UID,
     VERSION,
     apply,
     create,
@@ -97,16 +97,16 @@ CASES = (
     )),
     Case("a patch of status does not mind a wrong uid", (
         create(WIDGETS, widget("n")),
-        patch(WIDGETS, "n", {"metadata": {"uid": NOBODY}, "status": {"phase": "New"}}, subresource="status",
+        patch(WIDGETS, "n", {"metadata": {"uid": UNKNOWN_UID}, "status": {"phase": "New"}}, subresource="status",
               fields={"status.phase": "New", UID: ref(WIDGETS, "n", UID)}),
-        apply(WIDGETS, "n", {"metadata": {"uid": NOBODY}, "status": {"replicas": 2}}, subresource="status",
+        apply(WIDGETS, "n", {"metadata": {"uid": UNKNOWN_UID}, "status": {"replicas": 2}}, subresource="status",
             fields={"status.replicas": 2}),
     )),
     Case("a patch of status minds a stale version and a JSON test", (
         create(WIDGETS, widget("n")), patch(WIDGETS, "n", {"metadata": {"labels": {"a": "b"}}}),
         patch(WIDGETS, "n", {"metadata": {"resourceVersion": ref(WIDGETS, "n", VERSION, 1)}, "status": {"phase": "New"}}, 409,
               subresource="status", reason="Conflict"),
-        json_patch(WIDGETS, "n", [{"op": "test", "path": "/metadata/uid", "value": NOBODY}], 422, subresource="status",
+        json_patch(WIDGETS, "n", [{"op": "test", "path": "/metadata/uid", "value": UNKNOWN_UID}], 422, subresource="status",
             reason="Invalid"),
     )),
     Case("status that its schema refuses", (

@@ -3,8 +3,8 @@
 from jobcommon.testutil.conformance.case import After, Case, Expect, Seen, Step
 from jobcommon.testutil.conformance.kinds import CONFIG_MAPS, PODS, SERVICES, WIDGETS, bound, config_map, pod, service, widget
 from jobcommon.testutil.conformance.steps import (
-    NOBODY,
     UID,
+    UNKNOWN_UID,
     VERSION,
     create,
     delete,
@@ -28,7 +28,7 @@ CASES = (
     *(
         Case(f"delete with a wrong precondition: {kind.plural}", (
             create(kind, make("n")),
-            delete(kind, "n", {"preconditions": {"uid": NOBODY}}, 409, reason="Conflict"),
+            delete(kind, "n", {"preconditions": {"uid": UNKNOWN_UID}}, 409, reason="Conflict"),
             delete(kind, "n", {"preconditions": {"resourceVersion": "1"}}, 409, reason="Conflict"),
             get(kind, "n"),
             delete(kind, "n", {"preconditions": {"uid": ref(kind, "n", UID), "resourceVersion": ref(kind, "n", VERSION)}}),
@@ -148,7 +148,7 @@ CASES = (
             expect=Expect(200)),
         get(CONFIG_MAPS, "n", 404),
     )),
-    Case("a generation that nobody counts", (
+    Case("a generation of an uncounted kind", (
         create(CONFIG_MAPS, config_map("n", generation=5, finalizers=_HOLD), fields={"metadata.generation": 5}),
         patch(CONFIG_MAPS, "n", {"metadata": {"generation": 7}}, fields={"metadata.generation": 5}),
         put(CONFIG_MAPS, "n", config_map("n"), fields={"metadata.generation": 5}),

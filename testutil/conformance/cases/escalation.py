@@ -1,4 +1,4 @@
-"""Roles and bindings: nobody grants what he does not hold."""
+"""Roles and bindings: privilege escalation prevention."""
 
 from typing import Any
 

@@ -2,7 +2,7 @@
 
 from jobcommon.testutil.conformance.case import Case, Expect, Json, Step
 from jobcommon.testutil.conformance.kinds import PODS, bound
-from jobcommon.testutil.conformance.steps import NOBODY, UID, VERSION, create, get, patch, ref, watch
+from jobcommon.testutil.conformance.steps import UID, UNKNOWN_UID, VERSION, create, get, patch, ref, watch
 
 _HOLD = ["example.com/hold"]
 _SHOWN = {
@@ -38,7 +38,7 @@ CASES = (
     )),
     Case("eviction of another incarnation, and a dry run", (
         create(PODS, bound("n")), patch(PODS, "n", {"status": {"phase": "Running"}}, subresource="status"),
-        _evict(409, preconditions={"uid": NOBODY}), _evict(dryRun=["All"]),
+        _evict(409, preconditions={"uid": UNKNOWN_UID}), _evict(dryRun=["All"]),
         get(PODS, "n", fields={"status.conditions": None, "metadata.deletionTimestamp": None}),
         _evict(preconditions={"uid": ref(PODS, "n", UID), "resourceVersion": ref(PODS, "n", VERSION)}),
         get(PODS, "n", fields=_condition(0)),

@@ -16,8 +16,8 @@ from jobcommon.testutil.conformance.kinds import (
     widget,
 )  # fmt: skip
 from jobcommon.testutil.conformance.steps import (
-    NOBODY,
     UID,
+    UNKNOWN_UID,
     VERSION,
     create,
     delete,
@@ -85,8 +85,10 @@ CASES = (
     *(
         Case(f"update with a wrong uid: {kind.plural}", (
             create(kind, make("n")),
-            put(kind, "n", Seen(f"{kind.plural}/a/n", {"metadata": {"uid": NOBODY}}), 409, reason="Conflict"),
-            patch(kind, "n", {"metadata": {"uid": NOBODY}}, 422, reason="Invalid", causes=("FieldValueInvalid metadata.uid",)),
+            put(kind, "n", Seen(f"{kind.plural}/a/n", {"metadata": {"uid": UNKNOWN_UID}}), 409, reason="Conflict"),
+            patch(
+                kind, "n", {"metadata": {"uid": UNKNOWN_UID}}, 422, reason="Invalid", causes=("FieldValueInvalid metadata.uid",)
+            ),
         ))
         for kind, make in _MAKERS
     ),
@@ -123,7 +125,7 @@ CASES = (
     )),
     Case("resourceVersion on create", (create(CONFIG_MAPS, config_map("n", resourceVersion="1"), 500, reason=""),)),
     Case("what the creator says of server fields is dropped", (
-        create(CONFIG_MAPS, config_map("n", uid=NOBODY, creationTimestamp="2001-01-01T00:00:00Z"),
+        create(CONFIG_MAPS, config_map("n", uid=UNKNOWN_UID, creationTimestamp="2001-01-01T00:00:00Z"),
                fields={"metadata.generation": None}),
         create(WIDGETS, widget("n", generation=7) | {"status": {"phase": "New"}},
             fields={"metadata.generation": 1, "status": None}),
@@ -134,9 +136,9 @@ CASES = (
             query={"dryRun": "All"},
                fields={"metadata.generateName": "made-"}),
     ), comparable=False),
-    Case("an ownerReference to nobody is taken", (
+    Case("an ownerReference to a missing object is accepted", (
         create(CONFIG_MAPS, config_map("n", ownerReferences=[
-            {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": NOBODY, "controller": True}])),
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": UNKNOWN_UID, "controller": True}])),
         get(CONFIG_MAPS, "n", fields={"metadata.ownerReferences.0.name": "gone"}),
     )),
     Case("a namespace that is missing", (
@@ -158,7 +160,7 @@ CASES = (
         Step("POST", SECRETS, body=obj(SECRETS, "filler"), settle=True, expect=Expect(201)),
         Step("POST", SECRETS, body=obj(SECRETS, "n"), settle=True, expect=Expect(403, "Forbidden", message="exceeded quota")),
     ), comparable=False),
-    Case("a token nobody knows", (
+    Case("an unknown token", (
         Step("GET", PODS, stranger=True, expect=Expect(401, "Unauthorized")),
         Step("POST", PODS, body=pod("n"), stranger=True, expect=Expect(401, "Unauthorized")),
     )),

@@ -1,4 +1,4 @@
-"""managedFields: who owns which fields after writes that are no applies."""
+"""managedFields: the owners of fields after writes other than apply."""
 
 from jobcommon.testutil.conformance.case import Case, Expect, Json, Seen, Step
 from jobcommon.testutil.conformance.kinds import (
@@ -53,7 +53,7 @@ CASES = (
             message='conflicts with "editor" using v1'),
         apply(CONFIG_MAPS, "n", {"data": {"k": "w"}}, force=True), get(CONFIG_MAPS, "n"),
     )),
-    Case("nobody owns what the server itself gave a pod", (
+    Case("what the server assigned to a pod has no owner", (
         create(PODS, bound("n")),
         apply(PODS, "n", {"status": {"phase": "Running"}}, subresource="status", fields={"status.phase": "Running"}),
         apply(PODS, "n", {"spec": {"priority": 0}}),
@@ -169,7 +169,7 @@ CASES = (
         patch(PODS, "n", {"status": {"phase": "Succeeded"}}, subresource="status"), delete(PODS, "n"),
         delete(PODS, "n", {"gracePeriodSeconds": 0}), get(PODS, "n", 404),
     )),
-    Case("applying nothing to what nobody has tracked", (
+    Case("an empty apply to an untracked object", (
         create(CONFIG_MAPS, config_map("n")),
         put(CONFIG_MAPS, "n", Seen("configmaps/a/n", {"metadata": {"managedFields": []}})), apply(CONFIG_MAPS, "n", {}),
         apply(CONFIG_MAPS, "n", {}, fields={VERSION: ref(CONFIG_MAPS, "n", VERSION)}),

@@ -148,7 +148,7 @@ CASES = (
         _refused("restricted:v1.34", {"hostUsers": False}, 'runAsUser=0 (container "main" must not set runAsUser=0)',
             {"securityContext": {**_SAFE, "runAsUser": 0}}, name="m"),
     )),
-    Case("Pod Security: what is looked at, and when", (
+    Case("Pod Security: what is checked, and when", (
         create(PODS, pod("before")), *_enforced("restricted"),
         patch(PODS, "before", {"metadata": {"labels": {"a": "b"}}}), patch(PODS, "before", {"status": {"phase": "Running"}},
             subresource="status"),

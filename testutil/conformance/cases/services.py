@@ -5,7 +5,7 @@ from typing import Any
 from jobcommon.client.request import STRATEGIC_PATCH
 from jobcommon.testutil.conformance.case import Case, Json, Seen, Step
 from jobcommon.testutil.conformance.kinds import SERVICES, service
-from jobcommon.testutil.conformance.steps import NOBODY, apply, create, get, patch, put
+from jobcommon.testutil.conformance.steps import UNKNOWN_UID, apply, create, get, patch, put
 
 
 def _node_ports(name: str, *ports: tuple[str, int, int] | tuple[str, int, int, str]) -> Json:
@@ -80,7 +80,7 @@ CASES = (
         create(SERVICES, service("n", {"clusterIP": "not-an-ip"}), 422, causes=("FieldValueInvalid spec.clusterIPs[0]",)),
     )),
     Case("update of a missing service creates it", (
-        put(SERVICES, "n", service("n"), 201), put(SERVICES, "m", service("m", uid=NOBODY), 409, reason="Conflict"),
+        put(SERVICES, "n", service("n"), 201), put(SERVICES, "m", service("m", uid=UNKNOWN_UID), 409, reason="Conflict"),
         put(SERVICES, "m", service("m", resourceVersion="1"), 201),
     )),
     Case("session affinity", (

@@ -13,13 +13,13 @@ from jobcommon.testutil.conformance.kinds import (
     service,
     widget,
 )
-from jobcommon.testutil.conformance.steps import NOBODY, create, patch
+from jobcommon.testutil.conformance.steps import UNKNOWN_UID, create, patch
 
 _MIB = 1024 * 1024
 
 
 def _owner(name: str) -> Json:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": NOBODY, "controller": True}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": UNKNOWN_UID, "controller": True}
 
 
 CASES = (

@@ -1,30 +1,31 @@
-"""The faults that last, or that befall processes, clocks and the store: when they begin and when they are over."""
+"""The faults that last, or that affect processes, clocks and the store: their beginning and end."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
 from jobcommon.client.request import MERGE_PATCH, Request
-from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Storage
+from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.users import ADMIN
+from jobcommon.localcluster.controllers.controllers import Controller
 from jobcommon.testutil.sim import definitions
 from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.faulty_network import BROKEN, FROZEN, FaultyNetwork
 from jobcommon.testutil.sim.kubelet import node_states
-from jobcommon.testutil.sim.network import SimStream
-from jobcommon.testutil.sim.processes import Process
+from jobcommon.testutil.sim.loop import SimLoop
+from jobcommon.testutil.sim.network import Links, SimStream
+from jobcommon.testutil.sim.processes import Deployment, Process
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.snapshots import Snapshot, restore, snapshot
 from jobcommon.testutil.sim.user import mark_node
-from jobcommon.testutil.sim.weather import BROKEN, FROZEN
 
-if TYPE_CHECKING:
-    from jobcommon.testutil.sim.simulation import Simulation
-
-#: How long it may take until a silent watch is given up (`jobcommon.cache.reflector.WATCH_SILENCE`), and a lease taken over.
+#: The seconds until a silent watch is closed (`jobcommon.cache.reflector.WATCH_SILENCE`), and until a lease is taken over.
 SILENCE_SECONDS = 155.0
 TAKE_OVER_SECONDS = 25.0
-#: Faults of `FaultyWeather` that last: it looks at what is active.
-_WEATHER = frozenset({
+#: Lasting faults of `FaultyNetwork`, which checks what is active.
+_NETWORK_FAULTS = frozenset({
     "forbidden", "unauthorized", "watch-lag", "coalesced", "missed-deletes", "gone-storm", "old-list", "streamed-list-broken",
     "version-too-large", "page-expired", "partition", "apiserver-restart", "webhook-down",
     "admission-refused", "events-refused", "slow-writes", "rights-revoked",
@@ -33,16 +34,64 @@ _REOPENED = frozenset({"apiserver-restart", "missed-deletes", "gone-storm", "ver
 _RELISTED = frozenset({"old-list", "page-expired", "streamed-list-broken"})
 _GARBAGE = b'{"type":"MODIFIED","object":{"metadata":{"name":"torn'
 
-Snapshot = tuple[int, dict[str, list[Item]]]
-
-#: Until somebody restarts the operators after a restore.
+#: Until the operators are restarted after a restore.
 RESTORE_SECONDS = 30.0
 
 
-class Trouble:
+class Faultable(Protocol):
+    """What the faults of a run act on: the parts of a `Simulation`."""
+
+    server: ApiServer
+    loop: SimLoop
+    links: Links
+    network: FaultyNetwork
+    deployment: Deployment
+    scenario: Scenario
+
+    @property
+    def run(self) -> "Recovering":
+        """The record of the run."""
+        ...
+
+    @property
+    def alive(self) -> list[Process]:
+        """The processes that run."""
+        ...
+
+    @property
+    def actors(self) -> Sequence["HasActor"]:
+        """The models of the platform's components and of the user."""
+        ...
+
+    def start(self, deployment: Deployment | None = None) -> Process:
+        """Start another operator process."""
+        ...
+
+    def crash(self, process: str) -> None:
+        """Kill a process; another one starts later."""
+        ...
+
+    def wake(self) -> None:
+        """Have the actors step soon."""
+        ...
+
+
+class Recovering(Protocol):
+    """A record of when the last fault is over."""
+
+    recovered_at: float
+
+
+class HasActor(Protocol):
+    """An actor and its state in the simulation."""
+
+    actor: Controller
+
+
+class FaultScheduler:
     """Begins and ends faults in a simulation. `pending`: some are yet to come."""
 
-    def __init__(self, sim: "Simulation", faults: Sequence[Fault]) -> None:
+    def __init__(self, sim: Faultable, faults: Sequence[Fault]) -> None:
         self._sim = sim
         self._snapshots: dict[Fault, Snapshot] = {}
         self._open = 0
@@ -75,41 +124,41 @@ class Trouble:
         """Whether a fault has yet to begin or to end."""
         return self._open > 0
 
-    def healed(self, at: float) -> None:
-        """Whatever it was, it is over by then."""
-        self._sim.run.healed_at = max(self._sim.run.healed_at, at)
+    def recovers_by(self, at: float) -> None:
+        """Record when the last fault ends, recovery of its direct effects included."""
+        self._sim.run.recovered_at = max(self._sim.run.recovered_at, at)
 
     def restart_after(self, seconds: float) -> None:
-        """Start a new process in so many seconds."""
+        """Start a new process after `seconds`."""
         self._open += 1
         self._at(self._sim.loop.time() + seconds, self._restart, self._sim.deployment)
 
-    def strike(self, fault: Fault, process: str = "") -> None:
+    def inject(self, fault: Fault, process: str = "") -> None:
         """Begin a fault now."""
         sim = self._sim
         now = sim.loop.time()
         victim = next((p for p in sim.alive if not process or p.name == process), None)
-        self.healed(now + fault.seconds)
+        self.recovers_by(now + fault.seconds)
         begin = self._begin.get(fault.kind)
-        if fault.kind in _WEATHER:
+        if fault.kind in _NETWORK_FAULTS:
             self._close_for(fault.kind)
-            sim.weather.active[fault.kind] = fault
-            sim.weather.until[fault.kind] = now + fault.seconds
-            sim.weather.fresh.add(fault.kind)
+            sim.network.active[fault.kind] = fault
+            sim.network.until[fault.kind] = now + fault.seconds
+            sim.network.fresh.add(fault.kind)
             if fault.kind == "slow-writes":
-                self.healed(now + fault.seconds + float(fault.value or 6.0))
+                self.recovers_by(now + fault.seconds + float(fault.value or 6.0))
             if fault.kind in ("watch-lag", "coalesced") and not fault.value.startswith(FROZEN):
-                self.healed(now + fault.seconds + float(fault.value or 10.0))
+                self.recovers_by(now + fault.seconds + float(fault.value or 10.0))
         elif begin is not None:
-            sim.weather.fired[fault.kind] += begin(fault, victim)
+            sim.network.fired[fault.kind] += begin(fault, victim)
         elif fault.facts.world:
             if fault.kind == "slow-start":
-                # A pod that is created last may take as long again.
-                self.healed(now + 2 * fault.seconds)
-            sim.weather.fired[fault.kind] += sum(_inject(actor.actor, fault) for actor in sim.actors)
+                # The pod that is created last may take as long again.
+                self.recovers_by(now + 2 * fault.seconds)
+            sim.network.fired[fault.kind] += sum(_inject(actor.actor, fault) for actor in sim.actors)
             sim.wake()
         else:
-            raise ValueError(f"{fault.kind} strikes a request, so say at which write or read")
+            raise ValueError(f"{fault.kind} is a fault of one request: give its write or read")
         if fault.seconds > 0:
             self._open += 1
             self._at(now + fault.seconds, self._over, fault, victim)
@@ -117,11 +166,11 @@ class Trouble:
     # -- times ----------------------------------------------------------------------------------------------------------
 
     def _at(self, when: float, callback: Callable[..., object], *args: object) -> None:
-        self._sim.loop.call_at(when, callback, *args, context=self._sim.wires.world)
+        self._sim.loop.call_at(when, callback, *args, context=self._sim.links.world)
 
     def _due(self, fault: Fault) -> None:
         self._open -= 1
-        self.strike(fault)
+        self.inject(fault)
 
     def _restart(self, deployment: Any) -> None:
         self._open -= 1
@@ -131,11 +180,11 @@ class Trouble:
         """End a fault."""
         sim = self._sim
         self._open -= 1
-        if sim.weather.active.get(fault.kind) is fault:
-            del sim.weather.active[fault.kind]
+        if sim.network.active.get(fault.kind) is fault:
+            del sim.network.active[fault.kind]
             if fault.kind == "missed-deletes":
                 sim.server.storage.compact(sim.server.storage.rv)
-            for stream in sim.wires.streams:
+            for stream in sim.links.streams:
                 stream.extra = -1.0
         if fault.kind == "pause" and victim is not None:
             sim.loop.thaw(victim.name)
@@ -152,24 +201,24 @@ class Trouble:
                     process.stop()
         elif fault.facts.world:
             for actor in sim.actors:
-                _heal(actor.actor, fault)
+                _recover(actor.actor, fault)
             sim.wake()
 
     # -- what they do ---------------------------------------------------------------------------------------------------
 
     def _close_for(self, kind: str) -> None:
-        """What the fault needs to be met: a watch that is opened again, or a list."""
+        """Close the watches, so that the fault meets one that is opened again, or a list."""
         if kind not in _REOPENED and kind not in _RELISTED:
             return
         if kind == "apiserver-restart":
             self._sim.server.storage.compact(self._sim.server.storage.rv)
-        for stream in tuple(self._sim.wires.streams):
+        for stream in tuple(self._sim.links.streams):
             if kind in _RELISTED:
                 stream.send(BROKEN)
             stream.break_off()
 
     def _streams(self, victim: Process | None) -> list[SimStream]:
-        return [stream for stream in self._sim.wires.streams if victim is None or stream.owner == victim.name]
+        return [stream for stream in self._sim.links.streams if victim is None or stream.owner == victim.name]
 
     def _close_watches(self, fault: Fault, victim: Process | None) -> bool:
         del fault
@@ -179,8 +228,8 @@ class Trouble:
         return bool(streams)
 
     def _replay(self, fault: Fault, victim: Process | None) -> bool:
-        # It strikes when they are opened again.
-        self._sim.weather.replaying |= {stream.request.path for stream in self._streams(victim)}
+        # It takes effect when they are opened again.
+        self._sim.network.replaying |= {stream.request.path for stream in self._streams(victim)}
         self._close_watches(fault, victim)
         return False
 
@@ -199,7 +248,7 @@ class Trouble:
         streams = self._streams(victim)
         for stream in streams:
             stream.silent = True
-        self.healed(self._sim.loop.time() + SILENCE_SECONDS)
+        self.recovers_by(self._sim.loop.time() + SILENCE_SECONDS)
         return bool(streams)
 
     def _garble(self, fault: Fault, victim: Process | None) -> bool:
@@ -232,13 +281,13 @@ class Trouble:
         return victim is not None
 
     def _take_lease(self, fault: Fault, victim: Process | None) -> bool:
-        """Another identity takes the lease, and then dies."""
+        """Another identity takes the lease, and never renews it."""
         del fault, victim
         sim = self._sim
         settings = sim.deployment.settings
         patch = {"spec": {"holderIdentity": "intruder", "leaseDurationSeconds": int(settings.lease_duration)}}
         body = msgspec.json.encode(patch)
-        self.healed(sim.loop.time() + TAKE_OVER_SECONDS)
+        self.recovers_by(sim.loop.time() + TAKE_OVER_SECONDS)
         taken = False
         for lease in sim.server.storage.table("leases.coordination.k8s.io").sorted():
             if lease.name == settings.lease_name:
@@ -257,7 +306,7 @@ class Trouble:
         if victim is None:
             return False
         victim.stop()
-        self.healed(self._sim.loop.time() + TAKE_OVER_SECONDS)
+        self.recovers_by(self._sim.loop.time() + TAKE_OVER_SECONDS)
         self.restart_after(0.0)
         return True
 
@@ -290,74 +339,40 @@ class Trouble:
 
     # -- the store goes back --------------------------------------------------------------------------------------------
 
-    def _restart_everybody(self) -> None:
+    def _restart_all(self) -> None:
         self._open -= 1
         for process in tuple(self._sim.alive):
             self._sim.crash(process.name)
 
     def _remember(self, fault: Fault) -> None:
-        storage = self._sim.server.storage
-        self._snapshots[fault] = storage.rv, {name: list(table.items()) for name, table in storage.tables.items()}
+        self._snapshots[fault] = snapshot(self._sim.server.storage)
 
     def _restore(self, fault: Fault, victim: Process | None) -> bool:
         del victim
         if fault not in self._snapshots:
             return False
-        for stream in tuple(self._sim.wires.streams):
+        for stream in tuple(self._sim.links.streams):
             stream.break_off()
         server = self._sim.server
         nodes = node_states(server.storage.table("nodes").items())
         restore(server.storage, self._snapshots[fault])
         for name, state in node_states(server.storage.table("nodes").items()).items():
             if state != nodes[name]:
-                # It is up or down whatever etcd remembers of it.
+                # The machine is up or down whatever etcd contains.
                 mark_node(server, name, nodes[name] or None)
         # What runs against a restored etcd is to be restarted (Kubernetes' "Operating etcd clusters"): a watch goes on from
         # a version that came twice, and never says what was there in between.
         self._open += 1
-        self._at(self._sim.loop.time() + RESTORE_SECONDS, self._restart_everybody)
-        # A watch from a version that is yet to come is silent (2.1, 9), and only the third silence is a reason to list.
-        self.healed(self._sim.loop.time() + 3 * SILENCE_SECONDS)
+        self._at(self._sim.loop.time() + RESTORE_SECONDS, self._restart_all)
+        # A watch from a future version is silent, and only the third silence leads to a list.
+        self.recovers_by(self._sim.loop.time() + 3 * SILENCE_SECONDS)
         return True
-
-
-def restore(storage: Storage, snapshot: Snapshot) -> None:
-    """Put a store back to what it was; its version goes backwards. Whoever follows by a feed is told the difference."""
-    rv, content = snapshot
-    storage.rv = rv
-    for name, table in storage.tables.items():
-        before = {(item.namespace, item.name): item for item in table.items()}
-        after = {(item.namespace, item.name): item for item in content.get(name, ())}
-        for key in [key for key in before if key not in after]:
-            table.drop(before[key])
-            _tell(storage, Change(name, DELETED, rv, before[key], before[key]))
-        for key, item in after.items():
-            old = before.get(key)
-            if old is not None and old.uid != item.uid:
-                # Its successor has gone: what is back is another object of that name.
-                table.drop(old)
-                _tell(storage, Change(name, DELETED, rv, old, old))
-                old = None
-            if old is not item:
-                table.set(item)
-                _tell(storage, Change(name, MODIFIED if old else ADDED, rv, item, old))
-        history = table.history
-        history.compact(max(rv, max((change.rv for change in history.since(history.start)), default=0)))
-        history.compacted = rv
-        history.retire()
-    for listener in tuple(storage.listeners):
-        listener()
-
-
-def _tell(storage: Storage, change: Change) -> None:
-    for feed in storage.feeds:
-        feed.append(change)
 
 
 def _inject(actor: Any, fault: Fault) -> bool:
     return fault.kind in getattr(actor, "faults", ()) and bool(actor.inject(fault))
 
 
-def _heal(actor: Any, fault: Fault) -> None:
+def _recover(actor: Any, fault: Fault) -> None:
     if fault.kind in getattr(actor, "faults", ()):
-        actor.heal(fault)
+        actor.recover(fault)

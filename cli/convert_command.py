@@ -1,4 +1,4 @@
-"""``jobcommon convert``: a polyaxonfile, or a flat MPIJob of v1alpha1, as a manifest. Nothing it does not honour is silent."""
+"""``jobcommon convert``: a polyaxonfile, or a flat MPIJob of v1alpha1, as a manifest. What is not honoured is reported."""
 
 import sys
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import yaml
 
 from jobcommon.cli.convert import Conversion, ConvertError, convert, convert_text, is_convertible
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.reading import read_text
+from jobcommon.cli.input import read_text
 from jobcommon.cli.yaml_document import LIMITS
 
 _NAMELESS = ("polyaxonfile", "polyaxon", "<stdin>")

@@ -2,7 +2,7 @@
 
 import gc
 
-from jobcommon.cli.garbage import RARER, WHOLE_RARER, collect_garbage_rarely
+from jobcommon.cli.gc_tuning import RARER, WHOLE_RARER, collect_garbage_rarely
 
 
 def test_garbage_is_still_collected_but_more_rarely() -> None:

@@ -1,6 +1,6 @@
-"""What the API server asks of whoever runs the pods.
+"""What the API server needs of the component that runs the pods.
 
-The server stores pods; it does not run them. `pods/log`, `pods/exec`, `pods/attach` and `pods/portforward` are
+The server stores pods and does not run them. `pods/log`, `pods/exec`, `pods/attach` and `pods/portforward` are
 answered by a `PodBackend`, which the kubelet implements and hands to `localcluster.apiserver.serve(server, pods=backend)`.
 The server has already authenticated and authorised the caller, read the pod and chosen the container (``options.container``
 is always the name of a container that the pod's spec has) before it calls the backend.
@@ -83,7 +83,7 @@ class ExecStreams(Protocol):
         ...
 
     async def resized(self) -> TerminalSize:
-        """Wait for the next window size; waits for ever once the caller has gone."""
+        """Wait for the next window size; never returns once the caller has disconnected."""
         ...
 
     async def closed(self) -> None:

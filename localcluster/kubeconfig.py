@@ -1,4 +1,4 @@
-"""The kubeconfig that leads kubectl and every other client to an embedded server."""
+"""The kubeconfig of an embedded server."""
 
 import base64
 from typing import Any

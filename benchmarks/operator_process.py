@@ -1,4 +1,4 @@
-"""The operator as a process of its own, and what it says and costs."""
+"""The operator as a process of its own, its metrics and its cost."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ _DEPTH = re.compile(rb"^workqueue_depth\{[^}]*\} (\S+)", re.MULTILINE)
 
 
 class Operator:
-    """An operator that is ready. Its start is no part of `cpu`."""
+    """An operator that is ready. Its start does not count in `cpu`."""
 
     def __init__(self, pid: int, url: str, session: aiohttp.ClientSession) -> None:
         self.pid = pid
@@ -30,7 +30,7 @@ class Operator:
         self._calls_before: Counter[str] = Counter()
 
     async def mark(self) -> None:
-        """From here on `cpu` and `calls` count."""
+        """Start counting `cpu` and `calls`."""
         self._calls_before = await self._all_calls()
         self._before = cpu_seconds(self.pid)
 
@@ -49,12 +49,12 @@ class Operator:
         return Counter({verb: count for verb, count in ((await self._all_calls()) - self._calls_before).items() if count})
 
     async def reconciles(self) -> tuple[int, int]:
-        """How many reconciles are done, and how many keys are queued."""
+        """The number of reconciles so far, and of keys queued."""
         text = await self._metrics()
         return int(sum(map(float, _RECONCILES.findall(text)))), int(sum(map(float, _DEPTH.findall(text))))
 
     async def idle(self) -> None:
-        """Return when the process has hardly used the CPU for a while."""
+        """Return once the process has used next to no CPU for `IDLE_SECONDS`."""
         async with asyncio.timeout(START_SECONDS):
             while True:
                 before = cpu_seconds(self.pid)
@@ -83,7 +83,7 @@ class Operator:
 
 @asynccontextmanager
 async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
-    """The operators of all frameworks, ready. Raises RuntimeError when they do not get so far."""
+    """The operators of all frameworks, ready. Raises RuntimeError if they do not become ready."""
     port = _free_port()
     process = await child(
         "jobcommon.cli", "operator", "--kubeconfig", kubeconfig, "--metrics-port", str(port), "--log-level", "warning"
@@ -94,11 +94,11 @@ async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
             deadline = monotonic() + START_SECONDS
             while not await found.ready():
                 if process.returncode is not None or monotonic() > deadline:
-                    raise RuntimeError("the operator did not become ready; its error stands above")
+                    raise RuntimeError("the operator did not become ready; its error is above")
                 await asyncio.sleep(0.01)
             yield found
             if process.returncode is not None:
-                raise RuntimeError(f"the operator has ended by itself with code {process.returncode}")
+                raise RuntimeError(f"the operator has exited with code {process.returncode}")
     finally:
         await stop(process)
 

@@ -1,4 +1,4 @@
-"""What the faults of a run do to requests, watches and processes, and the record of which of them struck."""
+"""The effects of faults on requests, watches and processes, and the record of those injected."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +11,9 @@ from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver.errors import ApiError, expired, too_large_version, unauthorized
 from jobcommon.testutil.recording import access
 from jobcommon.testutil.sim.faults import Fault
-from jobcommon.testutil.sim.network import Fate, SimStream, Wires, Write
+from jobcommon.testutil.sim.network import Delivery, Links, SimStream, Write
 
-#: The value of a lag in which nothing comes until it is over: ``frozen``, with a plural or an operator after a colon.
+#: The value of a lag that delivers nothing until its end: ``frozen``, with a plural or an operator after a colon.
 FROZEN = "frozen"
 BOOKMARK = b'{"type":"BOOKMARK"'
 _END_MARK = b"k8s.io/initial-events-end"
@@ -28,14 +28,14 @@ BROKEN = (
 )
 
 
-class Host(Protocol):
-    """What the faults act on besides requests."""
+class FaultTarget(Protocol):
+    """What faults act on besides requests."""
 
     def crash(self, process: str) -> None:
         """Kill a process; another one starts later."""
         ...
 
-    def strike(self, fault: Fault, process: str) -> None:
+    def inject(self, fault: Fault, process: str) -> None:
         """A fault that lasts begins."""
         ...
 
@@ -57,24 +57,24 @@ class _Event(msgspec.Struct):
 _event = msgspec.json.Decoder(_Event).decode
 
 
-class FaultyWeather:
-    """Obeys `faults`. Requests of operators are counted: `writes` without events and leases, and `reads`."""
+class FaultyNetwork:
+    """Carries out `faults`. Requests of operators are counted: `writes` without events and leases, and `reads`."""
 
-    def __init__(self, host: Host, faults: Sequence[Fault]) -> None:
+    def __init__(self, host: FaultTarget, faults: Sequence[Fault]) -> None:
         self.host = host
         self.fired: Counter[str] = Counter()
         self.trace: list[Write] = []
         self.reads = 0
         self.active: dict[str, Fault] = {}
-        """The faults that last, by kind, as long as they do."""
+        """The lasting faults that are active, by kind."""
         self.until: dict[str, float] = {}
         self.fresh: set[str] = set()
-        """Which of them have not met anything yet."""
+        """Those of them without an effect so far."""
         self.isolated: set[str] = set()
-        """The processes that are cut off."""
+        """The partitioned processes."""
         self.replaying: set[str] = set()
         """The paths whose next watch replays."""
-        self.wires: Wires
+        self.links: Links
         self._by_write: dict[int, list[Fault]] = {}
         self._by_read: dict[int, list[Fault]] = {}
         for fault in faults:
@@ -85,73 +85,73 @@ class FaultyWeather:
 
     # -- requests -------------------------------------------------------------------------------------------------------
 
-    def depart(self, sender: str, request: Request) -> Fate:
-        """See `Weather.depart`."""
-        fate = Fate(self._rewritten(request))
+    def depart(self, sender: str, request: Request) -> Delivery:
+        """See `NetworkFaults.depart`."""
+        delivery = Delivery(self._rewritten(request))
         wanted = access(request)
         resource = wanted.resource if wanted is not None else ""
         if resource not in _DISCARDED_AS_EVENT and not request.path.startswith(_ABOUT_THE_SERVER):
             if request.method == "GET":
-                self._count_read(sender, fate)
+                self._count_read(sender, delivery)
             else:
-                self._count_write(sender, fate, resource)
+                self._count_write(sender, delivery, resource)
         if wanted is not None and (wanted.resource, wanted.verb) == ("pods", "create") and self._on("slow-writes"):
-            fate.admission = float(self.active["slow-writes"].value or 6.0)
-        self._cut(sender, fate)
-        return fate
+            delivery.admission = float(self.active["slow-writes"].value or 6.0)
+        self._cut(sender, delivery)
+        return delivery
 
-    def _count_write(self, sender: str, fate: Fate, resource: str) -> None:
-        request, index = fate.request, len(self.trace)
-        write = Write(index, self.wires.loop.time(), sender, request.method, request.path)
+    def _count_write(self, sender: str, delivery: Delivery, resource: str) -> None:
+        request, index = delivery.request, len(self.trace)
+        write = Write(index, self.links.loop.time(), sender, request.method, request.path)
         self.trace.append(write)
-        fate.write = write
+        delivery.write = write
         for fault in self._by_write.pop(index, ()):
             if fault.kind == "crash-in-status" and not resource.endswith("/status"):
                 self._by_write.setdefault(index + 1, []).append(replace(fault, write=index + 1))
             else:
-                self._apply(fault, sender, fate)
+                self._apply(fault, sender, delivery)
 
-    def _count_read(self, sender: str, fate: Fate) -> None:
+    def _count_read(self, sender: str, delivery: Delivery) -> None:
         index, self.reads = self.reads, self.reads + 1
         for fault in self._by_read.pop(index, ()):
-            self._apply(fault, sender, fate)
+            self._apply(fault, sender, delivery)
 
-    def _apply(self, fault: Fault, sender: str, fate: Fate) -> None:
+    def _apply(self, fault: Fault, sender: str, delivery: Delivery) -> None:
         if fault.kind in _ANSWERS:
             self.fired[fault.kind] += 1
-            fate.answer = _ANSWERS[fault.kind](fault)
-            fate.after = fault.kind == "timeout-after" or fault.value.endswith(STORED)
+            delivery.answer = _ANSWERS[fault.kind](fault)
+            delivery.after = fault.kind == "timeout-after" or fault.value.endswith(STORED)
         elif fault.kind == "reply-lost":
             self.fired[fault.kind] += 1
-            fate.lost = fault.value or "reset"
+            delivery.lost = fault.value or "reset"
         elif fault.kind == "crash-before":
             self.fired[fault.kind] += 1
             self.host.crash(sender)
         elif fault.kind in ("crash-after", "crash-in-status"):
             self.fired[fault.kind] += 1
-            fate.lost = "silence"
-            fate.on_stored = lambda: self.host.crash(sender)
+            delivery.lost = "silence"
+            delivery.on_stored = lambda: self.host.crash(sender)
         else:
-            self.host.strike(fault, sender)
+            self.host.inject(fault, sender)
 
-    def _cut(self, sender: str, fate: Fate) -> None:
-        """Connections that do not come about, or whose answers do not come back."""
+    def _cut(self, sender: str, delivery: Delivery) -> None:
+        """Connections that fail, or whose answers are lost."""
         if sender in self.isolated:
-            fate.lost, fate.dropped = "silence", True
+            delivery.lost, delivery.dropped = "silence", True
         partition = self.active.get("partition")
         if partition is not None:
             self._hit("partition")
-            fate.lost = "silence"
-            fate.dropped = partition.value != "replies"
+            delivery.lost = "silence"
+            delivery.dropped = partition.value != "replies"
         if "apiserver-restart" in self.active:
             self._hit("apiserver-restart")
-            fate.dropped, fate.lost = True, "reset"
-        if "missed-deletes" in self.active and _query(fate.request, "watch"):
+            delivery.dropped, delivery.lost = True, "reset"
+        if "missed-deletes" in self.active and _query(delivery.request, "watch"):
             self._hit("missed-deletes")
-            fate.dropped, fate.lost = True, "reset"
+            delivery.dropped, delivery.lost = True, "reset"
 
     def arrive(self, sender: str, request: Request) -> Response | None:
-        """See `Weather.arrive`."""
+        """See `NetworkFaults.arrive`."""
         del sender
         refusal = self._refusal(request)
         return None if refusal is None else refusal.response()
@@ -180,7 +180,7 @@ class FaultyWeather:
         version = _query(request, "resourceVersion")
         if request.method == "GET" and version.isdigit() and "version-too-large" in self.active:
             self._hit("version-too-large")
-            return too_large_version(int(version) + 1000, self.wires.server.storage.rv)
+            return too_large_version(int(version) + 1000, self.links.server.storage.rv)
         if "page-expired" in self.active and request.method == "GET" and version.isdigit() and not _query(request, "watch"):
             # Only a list that is bound to no version comes in pages.
             return expired("The resourceVersion for the provided list is too old.")
@@ -189,20 +189,20 @@ class FaultyWeather:
         return None
 
     def _on(self, kind: str) -> bool:
-        """Whether a fault of that kind lasts now and so strikes."""
+        """Whether a fault of that kind is active; counts it as injected."""
         if kind not in self.active:
             return False
         self._hit(kind)
         return True
 
     def _hit(self, kind: str) -> None:
-        """A fault that lasts has met something: it counts once."""
+        """A lasting fault has had an effect: it counts once."""
         if kind in self.fresh:
             self.fresh.discard(kind)
             self.fired[kind] += 1
 
     def _rewritten(self, request: Request) -> Request:
-        """The request as another server would understand it: an older replica, smaller pages, a shorter memory."""
+        """The request as another server would handle it: an older replica, smaller pages, a shorter history."""
         if request.method != "GET" or not request.query:
             return request
         query = dict(request.query)
@@ -211,11 +211,11 @@ class FaultyWeather:
             if version.isdigit() and request.path in self.replaying:
                 self.replaying.discard(request.path)
                 self.fired["duplicate-events"] += 1
-                table = self.wires.server.storage.table(request.path.rsplit("/", 1)[-1])
+                table = self.links.server.storage.table(request.path.rsplit("/", 1)[-1])
                 query["resourceVersion"] = str(replayed_from(int(version), table.history.compacted))
             elif version.isdigit() and "gone-storm" in self.active:
                 self._hit("gone-storm")
-                self.wires.server.storage.compact(self.wires.server.storage.rv)
+                self.links.server.storage.compact(self.links.server.storage.rv)
                 query["resourceVersion"] = "1"
         elif version.isdigit() and "old-list" in self.active:
             self._hit("old-list")
@@ -227,8 +227,8 @@ class FaultyWeather:
     # -- watches --------------------------------------------------------------------------------------------------------
 
     def line(self, stream: SimStream, line: bytes) -> list[tuple[float, bytes]]:
-        """See `Weather.line`."""
-        now = self.wires.loop.time()
+        """See `NetworkFaults.line`."""
+        now = self.links.loop.time()
         bookmark = line.startswith(BOOKMARK)
         if not bookmark and not self._read_line(stream):
             return []
@@ -244,7 +244,7 @@ class FaultyWeather:
                         delay = max(delay, self.until[kind] - now)
                     continue
                 if stream.extra < 0:
-                    stream.extra = self.wires.random.uniform(0.0, float(fault.value or 10.0))
+                    stream.extra = self.links.random.uniform(0.0, float(fault.value or 10.0))
                 if not bookmark and kind == "watch-lag":
                     self._hit(kind)
                 delay = max(delay, stream.extra)
@@ -270,7 +270,7 @@ class FaultyWeather:
                 self.fired[fault.kind] += 1
                 stream.break_off()
                 return False
-            self.host.strike(fault, stream.owner)
+            self.host.inject(fault, stream.owner)
         return True
 
     def _coalesce(self, stream: SimStream, line: bytes) -> bytes:
@@ -330,7 +330,7 @@ def _server_error(fault: Fault) -> Response:
     return ApiError(code, "InternalError" if code == 500 else "", "simulated: the server has a problem").response()
 
 
-#: How the value of a foreign answer ends when the request was carried out all the same.
+#: The suffix of the value of a foreign answer whose request was carried out nevertheless.
 STORED = " stored"
 _FOREIGN = {
     "redirect": Response(302, b"", {"location": "https://login.test/"}),
@@ -349,7 +349,7 @@ _ANSWERS: Mapping[str, Callable[[Fault], Response]] = {
 
 
 def replayed_from(version: int, compacted: int) -> int:
-    """Where a watch begins that was asked for from `version` and gives again what came before.
+    """The version at which a replaying watch begins that was requested from `version`.
 
     Of what is compacted nothing can be replayed; from such a version the answer is 410, as without the fault.
     """

@@ -1,4 +1,4 @@
-"""The workloads: so many jobs of so many replicas, and the objects they are made of."""
+"""The workloads: a number of jobs with a number of replicas each, and their objects."""
 
 import json
 import re
@@ -18,18 +18,18 @@ Manifest = dict[str, Any]
 
 WHOLE = "-whole"
 IMAGE = "registry.example.com/train:1"
-#: The floor's jobs are of a kind that no operator knows, with the same schema: to write one costs the server the same.
-FLOOR_GROUP = "benchmark.example.com"
+#: The baseline's jobs are of a kind that no operator knows, with the same schema: a write costs the server the same.
+BASELINE_GROUP = "benchmark.example.com"
 #: As long as the operator's own name, and not selected by it.
-FLOOR_CONTROLLER = "floor-controller"
+BASELINE_CONTROLLER = "plain-controller"
 
 
 @dataclass(frozen=True)
-class Shape:
+class Workload:
     """`jobs` jobs of `replicas` replicas each.
 
-    The replicas are dynamic workers, each told of itself only. With `whole` each is told of all the others, as is usual:
-    so the bytes grow with the square, and beyond 3,000 replicas no process could be started with such a variable.
+    The replicas are dynamic workers, each of which gets its own address only. With `whole` each gets those of all others,
+    as is usual: so the bytes grow with the square, and beyond 3,000 replicas no process could be started with such a variable.
     """
 
     jobs: int
@@ -38,23 +38,23 @@ class Shape:
 
     @property
     def pods(self) -> int:
-        """How many pods that makes."""
+        """The number of pods."""
         return self.jobs * self.replicas
 
     def __str__(self) -> str:
         return f"{self.jobs}x{self.replicas}{WHOLE if self.whole else ''}"
 
     @classmethod
-    def parse(cls, text: str) -> "Shape":
-        """From the form 50x8 or 1x1000-whole. Raises ValueError."""
+    def parse(cls, text: str) -> "Workload":
+        """Parse the form 50x8 or 1x1000-whole. Raises ValueError."""
         found = re.fullmatch(rf"([1-9]\d*)x([1-9]\d*)({WHOLE})?", text)
         if found is None:
-            raise ValueError(f"{text!r} is no shape, jobs x replicas as in 50x8")
+            raise ValueError(f"{text!r} is not a workload; write jobs x replicas as in 50x8")
         return cls(int(found[1]), int(found[2]), found[3] is not None)
 
 
-SINGLE = tuple(Shape(1, replicas) for replicas in (1, 10, 100, 1000, 5000))
-MANY = (Shape(50, 8), Shape(500, 2), Shape(1000, 10))
+SINGLE = tuple(Workload(1, replicas) for replicas in (1, 10, 100, 1000, 5000))
+MANY = (Workload(50, 8), Workload(500, 2), Workload(1000, 10))
 ALL = (*SINGLE, *MANY)
 
 
@@ -95,29 +95,29 @@ def post(manifest: Manifest, plural: str) -> Request:
     return Request("POST", path, body=json.dumps(manifest, separators=(",", ":")).encode())
 
 
-def submissions(shape: Shape, namespace: str, api_version: str = TF.api_version, policy: str = "Never") -> list[Request]:
-    """What the user writes."""
-    names = (f"job-{number}" for number in range(shape.jobs))
+def submissions(workload: Workload, namespace: str, api_version: str = TF.api_version, policy: str = "Never") -> list[Request]:
+    """The requests of the user."""
+    names = (f"job-{number}" for number in range(workload.jobs))
     return [
-        post(job_manifest(namespace, name, shape.replicas, policy, api_version=api_version, whole=shape.whole), TF.plural)
+        post(job_manifest(namespace, name, workload.replicas, policy, api_version=api_version, whole=workload.whole), TF.plural)
         for name in names
     ]
 
 
 def children(job: Job) -> tuple[list[Manifest], list[Manifest]]:
-    """The Services and the pods of a job, as the operator would make them but for the name of who made them."""
+    """The Services and the pods of a job, as the operator would create them, but labelled with another controller's name."""
     services = service_manifests(TF, job)
     pods = [pod_manifest(TF, job, replica) for replica in job.replicas]
     for manifest in (*services, *pods):
-        manifest["metadata"]["labels"] = {**manifest["metadata"]["labels"], labels.OPERATOR_NAME: FLOOR_CONTROLLER}
+        manifest["metadata"]["labels"] = {**manifest["metadata"]["labels"], labels.OPERATOR_NAME: BASELINE_CONTROLLER}
     return services, pods
 
 
-def floor_writes(shape: Shape, namespace: str) -> list[Request]:
-    """What the operator has to write so that all pods exist: a Service and the pods, job by job."""
+def baseline_writes(workload: Workload, namespace: str) -> list[Request]:
+    """The writes that create all pods: a Service and the pods, job by job."""
     found = []
-    for number in range(shape.jobs):
-        raw = job_manifest(namespace, f"job-{number}", shape.replicas, whole=shape.whole)
+    for number in range(workload.jobs):
+        raw = job_manifest(namespace, f"job-{number}", workload.replicas, whole=workload.whole)
         raw["metadata"] |= {"uid": f"00000000-0000-4000-8000-{number:012}", "resourceVersion": "1", "generation": 1}
         services, pods = children(read_job(TF, raw))
         found += [post(service, "services") for service in services]
@@ -125,9 +125,9 @@ def floor_writes(shape: Shape, namespace: str) -> list[Request]:
     return found
 
 
-def floor_definition() -> Manifest:
-    """The definition of the floor's kind."""
+def baseline_definition() -> Manifest:
+    """The definition of the baseline's kind."""
     definition = custom_resource_definition(TF)
-    definition["spec"]["group"] = FLOOR_GROUP
-    definition["metadata"]["name"] = f"{TF.plural}.{FLOOR_GROUP}"
+    definition["spec"]["group"] = BASELINE_GROUP
+    definition["metadata"]["name"] = f"{TF.plural}.{BASELINE_GROUP}"
     return definition

@@ -1,4 +1,4 @@
-"""Following a collection: what is there, then every change, for as long as the caller likes."""
+"""A list and a watch of one collection: every object there is, then every change of one."""
 
 import asyncio
 import json
@@ -14,36 +14,36 @@ _PAUSE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """An object as it is now, or as it last was when it is `gone`."""
+class WatchEvent:
+    """An object in its current state, or in its last one if it is `deleted`."""
 
     body: dict[str, Any]
-    gone: bool = False
+    deleted: bool = False
 
 
-async def follow(transport: Transport, path: str) -> AsyncGenerator[Seen, None]:
-    """Every state of the objects at `path`. What vanished while a watch was interrupted is reported as gone afterwards."""
+async def list_and_watch(transport: Transport, path: str) -> AsyncGenerator[WatchEvent, None]:
+    """Every state of the objects at `path`. What was deleted while the watch was interrupted is reported afterwards."""
     known: dict[str, dict[str, Any]] = {}
     while True:
         try:
             listing = json.loads((await transport.send(Request("GET", path))).body)
             present = {item["metadata"]["uid"]: item for item in listing["items"]}
             for uid in known.keys() - present.keys():
-                yield Seen(known.pop(uid), gone=True)
+                yield WatchEvent(known.pop(uid), deleted=True)
             for uid, item in present.items():
                 known[uid] = item
-                yield Seen(item)
+                yield WatchEvent(item)
             query = (("watch", "true"), ("resourceVersion", listing["metadata"]["resourceVersion"]))
             async with aclosing(transport.stream(Request("GET", path, query))) as lines:  # type: ignore[type-var]
                 async for line in lines:
                     event = json.loads(line)
                     if event["type"] == "ERROR":
                         break
-                    item, gone = event["object"], event["type"] == "DELETED"
-                    if gone:
+                    item, deleted = event["object"], event["type"] == "DELETED"
+                    if deleted:
                         known.pop(item["metadata"]["uid"], None)
                     else:
                         known[item["metadata"]["uid"]] = item
-                    yield Seen(item, gone)
+                    yield WatchEvent(item, deleted)
         except (ClientError, KeyError):
             await asyncio.sleep(_PAUSE)

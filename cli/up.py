@@ -9,12 +9,12 @@ from pathlib import Path
 from rich.console import Console
 
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.garbage import collect_garbage_rarely
+from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.cli.kubeconfig_file import check_free, written
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver import JournalError
-from jobcommon.localcluster.apiserver.quantity import parse_quantity
 from jobcommon.localcluster.cluster import LocalCluster
+from jobcommon.localcluster.quantity import parse_quantity
 from jobcommon.localcluster.training import training_cluster
 
 
@@ -43,7 +43,7 @@ async def up(
 
 @contextmanager
 def refusals(port: int, data_dir: Path | None = None) -> Iterator[None]:
-    """Says what to do when the port or the data directory cannot be had."""
+    """Explains what to do if the port or the data directory is not available."""
     try:
         yield
     except JournalError as error:

@@ -9,18 +9,18 @@ from rich.console import Console
 
 from jobcommon.cli.display import Display, summary
 from jobcommon.cli.errors import JOB_FAILED, STUCK, UserError
-from jobcommon.cli.following import FollowedJob, Follower
 from jobcommon.cli.frameworks import installed, of_manifest
 from jobcommon.cli.manifests import Manifest
-from jobcommon.cli.planning import checked
+from jobcommon.cli.plan import checked
 from jobcommon.cli.resources import Cluster
 from jobcommon.cli.stalls import State
+from jobcommon.cli.watch import FollowedJob, Follower
 from jobcommon.framework import Framework
 from jobcommon.localcluster.cluster import LocalCluster
 from jobcommon.localcluster.training import training_cluster
 
 OURS = "kubeflow.org"
-#: Objects that make pods only where a controller of the cluster's own looks after them, which the embedded one does not have.
+#: Kinds whose controllers the embedded cluster does not have, so that they create no pods.
 WORKLOADS = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")
 
 
@@ -34,7 +34,7 @@ class Wanted:
 
     @classmethod
     def of(cls, manifests: Sequence[Manifest], namespace: str = "default") -> "Wanted":
-        """Sort and check them; objects that name no namespace go to `namespace`.
+        """Sort and check them; objects without a namespace are created in `namespace`.
 
         Raises `UserError` for an invalid job, one that no operator here runs, an object named twice, and when there is no job.
         """
@@ -47,7 +47,7 @@ class Wanted:
             if framework is not None:
                 jobs.append((manifest, framework))
             elif str(manifest.body["apiVersion"]).startswith(f"{OURS}/"):
-                raise UserError(f'{manifest.place}: kind: "{manifest.kind}" is none of the kinds there are here: {kinds}')
+                raise UserError(f'{manifest.place}: kind: "{manifest.kind}" is not a kind supported here: {kinds}')
             else:
                 others.append(manifest)
         if not jobs:
@@ -68,7 +68,7 @@ class Wanted:
 
 
 def _refuse_repeated(manifests: Sequence[Manifest], namespace: str) -> None:
-    """The second of two objects of one name would change the first while it runs: a mistake in the files."""
+    """The second of two objects with one name would change the first while it runs: an error in the files."""
     first: dict[tuple[str, str, str, str], Manifest] = {}
     for manifest in manifests:
         group = str(manifest.body["apiVersion"]).rpartition("/")[0]
@@ -91,7 +91,7 @@ def _no_job(manifests: Sequence[Manifest], kinds: str) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a run may take in all, and how long it may be stuck; None and 0: for ever."""
+    """The seconds that a run may take, and that it may be stuck; None and 0: no limit."""
 
     timeout: float | None = None
     stuck_after: float = 0.0
@@ -158,7 +158,7 @@ def _enough(follower: Follower) -> bool:
 
 
 def _cause(follower: Follower, job: FollowedJob) -> str:
-    """Why the job does not get on: what is wrong with its first pod in trouble, else what the job itself says."""
+    """Why the job is stuck: the cause of its first pod that does not run, else the job's own condition."""
     ours = [pod for pod in follower.pods.values() if pod.job == job.key and not pod.gone]
     waiting = [pod for pod in ours if pod.progress is State.WAITS]
     if not waiting:

@@ -1,10 +1,10 @@
-"""``jobcommon operator``: the operators against whatever API server is configured."""
+"""``jobcommon operator``: the operators against the configured API server."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.garbage import collect_garbage_rarely
+from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_against
@@ -23,7 +23,7 @@ def token_in(path: Path) -> str:
 
 
 async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfig: str | None, context: str | None) -> None:
-    """Run until SIGTERM or SIGINT, and finish the writes under way. Raises `UserError` for what keeps it from starting."""
+    """Run until SIGTERM or SIGINT, and finish the writes under way. Raises `UserError` if it cannot start."""
     try:
         cluster = await find_cluster(kubeconfig, context)
     except ConfigError as error:

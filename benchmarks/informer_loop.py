@@ -1,4 +1,4 @@
-"""Following a collection with the library's own informer."""
+"""Running one of the library's informers."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from jobcommon.client.request import Request, Transport
 LINES_PER_TURN = 50
 
 
-async def follow(informer: Informer[Any], transport: Transport, take: Callable[[Batch[Any]], None]) -> None:
-    """Keep `informer` up to date until cancelled; `take` is told what each answer and each line of a watch brought."""
+async def run_informer(informer: Informer[Any], transport: Transport, take: Callable[[Batch[Any]], None]) -> None:
+    """Keep `informer` up to date until cancelled; `take` receives the changes of each response and of each line of a watch."""
     while True:
         match informer.next(monotonic()):
             case Wait(until):

@@ -1,37 +1,37 @@
-"""Crowds: scenarios of many jobs, put together by chance from the lifecycles that leave each other alone."""
+"""Scenarios with many jobs: random combinations of lifecycles that do not interfere with each other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from random import Random
 
+from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES, common_lifecycles
 from jobcommon.testutil.sim.scenario import Exit, Manifest, Scenario, UserStep
-from jobcommon.testutil.sim.shapes import SHAPES
 
 PREFIX = "crowd-"
-#: What these do, they do to all jobs: nodes, quotas, the collector of pods, gang schedulers and the queue. Of others so much is
-#: chance that in a crowd nothing would be compared.
+#: These affect all jobs (nodes, quotas, the pod garbage collector, gang schedulers, the queue), or depend on timing so much
+#: that nothing could be compared.
 _ALONE = (
     "L12-node", "L12-drained", "L12-pod-gc", "L14", "L15", "L13-pod-and-finalizer", "L4-in-place",
     "L16-suspended-for-a-moment", "L16-scaled-down-and-up",
 )  # fmt: skip
 
 
-def crowd(seed: int) -> Scenario:
+def multi_job_scenario(seed: int) -> Scenario:
     """One to twenty jobs of one or two operators, few more often than many, beginning together."""
     random = Random(f"{PREFIX}{seed}")  # noqa: S311 - reproducibility is the point
-    shapes = random.sample(SHAPES, random.choice((1, 2)))
+    templates = random.sample(JOB_TEMPLATES, random.choice((1, 2)))
     parts = []
     for number in range(int(20 ** random.random())):
-        shape = replace(random.choice(shapes), job_name=f"a{number}")
-        fitting = [s for s in common_lifecycles(shape) if not s.name.partition("/")[2].startswith(_ALONE)]
+        template = replace(random.choice(templates), job_name=f"a{number}")
+        fitting = [s for s in common_lifecycles(template) if not s.name.partition("/")[2].startswith(_ALONE)]
         parts.append(random.choice(fitting))
-    return gathered(f"{PREFIX}{seed}", parts)
+    return combined(f"{PREFIX}{seed}", parts)
 
 
-def gathered(name: str, parts: Sequence[Scenario]) -> Scenario:
-    """All of `parts` in one world. Their jobs must have different names, and their settings and objects be the usual ones."""
+def combined(name: str, parts: Sequence[Scenario]) -> Scenario:
+    """All of `parts` in one cluster. Their jobs must have different names, and their settings and objects the defaults."""
     frameworks = {framework.kind: framework for part in parts for framework in part.frameworks}
     jobs: tuple[Manifest, ...] = tuple(chain.from_iterable(part.jobs for part in parts))
     behaviour: Mapping[str, Sequence[Exit]] = dict(chain.from_iterable(part.behaviour.items() for part in parts))
@@ -42,7 +42,7 @@ def gathered(name: str, parts: Sequence[Scenario]) -> Scenario:
 
 
 def scenario_named(name: str) -> Scenario:
-    """A lifecycle or a crowd. Raises KeyError for a name that nothing has."""
+    """A lifecycle or a scenario with many jobs. Raises KeyError for an unknown name."""
     if name.startswith(PREFIX) and name.removeprefix(PREFIX).isdecimal():
-        return crowd(int(name.removeprefix(PREFIX)))
+        return multi_job_scenario(int(name.removeprefix(PREFIX)))
     return LIFECYCLES[name]

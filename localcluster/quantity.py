@@ -8,10 +8,10 @@ from jobcommon.api import quantity
 FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
-# The pods of a job ask for the same amounts, and each is looked at several times.
+# The pods of a job request the same amounts, and each amount is parsed several times.
 @lru_cache(maxsize=4096, typed=True)
 def parse_quantity(text: object) -> Decimal:
-    """The number that ``500m``, ``1Gi`` or ``1e3`` stands for, as exact and as bounded as a quantity is. Raises ValueError."""
+    """The exact number that ``500m``, ``1Gi`` or ``1e3`` stands for, within the bounds of a quantity. Raises ValueError."""
     try:
         return Decimal(quantity.parse_quantity(text).nanos).scaleb(-9)
     except ValueError:

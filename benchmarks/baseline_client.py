@@ -1,8 +1,8 @@
-"""The floor: a plain client that issues the operator's writes, and knows beforehand what they are.
+"""The baseline: a plain client that issues the writes that the operator would, known beforehand.
 
 It creates the same pods and the one Service per job with as many requests at once as the operator may have under way. When
-a job's last pod has ended it writes the job's status, and after that takes the finalizers off the pods. It plans nothing,
-keeps no books, and its requests are encoded before the clock starts.
+a job's last pod has ended it writes the job's status, and after that removes the finalizers of the pods. It plans nothing,
+keeps no record of what it did, and its requests are encoded before the clock starts.
 """
 
 import asyncio
@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.informing import follow
+from benchmarks.informer_loop import run_informer
 from benchmarks.kubelet import FAILED, SUCCEEDED, Pod, pod_of
 from benchmarks.seeds import NOW
-from benchmarks.shapes import FLOOR_CONTROLLER, FLOOR_GROUP
+from benchmarks.workloads import BASELINE_CONTROLLER, BASELINE_GROUP
 from jobcommon.api import labels
 from jobcommon.api.timestamp import format_time
 from jobcommon.cache.informer import Batch, Informer
@@ -29,11 +29,11 @@ from jobcommon.operators.tf import TF
 
 #: The operator's default.
 CONCURRENCY = 64
-_API = f"{FLOOR_GROUP}/{TF.storage_version}"
+_API = f"{BASELINE_GROUP}/{TF.storage_version}"
 
 
 async def send_all(transport: Transport, requests: Sequence[Request], concurrency: int = CONCURRENCY) -> list[bytes]:
-    """Send the requests in order, so many at once; gives the answers' bodies. Raises RuntimeError for a refusal."""
+    """Send the requests in order, `concurrency` at a time; returns the bodies of the responses. Raises RuntimeError."""
     bodies = [b""] * len(requests)
     queue = iter(enumerate(requests))
 
@@ -49,7 +49,7 @@ async def send_all(transport: Transport, requests: Sequence[Request], concurrenc
 
 
 class Finisher:
-    """Ends the floor's jobs as their pods end: `jobs` are the answers to their creation, each of `replicas` replicas."""
+    """Ends the baseline's jobs as their pods end: `jobs` are the answers to their creation, each of `replicas` replicas."""
 
     def __init__(self, transport: Transport, namespace: str, jobs: Sequence[bytes], replicas: int) -> None:
         self._transport = transport
@@ -58,13 +58,13 @@ class Finisher:
         raws: list[dict[str, Any]] = [msgspec.json.decode(body) for body in jobs]
         self._writes = {raw["metadata"]["name"]: _final_status(raw, replicas) for raw in raws}
         self._ended: dict[str, dict[str, str]] = {name: {} for name in self._writes}
-        # A status goes before what only tidies up.
+        # A status goes before the removal of finalizers.
         self._queue: asyncio.PriorityQueue[tuple[int, int, Request]] = asyncio.PriorityQueue()
         self._number = 0
         self.calls: Counter[str] = Counter()
 
     def take(self, batch: Batch[Pod]) -> None:
-        """Take note of what a line of the watch brought."""
+        """Handle the changes that a line of the watch brought."""
         for change in batch.changes:
             pod = change.new
             if pod is None or pod.phase != SUCCEEDED or pod.namespace != self._namespace:
@@ -84,7 +84,7 @@ class Finisher:
         self._queue.put_nowait((rank, self._number, request))
 
     async def work(self) -> None:
-        """Send what is due, until cancelled."""
+        """Send the queued requests, until cancelled."""
 
         async def one() -> None:
             while True:
@@ -98,12 +98,12 @@ class Finisher:
 
 @asynccontextmanager
 async def finishing(transport: Transport, namespace: str, jobs: Sequence[bytes], replicas: int) -> AsyncIterator[None]:
-    """The plain client at work on the end of its jobs, for as long as the context lasts."""
+    """The plain client finishes its jobs while the context lasts."""
     finisher = Finisher(transport, namespace, jobs, replicas)
-    selector = ("labelSelector", f"{labels.OPERATOR_NAME}={FLOOR_CONTROLLER}")
+    selector = ("labelSelector", f"{labels.OPERATOR_NAME}={BASELINE_CONTROLLER}")
     path = f"/api/v1/namespaces/{namespace}/pods"
     informer = Informer(Reflector(path, pod_of, lambda: 0.5, query=(selector,)), Store[Pod]())
-    tasks = [asyncio.create_task(follow(informer, transport, finisher.take)), asyncio.create_task(finisher.work())]
+    tasks = [asyncio.create_task(run_informer(informer, transport, finisher.take)), asyncio.create_task(finisher.work())]
     try:
         while not informer.synced:  # noqa: ASYNC110  once, at the start
             await asyncio.sleep(0.005)
@@ -140,7 +140,7 @@ def _final_status(raw: dict[str, Any], replicas: int) -> Request:
         }
         for kind in ("Created", "Running", SUCCEEDED)
     ]
-    selector = f"{labels.JOB_NAME}={metadata['name']},{labels.OPERATOR_NAME}={FLOOR_CONTROLLER}"
+    selector = f"{labels.JOB_NAME}={metadata['name']},{labels.OPERATOR_NAME}={BASELINE_CONTROLLER}"
     worker = {"succeeded": replicas, "succeededIndexes": f"0-{replicas - 1}", "selector": selector}
     status = {
         "conditions": conditions,
@@ -154,7 +154,7 @@ def _final_status(raw: dict[str, Any], replicas: int) -> Request:
 
 @asynccontextmanager
 async def replacing(transport: Transport, namespace: str, writes: Sequence[Request]) -> AsyncIterator[None]:
-    """The plain client replaces every pod that fails: it takes its finalizer off, deletes it and creates it anew."""
+    """The plain client replaces every pod that fails: it removes the finalizer, deletes the pod and creates it again."""
     again = {msgspec.json.decode(w.body or b"")["metadata"]["name"]: w for w in writes if w.path.endswith("/pods")}
     turns = asyncio.Semaphore(CONCURRENCY)
     tasks: set[asyncio.Task[None]] = set()
@@ -176,7 +176,7 @@ async def replacing(transport: Transport, namespace: str, writes: Sequence[Reque
                 tasks.add(asyncio.create_task(replaced(pod)))
 
     informer = Informer(Reflector(f"/api/v1/namespaces/{namespace}/pods", pod_of, lambda: 0.5), Store[Pod]())
-    following = asyncio.create_task(follow(informer, transport, take))
+    following = asyncio.create_task(run_informer(informer, transport, take))
     try:
         yield
         await asyncio.gather(*tasks)

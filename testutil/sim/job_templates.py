@@ -1,4 +1,4 @@
-"""How the jobs of each operator look: a leader whose end decides, and workers that serve it until they are stopped."""
+"""The jobs of each operator: a leader whose end decides, and workers that serve it until they are stopped."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ JOB = "demo"
 
 
 @dataclass(frozen=True)
-class Shape:
+class JobTemplate:
     """The jobs of one operator in one version, under one name."""
 
     name: str
@@ -52,7 +52,7 @@ class Shape:
         return (self.leader_pod, *self.workers())
 
     def job(self, policy: str | None = None, *, workers: int = 2, run: Mapping[str, Any] | None = None, **metadata: Any) -> Obj:
-        """A job with a leader and so many workers, all of restart policy `policy`."""
+        """A job with a leader and `workers` workers, all of restart policy `policy`."""
         specs = {self.leader: self.replicas(1, policy), self.worker: self.replicas(workers, policy)}
         return self.manifest(specs, run=run, **metadata)
 
@@ -85,9 +85,9 @@ class Shape:
         return Scenario(f"{self.name}/{name}", (self.framework,), (job,), behaviour or {}, **more)
 
 
-TENSORFLOW = Shape("tensorflow", TF, "Chief")
-TORCH = Shape("pytorch", PYTORCH, "Master")
-MPI_V1 = Shape("mpi-v1", MPI, "Launcher", version="v1")
-MPI_V2 = Shape("mpi", MPI, "Launcher")
-MX = Shape("mxnet", MXNET, "Scheduler")
-SHAPES = (TENSORFLOW, TORCH, MPI_V1, MPI_V2, MX)
+TENSORFLOW = JobTemplate("tensorflow", TF, "Chief")
+TORCH = JobTemplate("pytorch", PYTORCH, "Master")
+MPI_V1 = JobTemplate("mpi-v1", MPI, "Launcher", version="v1")
+MPI_V2 = JobTemplate("mpi", MPI, "Launcher")
+MX = JobTemplate("mxnet", MXNET, "Scheduler")
+JOB_TEMPLATES = (TENSORFLOW, TORCH, MPI_V1, MPI_V2, MX)

@@ -25,7 +25,7 @@ def describe(
 ) -> str:
     """The plans for all jobs among `manifests`, given the pods and Services in `observed`.
 
-    A job that names no namespace is taken to be in `namespace`.
+    A job without a namespace is assumed to be in `namespace`.
 
     With `with_manifests` the objects to be written follow as YAML. Raises `UserError` when a job's spec is invalid or there is
     no job at all.
@@ -39,8 +39,8 @@ def describe(
 
 
 def checked(manifest: Manifest, framework: Framework, namespace: str = "default") -> Job:
-    """The job in `manifest`. Raises `UserError` that lists what is wrong with it, a line each: what the operator would refuse,
-    or else what an API server would with strict field validation.
+    """The job in `manifest`. Raises `UserError` with a line for each error: those that the operator would report,
+    or else those of an API server with strict field validation.
     """
     job = read_job(framework, manifest.body)
     if errors := job.errors or field_errors(framework, manifest.body):
@@ -68,12 +68,12 @@ def _owner(manifest: Manifest) -> Owner | None:
     try:
         return object_view(msgspec.json.encode(manifest.body)).owner
     except msgspec.DecodeError:
-        # The operator takes what it cannot read for an object without an owner.
+        # The operator treats an unreadable object as one without an owner.
         return None
 
 
 def _uid_of_owner(job: Job, observed: Iterable[Manifest]) -> str:
-    """A manifest from a user's hand has no uid; its pods in a cluster know it."""
+    """A user's manifest has no uid; its pods in a cluster have it in their owner references."""
     owners = [
         owner for manifest in observed if (owner := _owner(manifest)) and (owner.kind, owner.name) == (job.kind, job.name)
     ]

@@ -1,4 +1,4 @@
-"""Following jobs to their end: their conditions, their pods, what the pods print, and warnings."""
+"""Watching jobs until they end: their conditions, their pods, the pods' logs, and warnings."""
 
 import asyncio
 import time
@@ -15,12 +15,12 @@ from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_st
 from jobcommon.cli.stalls import Stalls, State
 from jobcommon.client.request import Transport
 from jobcommon.framework import Framework
-from jobcommon.localcluster.apiserver.pods import LogOptions, PodBackend, PodBackendError
-from jobcommon.localcluster.watching import Seen, follow
+from jobcommon.localcluster.list_watch import WatchEvent, list_and_watch
+from jobcommon.localcluster.pod_backend import LogOptions, PodBackend, PodBackendError
 from jobcommon.reconcile.waiting import CRASH_LOOP, how, last_failure_in_place, said
 
 TAIL_LINES = 20
-# When a job is over its logs are complete but for what is still in the pipes.
+# When a job has ended, its logs are complete except for what is still in the pipes.
 DRAIN_SECONDS = 5.0
 
 
@@ -34,7 +34,7 @@ class Key(NamedTuple):
 
 @dataclass
 class FollowedJob:
-    """One job as last seen. `wanted`: so many pods make it whole."""
+    """The last known state of a job. `wanted` is the number of its pods."""
 
     framework: Framework
     namespace: str
@@ -56,12 +56,12 @@ class FollowedJob:
 
     @property
     def current(self) -> JobCondition | None:
-        """The condition that says how the job is: the last one."""
+        """The current condition: the last one."""
         return self.status.conditions[-1] if self.status.conditions else None
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen to the job."""
+        """Whether the job has ended or was deleted."""
         return self.gone or self.status.finished
 
     @property
@@ -72,7 +72,7 @@ class FollowedJob:
 
 @dataclass
 class FollowedPod:
-    """One pod as last seen, and the last lines it printed. `cause` says why it does not run, "" when all is well."""
+    """The last known state of a pod, and the last lines it printed. `cause` is why it does not run, "" if it does."""
 
     name: str
     job: Key
@@ -85,7 +85,7 @@ class FollowedPod:
 
 
 class Audience(Protocol):
-    """Is shown what happens, as it happens."""
+    """Shows events as they happen."""
 
     def condition(self, job: FollowedJob, condition: JobCondition) -> None:
         """A job's state has changed."""
@@ -100,12 +100,12 @@ class Audience(Protocol):
         ...
 
     def warning(self, about: str, text: str) -> None:
-        """The cluster warns of something."""
+        """The cluster has issued a warning."""
         ...
 
 
 class Follower:
-    """Follows `jobs`, and all pods of the cluster, which is theirs alone; tells `audience`."""
+    """Watches `jobs`, and all pods of the cluster, which runs nothing else; reports to `audience`."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Follower:
         self._moved = asyncio.Event()
 
     async def run(self, until: Callable[["Follower"], bool]) -> None:
-        """Follow until `until` says that it is enough, and the pods' last lines are shown."""
+        """Watch until `until` is true and the pods' last lines are shown."""
         for job in self.jobs:
             self.stalls.begin(job.key, self.clock())
         frameworks = {job.framework.kind: job.framework for job in self.jobs}.values()
@@ -150,7 +150,7 @@ class Follower:
                     task.cancel()
 
     def stuck(self, job: FollowedJob) -> bool:
-        """Whether the job cannot get any further by itself. One that is suspended is not meant to."""
+        """Whether the job cannot make progress by itself. A suspended one is not stuck."""
         at = self._stuck_at(job)
         return at is not None and self.clock() >= at
 
@@ -158,17 +158,17 @@ class Follower:
         return None if job.over or job.suspended else self.stalls.stuck_at(job.key)
 
     def _stuck_in(self) -> float | None:
-        """In how many seconds one more job is stuck if nothing happens until then."""
+        """The seconds until the next job becomes stuck if nothing happens before."""
         now = self.clock()
         times = [at for job in self.jobs if (at := self._stuck_at(job)) is not None and at > now]
         return min(times, default=now) - now or None
 
-    async def _watch(self, path: str, saw: Callable[[Seen], None]) -> None:
-        async for seen in follow(self._transport, path):
+    async def _watch(self, path: str, saw: Callable[[WatchEvent], None]) -> None:
+        async for seen in list_and_watch(self._transport, path):
             saw(seen)
             self._moved.set()
 
-    def _saw_job(self, seen: Seen) -> None:
+    def _saw_job(self, seen: WatchEvent) -> None:
         metadata = seen.body["metadata"]
         identity = seen.body["kind"], metadata["namespace"], metadata["name"]
         job = next((j for j in self.jobs if (j.framework.kind, j.namespace, j.name) == identity), None)
@@ -177,13 +177,13 @@ class Follower:
         before = job.current
         job.status = read_status(seen.body.get("status"))
         job.suspended = bool(((seen.body.get("spec") or {}).get("runPolicy") or {}).get("suspend"))
-        job.gone = seen.gone
+        job.gone = seen.deleted
         known = {(c.type, c.status, c.reason, c.message) for c in ([before] if before else [])}
         now = job.current
         if now is not None and (now.type, now.status, now.reason, now.message) not in known:
             self._audience.condition(job, now)
 
-    def _saw_pod(self, seen: Seen) -> None:
+    def _saw_pod(self, seen: WatchEvent) -> None:
         metadata, status = seen.body["metadata"], seen.body.get("status") or {}
         owners = metadata.get("ownerReferences") or ()
         owner: Mapping[str, Any] = next((o for o in owners if o.get("controller")), {})
@@ -194,12 +194,12 @@ class Follower:
         view = pod_view(msgspec.json.encode(seen.body))
         pod.state, pod.cause = describe(seen.body), why(view)
         pod.restarts = sum(c.get("restartCount", 0) for c in containers)
-        pod.gone = seen.gone
-        pod.progress = State.GONE if seen.gone else progress(view)
+        pod.gone = seen.deleted
+        pod.progress = State.GONE if seen.deleted else progress(view)
         self.stalls.pod(key, pod.name, pod.progress, self.clock())
         if (pod.state, pod.cause, pod.restarts, pod.gone) != before:
             self._audience.pod(pod)
-        if not seen.gone:
+        if not seen.deleted:
             for container in containers:
                 self._read_runs(seen.body, pod, container)
 
@@ -226,7 +226,7 @@ class Follower:
                     for line in lines:
                         self._line(pod, line)
         except PodBackendError:
-            return  # the pod went away before its log could be opened; its state tells the rest
+            return  # the pod was deleted before its log could be opened; its state explains the rest
         if rest:
             self._line(pod, rest)
 
@@ -236,7 +236,7 @@ class Follower:
         self.stalls.line(pod.job, pod.name, self.clock())
         self._audience.line(pod, text)
 
-    def _saw_event(self, seen: Seen) -> None:
+    def _saw_event(self, seen: WatchEvent) -> None:
         event = seen.body
         about, message = (
             event.get("involvedObject", {}).get("name", ""),
@@ -246,7 +246,7 @@ class Follower:
         told = [pod.cause for pod in self.pods.values() if pod.cause]
         told += [job.current.message for job in self.jobs if job.current]
         known = event.get("reason") == "BackOff" or any(one in text or text in one for one in told)
-        if event.get("type") == "Warning" and not (seen.gone or known or (about, message) in self._warned):
+        if event.get("type") == "Warning" and not (seen.deleted or known or (about, message) in self._warned):
             self._warned.add((about, message))
             self._audience.warning(about, message)
 

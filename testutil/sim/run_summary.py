@@ -1,4 +1,4 @@
-"""A run in a few lines a person can judge: how often each pod ran, and what there is in the end."""
+"""A run in a few lines: how often each pod ran, and the objects at the end."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from jobcommon.testutil.sim.simulation import Run
 Obj = dict[str, Any]
 
 
-def story(scenario: Scenario, run: Run) -> str:
+def run_summary(scenario: Scenario, run: Run) -> str:
     """The text of one run: its name, the runs of each pod, and an entry for each object that is left."""
     lines = [scenario.name, "  runs: " + (", ".join(f"{pod} {count}" for pod, count in sorted(run.runs.items())) or "none")]
     tables = {f"{f.plural}.{f.group}": f for f in scenario.frameworks}
@@ -21,7 +21,7 @@ def story(scenario: Scenario, run: Run) -> str:
         framework = tables.get(obj["table"])
         entries = _job(framework, obj) if framework is not None else _pod(obj) if obj["table"] == "pods" else _other(obj)
         lines += [f"  {entry}" for entry in entries]
-    lines += [f"  {trouble}" for trouble in (*run.violations, *run.errors, *run.leaked)]
+    lines += [f"  {problem}" for problem in (*run.violations, *run.errors, *run.leaked)]
     return "\n".join(lines) + "\n"
 
 

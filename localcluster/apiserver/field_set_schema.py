@@ -1,4 +1,4 @@
-"""How a schema divides an object into the fields that are owned one by one, and what changed between two objects in those.
+"""How a schema divides an object into fields with an owner each, and which of them differ between two objects.
 
 Lists that the schema does not call a map or a set are atomic: they are owned as a whole, and so are atomic maps.
 Source: sigs.k8s.io/structured-merge-diff, whose behaviour the real server has.
@@ -18,10 +18,10 @@ from jobcommon.localcluster.apiserver.field_sets import LEAF, SELF, Path
 _MISSING: Any = object()
 
 
-class Shape:
-    """A node of a schema, as far as ownership goes; what is below it is looked at when it is first asked for.
+class FieldSetSchema:
+    """What field ownership needs of a schema node. The nodes below are resolved when they are first needed.
 
-    `whole` is set for maps that are owned as a whole. `keys` are those of a list map, empty for a set, None for an atomic list.
+    `whole` marks a map that is owned as a whole. `keys` are those of a list map, empty for a set, None for an atomic list.
     """
 
     __slots__ = ("_children", "_item", "_node", "_rest", "declared", "keys", "whole")
@@ -31,28 +31,28 @@ class Shape:
         self.whole = node.get("x-kubernetes-map-type") == "atomic"
         self.keys = _list_keys(node)
         self.declared: Set[str] = node.get("properties", {}).keys()
-        self._children: dict[str, Shape] = {}
-        self._rest: Shape | None = None
-        self._item: Shape | None = None
+        self._children: dict[str, FieldSetSchema] = {}
+        self._rest: FieldSetSchema | None = None
+        self._item: FieldSetSchema | None = None
 
-    def child(self, key: str) -> "Shape":
-        """The shape of a field or map entry."""
+    def child(self, key: str) -> "FieldSetSchema":
+        """The schema of a field or map entry."""
         found = self._children.get(key)
         if found is not None:
             return found
         if key in self.declared:
-            found = self._children[key] = Shape(builtin_schemas.child(self._node, key))
+            found = self._children[key] = FieldSetSchema(builtin_schemas.child(self._node, key))
             return found
-        # Keys that the schema does not name are as many as users think of: they share one shape.
+        # The number of keys that the schema does not name is unlimited: they share one node.
         if self._rest is None:
-            self._rest = Shape(builtin_schemas.child(self._node, key))
+            self._rest = FieldSetSchema(builtin_schemas.child(self._node, key))
         return self._rest
 
     @property
-    def item(self) -> "Shape":
-        """The shape of a list's items."""
+    def item(self) -> "FieldSetSchema":
+        """The schema of a list's items."""
         if self._item is None:
-            self._item = Shape(builtin_schemas.items(self._node))
+            self._item = FieldSetSchema(builtin_schemas.items(self._node))
         return self._item
 
     def default(self, key: str) -> Any:
@@ -73,7 +73,7 @@ class Shape:
         if not self.keys:
             return f"v:{_encoded(item)}"
         if not isinstance(item, dict):
-            raise ValueError(f"list items need the keys {', '.join(self.keys)}; this one is no object: {_encoded(item)}")
+            raise ValueError(f"list items need the keys {', '.join(self.keys)}; this one is not an object: {_encoded(item)}")
         values = []
         for key in self.keys:
             value = item.get(key)
@@ -85,14 +85,14 @@ class Shape:
         try:
             return _keyed(self.keys, *values)
         except TypeError:
-            # A key that is no scalar, which the schema has yet to refuse.
+            # A key that is not a scalar; validation refuses it later.
             return f"k:{_encoded(dict(zip(self.keys, values, strict=True)))}"
 
-    def parts(self, value: Any) -> dict[str, tuple["Shape", Any]]:
-        """The children of a granular map or list: path element -> (shape, value). The first of equal items counts."""
+    def parts(self, value: Any) -> dict[str, tuple["FieldSetSchema", Any]]:
+        """The children of a granular map or list: path element -> (schema, value). The first of equal items counts."""
         if isinstance(value, dict):
             return {f"f:{key}": (self.child(key), item) for key, item in value.items()}
-        found: dict[str, tuple[Shape, Any]] = {}
+        found: dict[str, tuple[FieldSetSchema, Any]] = {}
         for item in value:
             found.setdefault(self.element(item), (self.item, item))
         return found
@@ -121,9 +121,9 @@ def _list_keys(node: Json) -> tuple[str, ...] | None:
 
 
 @cache
-def builtin(group: str, version: str, kind: str) -> Shape:
-    """The shape of a built-in kind; of one without a published schema, that of anything."""
-    return Shape(builtin_schemas.root(group, version, kind) or {})
+def builtin(group: str, version: str, kind: str) -> FieldSetSchema:
+    """The schema of a built-in kind; of one without a published schema, that of anything."""
+    return FieldSetSchema(builtin_schemas.root(group, version, kind) or {})
 
 
 @lru_cache(maxsize=8192, typed=True)
@@ -135,31 +135,31 @@ def _encoded(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def owned_by(shape: Shape, value: Any) -> set[Path]:
+def owned_by(schema: FieldSetSchema, value: Any) -> set[Path]:
     """The paths that applying this object claims. Raises ValueError for a list item without its key."""
     found: set[Path] = set()
-    _claim(shape, value, (), found)
+    _claim(schema, value, (), found)
     return found
 
 
-def _claim(shape: Shape, value: Any, path: Path, found: set[Path]) -> None:
-    if value == {} or shape.is_atomic(value):
+def _claim(schema: FieldSetSchema, value: Any, path: Path, found: set[Path]) -> None:
+    if value == {} or schema.is_atomic(value):
         if path:
             found.add(path)
         return
-    declared = shape.declared if isinstance(value, dict) else ()
-    for name, (below, item) in shape.parts(value).items():
+    declared = schema.declared if isinstance(value, dict) else ()
+    for name, (below, item) in schema.parts(value).items():
         where = (*path, name)
         if name[2:] not in declared and path:
             found.add(where)
         _claim(below, item, where, found)
 
 
-def with_named_fields(shape: Shape, paths: Set[Path]) -> set[Path]:
-    """The paths, and all fields above them that the schema names: those are there for the sake of what they hold."""
+def with_named_fields(schema: FieldSetSchema, paths: Set[Path]) -> set[Path]:
+    """The paths, and all fields above them that the schema names: those exist only to contain others."""
     found = set(paths)
     for path in paths:
-        at = shape
+        at = schema
         for length, name in enumerate(path[:-1], 1):
             kind, key = name[0], name[2:]
             if kind == "f" and key in at.declared:
@@ -170,7 +170,7 @@ def with_named_fields(shape: Shape, paths: Set[Path]) -> set[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The sets of fields that a new object has with another value than the old one, and that it has no more."""
+    """The sets of fields that a new object has with another value than the old one, and those that it lacks."""
 
     written: Json
     removed: Json
@@ -182,10 +182,10 @@ class Changes:
 UNCHANGED = Changes({}, {})
 
 
-def compare(shape: Shape, old: Json, new: Json) -> Changes:
+def compare(schema: FieldSetSchema, old: Json, new: Json) -> Changes:
     """What `new` writes and removes; the order of a granular list is not a change."""
-    written, removed = _compare(shape, old, new)
-    # The object itself is nobody's.
+    written, removed = _compare(schema, old, new)
+    # The object itself has no owner.
     return Changes(_below(written), _below(removed))
 
 
@@ -193,26 +193,26 @@ def _below(tree: Json | None) -> Json:
     return {name: below for name, below in (tree or {}).items() if name != SELF}
 
 
-def _compare(shape: Shape, old: Any, new: Any) -> tuple[Json | None, Json | None]:
+def _compare(schema: FieldSetSchema, old: Any, new: Any) -> tuple[Json | None, Json | None]:
     """The sets written and removed of a value that differs; None for none at all."""
     if isinstance(old, tuple) or isinstance(new, tuple):
-        # What occurs more than once is one thing without parts.
-        return grown(shape, new), None if isinstance(new, tuple) and isinstance(old, tuple) else grown(shape, old)
-    # An explicit null is there, but holds nothing.
+        # Equal items are treated as one item without parts.
+        return grown(schema, new), None if isinstance(new, tuple) and isinstance(old, tuple) else grown(schema, old)
+    # An explicit null is present, but empty.
     old, new = (_empty(new) if old is None else old), (_empty(old) if new is None else new)
-    if type(old) is not type(new) or shape.is_atomic(new):
+    if type(old) is not type(new) or schema.is_atomic(new):
         return LEAF, None
     if isinstance(new, dict):
         before = {f"f:{key}": item for key, item in old.items() if key not in new or not _same(item, new[key])}
         after = {f"f:{key}": item for key, item in new.items() if key not in old or f"f:{key}" in before}
-        shapes = {name: shape.child(name[2:]) for name in {**before, **after}}
+        shapes = {name: schema.child(name[2:]) for name in {**before, **after}}
     else:
         try:
-            left, right = shape.items(old), shape.items(new)
+            left, right = schema.items(old), schema.items(new)
         except ValueError:
-            # An old object may hold items without keys; then nobody owns less than the list.
+            # An old object may contain items without keys; then the list is owned as a whole.
             return LEAF, None
-        shapes = dict.fromkeys([*left, *right], shape.item)
+        shapes = dict.fromkeys([*left, *right], schema.item)
         before, after = left, right
     written: Json = {}
     removed: Json = {}
@@ -239,19 +239,19 @@ def _empty(value: Any) -> Any:
     return type(value)() if isinstance(value, dict | list) else None
 
 
-def grown(shape: Shape, value: Any) -> Json:
+def grown(schema: FieldSetSchema, value: Any) -> Json:
     """The set of every field in a value that was not there before, the value itself included."""
     if isinstance(value, dict):
-        if not value or shape.whole:
+        if not value or schema.whole:
             return LEAF
         below = {SELF: LEAF}
         for key, item in value.items():
-            below[f"f:{key}"] = grown(shape.child(key), item) if isinstance(item, dict | list) else LEAF
+            below[f"f:{key}"] = grown(schema.child(key), item) if isinstance(item, dict | list) else LEAF
         return _shared(below)
-    if not isinstance(value, list) or shape.keys is None or not value:
+    if not isinstance(value, list) or schema.keys is None or not value:
         return LEAF
     try:
-        return _shared({SELF: LEAF, **{name: grown(shape.item, item) for name, item in shape.items(value).items()}})
+        return _shared({SELF: LEAF, **{name: grown(schema.item, item) for name, item in schema.items(value).items()}})
     except ValueError:
         return LEAF
 
@@ -262,17 +262,17 @@ _MOST_SHARED = 8192
 
 
 def _shared(tree: Json) -> Json:
-    """The tree itself, or one like it: the pods of a job have one shape, and one set of fields for all keeps them small."""
+    """The tree itself, or one like it: the pods of a job have one schema, and one set of fields for all keeps them small."""
     if len(_SHARED) > _MOST_SHARED:
         _SHARED.clear()
     return _SHARED.setdefault((tuple(tree), tuple(map(id, tree.values()))), tree)
 
 
-def added(shape: Shape, before: Json, obj: Json) -> Json:
-    """The set of what `obj` has beyond `before`, which is a part of it."""
+def added(schema: FieldSetSchema, before: Json, obj: Json) -> Json:
+    """The set of the fields of `obj` that are not in `before`, which is a part of `obj`."""
     tree = {}
     for key, item in obj.items():
-        inner = shape.child(key)
+        inner = schema.child(key)
         if key not in before:
             tree[f"f:{key}"] = grown(inner, item)
             continue
@@ -282,18 +282,18 @@ def added(shape: Shape, before: Json, obj: Json) -> Json:
     return _shared(tree)
 
 
-def without(shape: Shape, value: Any, paths: Set[Path]) -> Any:
+def without(schema: FieldSetSchema, value: Any, paths: Set[Path]) -> Any:
     """The value without what the paths name; shares what is untouched."""
     above = {path[:length] for path in paths for length in range(len(path))}
-    return _without(shape, value, paths, above, ())
+    return _without(schema, value, paths, above, ())
 
 
-def _without(shape: Shape, value: Any, paths: Set[Path], above: Set[Path], path: Path) -> Any:
-    if path not in above or not isinstance(value, dict | list) or shape.is_atomic(value):
+def _without(schema: FieldSetSchema, value: Any, paths: Set[Path], above: Set[Path], path: Path) -> Any:
+    if path not in above or not isinstance(value, dict | list) or schema.is_atomic(value):
         return value
     kept = {
         name: _without(below, item, paths, above, (*path, name))
-        for name, (below, item) in shape.parts(value).items()
+        for name, (below, item) in schema.parts(value).items()
         if (*path, name) not in paths
     }
     return {name[2:]: item for name, item in kept.items()} if isinstance(value, dict) else list(kept.values())

@@ -1,10 +1,10 @@
-"""A tiny world in memory: one job, its pods and Services, an API server and kubelets as simple as can be.
+"""A minimal cluster in memory: one job, its pods and Services, and models of the API server and the kubelets.
 
-The world applies plans the way a real cluster would and checks the invariants (`testutil.invariants`) before every one.
-Tests play the kubelet, the user and the operator's bad luck::
+The model applies plans as a real cluster would and checks the invariants (`testutil.invariants`) before each one.
+Tests play the kubelet, the user and crashes of the operator::
 
-    world = World.of(TEST_JOB, {"Worker": 2}, policy="ExitCode")
-    world.settle()                      # until there is nothing left to do
+    world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode")
+    world.settle()                      # until there is nothing to do
     world.run()                         # the kubelet starts what is pending
     world.exit("demo-worker-0", 137)
     world.settle()
@@ -26,11 +26,11 @@ from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest
 from jobcommon.testutil.invariants import check_plan
 
 ENOUGH = 30
-"""More passes than any situation needs until it is at rest."""
+"""More reconciles than any situation needs to settle."""
 
 
 @dataclass
-class World:
+class ClusterModel:
     """One job and what belongs to it. `runs` counts the starts of the main container by pod name."""
 
     framework: Framework
@@ -45,11 +45,11 @@ class World:
     _objects: int = 0
 
     @classmethod
-    def of(cls, framework: Framework, replicas: Mapping[str, Any], **job: Any) -> "World":
-        """A world with a new job, as `job_manifest` builds it."""
+    def of(cls, framework: Framework, replicas: Mapping[str, Any], **job: Any) -> "ClusterModel":
+        """A model with a new job, as `job_manifest` builds it."""
         return cls(framework, job_manifest(framework, replicas, **job))
 
-    # -- what is to be seen -----------------------------------------------------------------------------------------
+    # -- observed state --------------------------------------------------------------------------------------------
 
     @property
     def job(self) -> Job:
@@ -89,7 +89,7 @@ class World:
     # -- the operator -----------------------------------------------------------------------------------------------
 
     def step(self, *, writes: int | None = None) -> Plan:
-        """One pass of the operator. With `writes` it dies after so many, the status write being the last of them."""
+        """One reconcile. With `writes` the operator crashes after that many writes, of which the status is the last."""
         if not self.exists:
             uid = self.manifest["metadata"]["uid"]
             orphans = [pod.view for pod in self.pods.values() if (owner := pod.view.owner) is not None and owner.uid == uid]
@@ -109,7 +109,7 @@ class World:
         return decided
 
     def settle(self) -> list[Plan]:
-        """Pass after pass until there is nothing left to do; then that stays so."""
+        """Reconcile until there is nothing to do."""
         passes = []
         for _ in range(ENOUGH):
             decided = self.step()
@@ -155,7 +155,7 @@ class World:
     # -- the user and the platform ----------------------------------------------------------------------------------
 
     def tick(self, seconds: float) -> None:
-        """Time goes by."""
+        """Let time pass."""
         self.now += seconds
 
     def edit(self, **run_policy: Any) -> None:
@@ -185,7 +185,7 @@ class World:
         self._reap(name)
 
     def delete_service(self, name: str) -> None:
-        """Somebody deletes a Service."""
+        """A user deletes a Service."""
         del self.others["Service", name]
 
     def delete_job(self) -> None:
@@ -237,7 +237,7 @@ class World:
                     del self.others[key]
 
     def _reap(self, name: str) -> None:
-        """Remove a pod whose deletion is complete: nothing runs any more and nobody holds it by a finalizer."""
+        """Remove a pod whose deletion is complete: nothing runs any more and no finalizer is left."""
         raw = self.pods[name].raw
         over = raw["status"]["phase"] in ("Succeeded", "Failed") or raw["metadata"].get("deletionGracePeriodSeconds") == 0
         if over and "deletionTimestamp" in raw["metadata"] and FINALIZER not in raw["metadata"].get("finalizers", ()):

@@ -1,7 +1,7 @@
-"""The life of a shape, once by the plain client and once by the operator, phase by phase.
+"""The lifecycle of a workload, once by the plain client and once by the operator, phase by phase.
 
 All pods are created before the kubelet says that they run, and all jobs run before it says that they have ended. So each
-phase has a time of its own, and a floor.
+phase has a time of its own, and a baseline to compare it with.
 """
 
 import asyncio
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from time import monotonic
 
-from benchmarks import floor
+from benchmarks import baseline_client
 from benchmarks.apiserver import Server, prepare
 from benchmarks.jobs import Jobs, watched
 from benchmarks.kubelet import RUNNING, SUCCEEDED, Kubelet
-from benchmarks.operating import Operator
-from benchmarks.shapes import FLOOR_GROUP, Shape, floor_writes, submissions
+from benchmarks.operator_process import Operator
+from benchmarks.workloads import BASELINE_GROUP, Workload, baseline_writes, submissions
 from jobcommon.operators.tf import TF
 
 
@@ -28,14 +28,14 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
-        """Of these values."""
+        """The spread of `values`."""
         ordered = sorted(values)
         return cls(median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))])
 
 
 @dataclass(frozen=True)
-class Life:
-    """What one life took, in seconds: until the last job was so far, and per job. `settle`: from a job's last pod's end on."""
+class LifecycleTimings:
+    """Seconds until the last job reached a phase, and per job. `settle` counts from the end of a job's last pod."""
 
     created: float
     created_each: Spread
@@ -51,7 +51,7 @@ class Life:
 
 
 def by_job(times: Mapping[str, float]) -> dict[str, float]:
-    """From times of pods, the last one of each job."""
+    """The time of each job's last pod."""
     found: dict[str, float] = {}
     for name, at in times.items():
         job = name.rpartition("-worker-")[0]
@@ -59,66 +59,70 @@ def by_job(times: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-async def floor_life(server: Server, kubelet: Kubelet, shape: Shape, namespace: str) -> Life:
-    """By the plain client."""
+async def baseline_lifecycle(server: Server, kubelet: Kubelet, workload: Workload, namespace: str) -> LifecycleTimings:
+    """The lifecycle of `workload` by the plain client."""
     async with server.connected() as user, server.connected() as client:
         await prepare(user, namespace)
-        jobs_of_user = submissions(shape, namespace, f"{FLOOR_GROUP}/{TF.storage_version}")
-        writes = floor_writes(shape, namespace)
-        async with watched(user, namespace, FLOOR_GROUP) as jobs:
+        jobs_of_user = submissions(workload, namespace, f"{BASELINE_GROUP}/{TF.storage_version}")
+        writes = baseline_writes(workload, namespace)
+        async with watched(user, namespace, BASELINE_GROUP) as jobs:
             start = monotonic()
-            bodies, _ = await asyncio.gather(floor.send_all(user, jobs_of_user, 16), floor.send_all(client, writes))
-            created = await kubelet.seen(namespace, shape.pods)
+            bodies, _ = await asyncio.gather(
+                baseline_client.send_all(user, jobs_of_user, 16), baseline_client.send_all(client, writes)
+            )
+            created = await kubelet.seen(namespace, workload.pods)
             running = monotonic()
             marked = await kubelet.mark(namespace, RUNNING)
-            async with floor.finishing(client, namespace, bodies, shape.replicas):
-                return await _end(kubelet, jobs, shape, namespace, (start, created), (running, marked, by_job(marked)))
+            async with baseline_client.finishing(client, namespace, bodies, workload.replicas):
+                return await _end(kubelet, jobs, workload, namespace, (start, created), (running, marked, by_job(marked)))
 
 
-async def operator_life(server: Server, kubelet: Kubelet, operator: Operator, shape: Shape, namespace: str) -> Life:
-    """By the operator, which is idle before and afterwards."""
+async def operator_lifecycle(
+    server: Server, kubelet: Kubelet, operator: Operator, workload: Workload, namespace: str
+) -> LifecycleTimings:
+    """The lifecycle of `workload` by the operator, which is idle before and afterwards."""
     async with server.connected() as user:
         await prepare(user, namespace)
-        jobs_of_user = submissions(shape, namespace)
+        jobs_of_user = submissions(workload, namespace)
         async with watched(user, namespace) as jobs:
             await operator.idle()
             await operator.mark()
             start = monotonic()
-            await floor.send_all(user, jobs_of_user, 16)
-            created = await kubelet.seen(namespace, shape.pods)
-            await jobs.having("Created", shape.jobs)
+            await baseline_client.send_all(user, jobs_of_user, 16)
+            created = await kubelet.seen(namespace, workload.pods)
+            await jobs.having("Created", workload.jobs)
             created_cpu = operator.cpu
             running = monotonic()
             marked = await kubelet.mark(namespace, RUNNING)
-            ran = await jobs.having("Running", shape.jobs)
-            life = await _end(kubelet, jobs, shape, namespace, (start, created), (running, marked, ran))
+            ran = await jobs.having("Running", workload.jobs)
+            timings = await _end(kubelet, jobs, workload, namespace, (start, created), (running, marked, ran))
             await operator.idle()
             calls = await operator.calls()
             return replace(
-                life,
+                timings,
                 cpu=operator.cpu,
                 created_cpu=created_cpu,
                 resident=operator.resident,
-                calls={verb: count / shape.jobs for verb, count in sorted(calls.items())},
+                calls={verb: count / workload.jobs for verb, count in sorted(calls.items())},
             )
 
 
 async def _end(
     kubelet: Kubelet,
     jobs: Jobs,
-    shape: Shape,
+    workload: Workload,
     namespace: str,
     creation: tuple[float, Mapping[str, float]],
     run: tuple[float, Mapping[str, float], Mapping[str, float]],
-) -> Life:
+) -> LifecycleTimings:
     start, created = creation
     running, marked, ran = run
     ending = monotonic()
     ended = await kubelet.mark(namespace, SUCCEEDED)
-    succeeded = await jobs.having(SUCCEEDED, shape.jobs)
+    succeeded = await jobs.having(SUCCEEDED, workload.jobs)
     await kubelet.released(namespace)
     last_exit = by_job(ended)
-    return Life(
+    return LifecycleTimings(
         created=max(created.values()) - start,
         created_each=Spread.of([at - start for at in by_job(created).values()]),
         running=max(*marked.values(), *ran.values()) - running if len(marked) + len(ran) > 1 else 0.0,

@@ -1,4 +1,4 @@
-"""Reading the user's files, no more of one than is of use (attack case S13)."""
+"""Reading the user's files, with a limit on their size (attack case S13)."""
 
 import sys
 import urllib.error
@@ -13,9 +13,9 @@ ANSWER_SECONDS = 30.0
 
 
 def read_text(name: str, limit: int) -> tuple[str, str]:
-    """What the file (``-``: standard input; or an address) is called in messages, and its text. Raises `UserError`.
+    """The name of the file (``-``: standard input; or an address) for messages, and its text. Raises `UserError`.
 
-    A text of more than `limit` bytes is an error, and is not read to its end: the file may have none.
+    A text of more than `limit` bytes is an error, and not read to its end: the file may be endless.
     """
     source = "<stdin>" if name == STDIN else name
     try:
@@ -40,7 +40,7 @@ def read_text(name: str, limit: int) -> tuple[str, str]:
 
 
 def is_address(name: str) -> bool:
-    """Whether it is fetched, as kubectl does, and not opened."""
+    """Whether it is a URL, which is fetched, as by kubectl."""
     return name.startswith(ADDRESSES)
 
 

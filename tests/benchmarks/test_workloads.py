@@ -3,12 +3,12 @@
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.shapes import ALL, Shape
+from benchmarks.workloads import ALL, Workload
 
 
-@pytest.mark.parametrize("shape", [*ALL, Shape(1, 1000, whole=True)], ids=str)
-def test_a_shape_is_read_as_it_is_printed(shape: Shape) -> None:
-    assert Shape.parse(str(shape)) == shape
+@pytest.mark.parametrize("workload", [*ALL, Workload(1, 1000, whole=True)], ids=str)
+def test_a_workload_is_read_as_it_is_printed(workload: Workload) -> None:
+    assert Workload.parse(str(workload)) == workload
 
 
 @pytest.mark.parametrize("text", ["", "50", "50x", "x8", "0x8", "50x8-half", "50 x 8", "all"])
@@ -18,4 +18,4 @@ def test_what_is_none_is_said_to_be_none(
     monkeypatch.setattr("sys.argv", ["benchmarks", "--only", f"1x100,{text}"])
     with pytest.raises(SystemExit):
         main()
-    assert f"--only: {text!r} is neither a shape, jobs x replicas as in 50x8, nor one of memory" in capsys.readouterr().err
+    assert f"--only: {text!r} is neither a workload (jobs x replicas, as in 50x8) nor one of memory" in capsys.readouterr().err

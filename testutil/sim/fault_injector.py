@@ -26,8 +26,8 @@ _MASKED = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "gene
 SLOW_START_SECONDS = (0.2, 600.0)
 
 
-class Saboteur:
-    """An actor that does nothing by itself. `inject` does what a fault says and tells whether there was a victim."""
+class FaultInjector:
+    """An actor that does nothing by itself. `inject` carries out a fault and returns whether there was a target."""
 
     def __init__(self, server: ApiServer, scenario: Scenario, kubelet: Kubelet, collector: PodCollector) -> None:
         self._server = server
@@ -59,7 +59,7 @@ class Saboteur:
         """Do what the fault says; whether it had an effect."""
         return self._deeds[fault.kind](fault)
 
-    def heal(self, fault: Fault) -> None:
+    def recover(self, fault: Fault) -> None:
         """Put right what can be put right."""
         if fault.kind == "quota":
             user.delete("resourcequotas", QUOTA)(self._server)
@@ -81,7 +81,7 @@ class Saboteur:
         return self._ask("POST", user.path_of("resourcequotas"), body)
 
     def _delete_namespace(self) -> bool:
-        """As if it were any namespace: the front door lets nobody delete the one called default."""
+        """As for any namespace: the API refuses to delete the one called default."""
         storage = self._server.storage
         found = storage.table("namespaces").get("", user.NAMESPACE)
         if found is None or "deletionTimestamp" in found.obj["metadata"]:
@@ -130,7 +130,7 @@ class Saboteur:
         return self._ask("PATCH", user.path_of("pods", pod.name, pod.namespace), {"metadata": {"finalizers": kept or None}})
 
     def _forge(self, fault: Fault) -> bool:
-        """Half of a status, with an entry of a type nobody knows and a count below zero."""
+        """Half of a status, with an entry of an unknown type and a negative count."""
         found = _chosen(self._jobs(), fault)
         running = {"type": "Running", "status": "True", "reason": "Forged", "message": "by hand"}
         odd = {"type": "Odd", "status": "True", "reason": "Forged", "message": "by hand"}
