@@ -7,13 +7,13 @@ import asyncio
 import errno
 import os
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+import jobcommon
 from jobcommon.cli import process
 from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra
 from jobcommon.cli.frameworks import chosen
@@ -44,7 +44,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"jobcommon {version('jobcommon')}")
+        typer.echo(f"jobcommon {jobcommon.__version__}")
         raise typer.Exit
 
 

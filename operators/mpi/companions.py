@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jobcommon.api.pod import PodView
-from jobcommon.api.template import template_for
-from jobcommon.framework import Companion, CompanionKind, Job
+from jobcommon import Companion, CompanionKind, Job, PodView, template_for
 from jobcommon.operators.mpi.hosts import files
 from jobcommon.operators.mpi.job import LAUNCHER, transport, workers
 from jobcommon.operators.mpi.pods import config_name, own_service_account, service_account, ssh_secret

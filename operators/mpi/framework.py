@@ -7,15 +7,15 @@ clean-up, TTL, deadline and suspension are those of every other kind.
 
 from collections.abc import Iterator, Mapping
 
-from jobcommon.api.job import RestartPolicy
-from jobcommon.api.replica import Replica
-from jobcommon.framework import (
+from jobcommon import (
     CelRule,
     FieldError,
     Framework,
     Job,
     Outcome,
+    Replica,
     ReplicaType,
+    RestartPolicy,
     ScalePaths,
     Tallies,
     Tally,

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobcommon.api.replica import Replica
-from jobcommon.api.template import containers_of
-from jobcommon.framework import Job
+from jobcommon import Job, Replica, containers_of
 from jobcommon.operators.mpi.spec import Implementation, LauncherCreationPolicy, MPIJobSpec, Transport
 
 LAUNCHER, WORKER = "Launcher", "Worker"

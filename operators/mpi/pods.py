@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobcommon.api import labels
-from jobcommon.api.replica import Replica
-from jobcommon.framework import Job
+from jobcommon import Job, Replica, labels
 from jobcommon.operators.mpi.hosts import KUBECTL
 from jobcommon.operators.mpi.job import (
     CONFIG_PATH,
