@@ -35,6 +35,11 @@ def _loaded() -> tuple[Mapping[str, Framework], Mapping[str, str]]:
     return found, broken
 
 
+def usable() -> Iterable[Framework]:
+    """Those of the installed frameworks that are not broken, if there are any."""
+    return _loaded()[0].values()
+
+
 def installed() -> Mapping[str, Framework]:
     """The installed frameworks by name, in alphabetical order; without those that are broken.
 

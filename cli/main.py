@@ -16,7 +16,8 @@ from rich.console import Console
 import jobcommon
 from jobcommon.cli import process
 from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra
-from jobcommon.cli.frameworks import chosen
+from jobcommon.cli.framework_options import with_own_options
+from jobcommon.cli.frameworks import chosen, usable
 from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
 from jobcommon.cli.options import Files, Frameworks, Namespace
@@ -160,7 +161,7 @@ def up_command(
         typer.echo("The cluster is stopped; nothing of it is left running.")
 
 
-app.command("operator", short_help="Run the operators against a cluster.")(operator_command)
+app.command("operator", short_help="Run the operators against a cluster.")(with_own_options(operator_command, usable()))
 
 
 @app.command("release-finalizers", short_help="Release the pods of jobs after an uninstallation.")

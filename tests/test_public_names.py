@@ -21,9 +21,7 @@ def test_every_name_is_there(name: str) -> None:
 def test_what_type_checkers_see_is_what_is_there() -> None:
     stub = ast.parse(SOURCE.with_suffix(".pyi").read_text())
     declared = [alias for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    assert [alias.asname for alias in declared] == [alias.name for alias in declared], (
-        "write `import name as name`"
-    )
+    assert [alias.asname for alias in declared] == [alias.name for alias in declared], "write `import name as name`"
     assert sorted(alias.name for alias in declared) == jobcommon.__all__
     assert set(jobcommon.__all__) <= set(dir(jobcommon))
 

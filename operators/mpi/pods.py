@@ -11,6 +11,7 @@ from jobcommon.operators.mpi.job import (
     HOSTFILE,
     KUBEXEC,
     LAUNCHER,
+    mpi_options,
     ssh_path,
     transport,
 )
@@ -112,7 +113,7 @@ def _kubectl_delivery(job: Job, pod_spec: Mapping[str, Any]) -> Manifest:
     amounts = {"cpu": "100m", "memory": "512Mi"}
     return {
         "name": "kubectl-delivery",
-        "image": job.options.kubectl_image,
+        "image": mpi_options(job).kubectl_image,
         "command": ["/bin/sh", "-c", copy],
         "resources": {"limits": amounts, "requests": amounts},
         "volumeMounts": [{"name": KUBECTL_VOLUME, "mountPath": _KUBECTL_DIR}],
