@@ -46,6 +46,7 @@ def test_other_names_are_not() -> None:
     [
         ("import jobcommon", ("pydantic", "msgspec", "aiohttp", "asyncio", "kubernetes_asyncio")),
         ("from jobcommon import Framework, plan", ("aiohttp", "asyncio", "kubernetes_asyncio", "prometheus_client")),
+        ("from jobcommon.controller import Informer, WorkQueue", ("aiohttp", "asyncio", "kubernetes_asyncio")),
         ("from jobcommon import run_operators, HttpTransport, find_cluster", ("kubernetes_asyncio", "kubernetes")),
     ],
 )

@@ -36,7 +36,8 @@ def deep(syntax: ast.AST) -> list[str]:
 
 def snippets() -> list[tuple[str, str]]:
     """Python that people read and copy: in documents, and the examples."""
-    shown = [(str(document), text) for document in documents() for text in FENCE.findall((ROOT / document).read_text("utf-8"))]
+    guides = [document for document in documents() if document.parent != Path("docs/reference")]
+    shown = [(str(document), text) for document in guides for text in FENCE.findall((ROOT / document).read_text("utf-8"))]
     examples = [*(ROOT / "examples").rglob("*.py"), ROOT / "tests/frameworks/jax.py"]
     return [*shown, *((str(path.relative_to(ROOT)), path.read_text("utf-8")) for path in examples)]
 
