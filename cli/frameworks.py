@@ -27,7 +27,7 @@ def _loaded() -> tuple[Mapping[str, Framework], Mapping[str, str]]:
             broken[entry.name] = f"framework {entry.name} cannot be loaded from {entry.value}: {cause}"
             continue
         if not isinstance(value, Framework):
-            broken[entry.name] = f"framework {entry.name}: {entry.value} is not a jobcommon.framework.Framework value"
+            broken[entry.name] = f"framework {entry.name}: {entry.value} is not a jobcommon.Framework"
         elif errors := framework_errors(value):
             broken[entry.name] = "\n".join(f"framework {entry.name} ({entry.value}): {error}" for error in errors)
         else:

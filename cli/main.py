@@ -23,6 +23,7 @@ from jobcommon.cli.operator_command import operator_command
 from jobcommon.cli.options import Files, Frameworks, Namespace
 from jobcommon.cli.planning import describe
 
+FRAMEWORKS = tuple(usable())
 interruption.restore(interruption.BEFORE_IMPORTS)
 
 # A pipe has no width to fit into; tables must not be cut to pieces there.
@@ -161,7 +162,7 @@ def up_command(
         typer.echo("The cluster is stopped; nothing of it is left running.")
 
 
-app.command("operator", short_help="Run the operators against a cluster.")(with_own_options(operator_command, usable()))
+app.command("operator", short_help="Run the operators against a cluster.")(with_own_options(operator_command, FRAMEWORKS))
 
 
 @app.command("release-finalizers", short_help="Release the pods of jobs after an uninstallation.")
