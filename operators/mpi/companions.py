@@ -22,7 +22,7 @@ KINDS = (
 
 
 def companions(job: Job, pods: Sequence[PodView]) -> Sequence[Companion]:
-    """Files and rights while the job runs; what lets somebody into its pods goes with them: a resumed job has new keys."""
+    """Files and access while the job runs. Access is deleted when it ends or is suspended: a resumed job has new keys."""
     access = [_keys(job)] if transport(job) == Transport.SSH else _rights(job, pods) if mpi_options(job).exec else []
     if job.status.finished or job.suspended:
         return [replace(companion, manifest=None) for companion in access]
