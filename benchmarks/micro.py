@@ -20,7 +20,6 @@ import msgspec
 
 from benchmarks import seeds
 from benchmarks.workloads import job_manifest
-from jobcommon.api.labels import JOB_NAME
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.replica import Replica
@@ -80,7 +79,7 @@ def _watching(pods: list[bytes]) -> Subject:
     lines = [b'{"type": "MODIFIED", "object": ' + pod + b"}" for pod in newer]
 
     def watch() -> Informer[PodView]:
-        store: Store[PodView] = Store(owned_indexes(JOB_NAME))
+        store: Store[PodView] = Store(owned_indexes())
         informer = Informer(Reflector("/api/v1/pods", pod_view, _middle, streamed_lists=False), store)
         informer.next(0.0)
         informer.received(Response(200, page), 0.0)

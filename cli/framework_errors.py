@@ -3,6 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from typing import Any
 
 from jobcommon.framework import FollowLeader, Framework, ReplicaType
 
@@ -16,7 +18,13 @@ _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9
 
 def framework_errors(framework: Framework) -> list[str]:
     """The errors, each with the name of the field; empty if there are none."""
-    return [*_names(framework), *_replica_types(framework.replica_types), *_versions(framework), *_leaders(framework)]
+    return [
+        *_names(framework),
+        *_replica_types(framework.replica_types),
+        *_versions(framework),
+        *_leaders(framework),
+        *_own_options(framework.own_options),
+    ]
 
 
 def _names(framework: Framework) -> Iterator[str]:
@@ -72,6 +80,18 @@ def _leaders(framework: Framework) -> Iterator[str]:
                 yield f'outcome: follow_leader("{leader}"): there is no such replica type; use one of {", ".join(names)}'
         if not framework.outcome.leaders:
             yield "outcome: follow_leader() names no replica type, so that no job would ever end"
+
+
+def _own_options(options: Any) -> Iterator[str]:
+    if options is None:
+        return
+    parameters = getattr(options, "__dataclass_params__", None)
+    if isinstance(options, type) or parameters is None or not parameters.frozen:
+        yield f"own_options: {options!r} cannot be used; give the value of a frozen dataclass"
+        return
+    for field in fields(options):
+        if type(value := getattr(options, field.name)) not in (bool, int, float, str):
+            yield f"own_options.{field.name}: the default {value!r} cannot be used; an option is a bool, int, float or str"
 
 
 def _shape(field: str, value: str, pattern: re.Pattern[str], example: str) -> Iterator[str]:

@@ -27,12 +27,17 @@ def _loaded() -> tuple[Mapping[str, Framework], Mapping[str, str]]:
             broken[entry.name] = f"framework {entry.name} cannot be loaded from {entry.value}: {cause}"
             continue
         if not isinstance(value, Framework):
-            broken[entry.name] = f"framework {entry.name}: {entry.value} is not a jobcommon.framework.Framework value"
+            broken[entry.name] = f"framework {entry.name}: {entry.value} is not a jobcommon.Framework"
         elif errors := framework_errors(value):
             broken[entry.name] = "\n".join(f"framework {entry.name} ({entry.value}): {error}" for error in errors)
         else:
             found[entry.name] = value
     return found, broken
+
+
+def usable() -> Iterable[Framework]:
+    """Those of the installed frameworks that are not broken, if there are any."""
+    return _loaded()[0].values()
 
 
 def installed() -> Mapping[str, Framework]:

@@ -7,21 +7,23 @@ import asyncio
 import errno
 import os
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+import jobcommon
 from jobcommon.cli import process
 from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra
-from jobcommon.cli.frameworks import chosen
+from jobcommon.cli.framework_options import with_own_options
+from jobcommon.cli.frameworks import chosen, usable
 from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
 from jobcommon.cli.options import Files, Frameworks, Namespace
 from jobcommon.cli.plan import describe
 
+FRAMEWORKS = tuple(usable())
 interruption.restore(interruption.BEFORE_IMPORTS)
 
 # A pipe has no width; tables must not be wrapped there.
@@ -44,7 +46,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"jobcommon {version('jobcommon')}")
+        typer.echo(f"jobcommon {jobcommon.__version__}")
         raise typer.Exit
 
 
@@ -160,7 +162,7 @@ def up_command(
         typer.echo("The cluster is stopped; nothing of it is left running.")
 
 
-app.command("operator", short_help="Run the operators against a cluster.")(operator_command)
+app.command("operator", short_help="Run the operators against a cluster.")(with_own_options(operator_command, FRAMEWORKS))
 
 
 @app.command("release-finalizers", short_help="Remove the finalizers of pods after an uninstallation.")

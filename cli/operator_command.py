@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from jobcommon.cli.errors import UserError
+from jobcommon.cli.framework_options import Chosen, configured
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.options import Frameworks
 
@@ -57,9 +58,6 @@ def operator_command(
     tracking_finalizer: Annotated[
         bool, typer.Option(help="Keep ended pods until they are counted, so that backoffLimit is exact.")
     ] = True,
-    mpi_exec: Annotated[
-        bool, typer.Option(help="Whether launchers of MPIJobs may get the right to run commands in their workers (v1).")
-    ] = True,
     gang_scheduler_name: Annotated[
         str,
         typer.Option(
@@ -68,6 +66,7 @@ def operator_command(
     ] = "",
     log_format: Annotated[str, typer.Option(metavar="FORMAT", help="json or console.")] = "json",
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
+    own_options: Chosen | None = None,
 ) -> None:
     """Run the operators against a cluster.
 
@@ -97,11 +96,11 @@ def operator_command(
             lease_name=lease_name,
             cluster_domain=cluster_domain,
             tracking_finalizer=tracking_finalizer,
-            mpi_exec=mpi_exec,
             gang_scheduler_name=gang_scheduler_name,
             log_format=log_format,
             log_level=log_level,
         )
-        asyncio.run(operate(chosen(framework or ()), settings, kubeconfig, context))
+        frameworks = configured(chosen(framework or ()), own_options or {})
+        asyncio.run(operate(frameworks, settings, kubeconfig, context))
     except ValueError as error:
         raise UserError(str(error)) from None

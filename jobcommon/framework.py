@@ -74,16 +74,14 @@ class EnvVar:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the one who runs the operator chooses for all jobs. `kubectl_image` must have a shell and kubectl.
+    """What the one who runs the operator chooses for the jobs of every framework.
 
-    `mpi_exec`: whether the operator may give launchers of MPIJobs the right to run commands in their workers.
+    `cluster_domain` is appended to the addresses of replicas. `tracking_finalizer`: keep ended pods until they are counted.
     `gang`: the scheduler that places a job's pods all at once; None leaves every pod to whichever its template names.
     """
 
     cluster_domain: str = ""
     tracking_finalizer: bool = True
-    kubectl_image: str = "kubeflow/kubectl-delivery:latest"
-    mpi_exec: bool = True
     gang: GangScheduler | None = None
 
 
@@ -93,7 +91,8 @@ class Job:
 
     `errors` says what is wrong with the spec; such a job keeps only the replica specs that could be read, and `unread` names
     the types whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
-    `index_offsets`: by such a type, what the replica-index label of its pods adds to the index.
+    `index_offsets`: by such a type, what the replica-index label of its pods adds to the index. `own_options` are those of its
+    framework.
     """
 
     kind: str
@@ -112,6 +111,7 @@ class Job:
     status: JobStatus
     raw_status: Mapping[str, Any]
     options: Options = Options()
+    own_options: object = None
     errors: tuple[FieldError, ...] = ()
     unread: frozenset[str] = frozenset()
     unindexed: frozenset[str] = frozenset()
@@ -276,6 +276,10 @@ class Framework:
     `replica_specs` (the spec's field), `replica_types` in the order in which they are handled, `container` (the one whose
     exit code counts; "" for the first of the template), `port_name` and `port` ("" for none).
 
+    Options: `options` are the same for every framework. `own_options` is the value of a frozen dataclass with those of this
+    framework alone (None without any); functions find it in the job. Each field, a bool, int, float or str, is an option of the
+    command, ``--<name>-<field>``, with the `help` and `metavar` in its metadata.
+
     Functions, all pure and total:
 
     * `index_offsets(job)`: by type in lower case, what its pods' replica-index label adds to the index in their names;
@@ -326,6 +330,7 @@ class Framework:
     scale: ScalePaths | None = None
     group: str = GROUP
     options: Options = field(default_factory=Options)
+    own_options: object = None
 
     def runs_to_completion(self, kind: str) -> bool:
         """Whether replicas of that type succeed by ending with exit 0."""

@@ -19,17 +19,17 @@ def test_every_name_is_there(name: str) -> None:
 
 
 def test_what_type_checkers_see_is_what_is_there() -> None:
-    declared = {
-        (node.module, alias.name)
-        for branch in ast.parse(SOURCE.read_text()).body
-        if isinstance(branch, ast.If)
-        for node in branch.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    assert declared == {(module, name) for name, module in jobcommon._HOME.items()}
-    assert {name for _, name in declared} == set(jobcommon.__all__)
+    stub = ast.parse(SOURCE.with_suffix(".pyi").read_text())
+    declared = [alias for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert [alias.asname for alias in declared] == [alias.name for alias in declared], "write `import name as name`"
+    assert sorted(alias.name for alias in declared) == jobcommon.__all__
     assert set(jobcommon.__all__) <= set(dir(jobcommon))
+
+
+def test_all_of_it_can_be_imported_at_once() -> None:
+    names: dict[str, object] = {}
+    exec("from jobcommon import *", names)
+    assert set(jobcommon.__all__) <= names.keys()
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
@@ -46,6 +46,7 @@ def test_other_names_are_not() -> None:
     [
         ("import jobcommon", ("pydantic", "msgspec", "aiohttp", "asyncio", "kubernetes_asyncio")),
         ("from jobcommon import Framework, plan", ("aiohttp", "asyncio", "kubernetes_asyncio", "prometheus_client")),
+        ("from jobcommon.controller import Informer, WorkQueue", ("aiohttp", "asyncio", "kubernetes_asyncio")),
         ("from jobcommon import run_operators, HttpTransport, find_cluster", ("kubernetes_asyncio", "kubernetes")),
     ],
 )

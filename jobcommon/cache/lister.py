@@ -1,6 +1,6 @@
-"""Read-only queries on a store, and the indexes that make them cheap."""
+"""Read-only queries on a store, and the index that makes them cheap."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 from jobcommon.api.view import Owner
@@ -11,12 +11,10 @@ OWNER = "owner"
 
 
 class Owned(Cached, Protocol):
-    """A cached object with a controller owner and labels."""
+    """A cached object that may have a controller owner."""
 
     @property
     def owner(self) -> Owner | None: ...
-    @property
-    def labels(self) -> Mapping[str, str]: ...
 
 
 O = TypeVar("O", bound=Owned)  # noqa: E741  the field's letter for an object
@@ -27,19 +25,9 @@ def owner_uid(owned: Owned) -> Iterable[Hashable]:
     return (owned.owner.uid,) if owned.owner else ()
 
 
-def label_value(label: str) -> Callable[[Owned], Iterable[Hashable]]:
-    """Index by namespace and the value of `label`."""
-
-    def index(owned: Owned) -> Iterable[Hashable]:
-        value = owned.labels.get(label)
-        return () if value is None else ((owned.namespace, value),)
-
-    return index
-
-
-def owned_indexes(*labels: str) -> dict[str, Index[Owned]]:
-    """The indexes for a store of owned objects: by owner, and by each of `labels`."""
-    return {OWNER: owner_uid, **{label: label_value(label) for label in labels}}
+def owned_indexes() -> dict[str, Index[Owned]]:
+    """The indexes for a store of owned objects."""
+    return {OWNER: owner_uid}
 
 
 class Lister(Generic[O]):
@@ -64,7 +52,3 @@ class Lister(Generic[O]):
     def owned_by(self, uid: str) -> list[O]:
         """The objects whose controller has this UID."""
         return self._store.indexed(OWNER, uid)
-
-    def labelled(self, namespace: str, label: str, value: str) -> list[O]:
-        """The objects of `namespace` with this label, whoever owns them. Raises KeyError when `label` has no index."""
-        return self._store.indexed(label, (namespace, value))

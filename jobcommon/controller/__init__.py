@@ -1,5 +1,44 @@
-"""The controller without I/O: queue, expectations, per-job state, and the two calls between which a plan is carried out."""
+"""The controller without I/O: queue, expectations, per-job state, and the two calls between which a plan is carried out.
 
+The names here are for whoever writes a controller: `JobController` is that of a framework's jobs, and the rest serves for any
+object (docs/new-controller.md).
+"""
+
+from jobcommon.api.view import object_view
+from jobcommon.cache.delta import Unreadable
+from jobcommon.cache.informer import Batch, Informer, Relisted
+from jobcommon.cache.reflector import Fetch, Reflector, Step, Stream, Wait
+from jobcommon.cache.store import Change, ChangeKind, Store
+from jobcommon.client.lines import closing
+from jobcommon.controller.expectations import Expectations
 from jobcommon.controller.job_controller import JobController
+from jobcommon.controller.moment import Moment
+from jobcommon.controller.report import Report
+from jobcommon.controller.result import Effect, Outcome, Result, Work
+from jobcommon.controller.workqueue import WorkQueue
 
-__all__ = ["JobController"]
+__all__ = [
+    "Batch",
+    "Change",
+    "ChangeKind",
+    "Effect",
+    "Expectations",
+    "Fetch",
+    "Informer",
+    "JobController",
+    "Moment",
+    "Outcome",
+    "Reflector",
+    "Relisted",
+    "Report",
+    "Result",
+    "Step",
+    "Store",
+    "Stream",
+    "Unreadable",
+    "Wait",
+    "Work",
+    "WorkQueue",
+    "closing",
+    "object_view",
+]

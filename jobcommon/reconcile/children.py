@@ -34,16 +34,6 @@ def job_selector(framework: Framework, job: Job) -> dict[str, str]:
     return {labels.OPERATOR_NAME: framework.operator_name, labels.JOB_NAME: job.name.replace("/", "-")}
 
 
-def replica_selectors(framework: Framework, job: Job) -> dict[str, str]:
-    """By type, the selector of its pods, which the scale subresource hands to autoscalers."""
-    selectors = {}
-    for kind in job.replica_specs:
-        pairs = replica_labels(framework, job, Replica(kind, 0))
-        kept = sorted((key, value) for key, value in pairs.items() if not key.endswith("replica-index"))
-        selectors[kind] = ",".join(f"{key}={value}" for key, value in kept)
-    return selectors
-
-
 def replica_labels(framework: Framework, job: Job, replica: Replica) -> dict[str, str]:
     """The labels of one replica's pod, without its role."""
     return {

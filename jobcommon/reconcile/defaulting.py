@@ -70,6 +70,7 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         status=read_status(raw.get("status")),
         raw_status=_mapping(raw.get("status")),
         options=framework.options,
+        own_options=framework.own_options,
         unread=frozenset(unread),
         unindexed=frozenset(kind.name.lower() for kind in framework.replica_types if not kind.indexed),
     )

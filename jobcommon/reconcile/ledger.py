@@ -151,11 +151,6 @@ def recorded_success(job: Job) -> Mapping[str, frozenset[int]]:
     return {kind: frozenset(indexes) for kind, indexes in _succeeded(job).items()}
 
 
-def recorded_restarts(job: Job) -> int:
-    """The charged failures that the written status has, over all types."""
-    return sum(_recorded_restarts(job).values())
-
-
 def replica_statuses(
     job: Job, ledger: Ledger, active: Mapping[str, int], failed: Mapping[str, int], selectors: Mapping[str, str]
 ) -> dict[str, ReplicaStatus]:

@@ -36,7 +36,6 @@ class Settings:
     retry_period: float = 2.0
     cluster_domain: str = ""
     tracking_finalizer: bool = True
-    mpi_exec: bool = True
     gang_scheduler_name: str = ""
     log_format: str = "json"
     log_level: str = "info"
@@ -60,6 +59,5 @@ class Settings:
         return Options(
             cluster_domain=self.cluster_domain,
             tracking_finalizer=self.tracking_finalizer,
-            mpi_exec=self.mpi_exec,
             gang=gang_scheduler(self.gang_scheduler_name),
         )

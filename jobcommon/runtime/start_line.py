@@ -1,10 +1,10 @@
 """The first line of an operator's log: what runs, and against which API server."""
 
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 
 import msgspec
 
+import jobcommon
 from jobcommon.api.decoding import decoder
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
@@ -25,12 +25,4 @@ async def log_start(transport: Transport, frameworks: Sequence[str], log: Log) -
         server = _version(response.body).version if response.status == 200 else f"unknown ({response.status})"
     except (ClientError, msgspec.DecodeError) as error:
         server = f"unknown ({error})"
-    log.info("operator started", version=own_version(), server=server, frameworks=list(frameworks))
-
-
-def own_version() -> str:
-    """The version of the installed package."""
-    try:
-        return version("jobcommon")
-    except PackageNotFoundError:
-        return "unknown"
+    log.info("operator started", version=jobcommon.__version__, server=server, frameworks=list(frameworks))

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jobcommon.api.pod import PodView
-from jobcommon.api.template import template_for
-from jobcommon.framework import Companion, CompanionKind, Job
+from jobcommon import Companion, CompanionKind, Job, PodView, template_for
 from jobcommon.operators.mpi.hosts import files
-from jobcommon.operators.mpi.job import LAUNCHER, transport, workers
+from jobcommon.operators.mpi.job import LAUNCHER, mpi_options, transport, workers
 from jobcommon.operators.mpi.pods import config_name, own_service_account, service_account, ssh_secret
 from jobcommon.operators.mpi.spec import Transport
 from jobcommon.operators.mpi.ssh_key import new_key_pair
@@ -24,8 +22,8 @@ KINDS = (
 
 
 def companions(job: Job, pods: Sequence[PodView]) -> Sequence[Companion]:
-    """Files and rights while the job runs; what lets somebody into its pods goes with them: a resumed job has new keys."""
-    access = [_keys(job)] if transport(job) == Transport.SSH else _rights(job, pods) if job.options.mpi_exec else []
+    """Files and access while the job runs. Access is deleted when it ends or is suspended: a resumed job has new keys."""
+    access = [_keys(job)] if transport(job) == Transport.SSH else _rights(job, pods) if mpi_options(job).exec else []
     if job.status.finished or job.suspended:
         return [replace(companion, manifest=None) for companion in access]
     return [_config(job, pods), *access]

@@ -5,8 +5,7 @@ Tried over ssh and over kubectl exec with Open MPI 4.1.4 and 5.0.11, MPICH 5.0.2
 
 from collections.abc import Sequence
 
-from jobcommon.api.replica import Replica
-from jobcommon.framework import EnvVar, Job
+from jobcommon import EnvVar, Job, Replica
 from jobcommon.operators.mpi.job import (
     CONFIG_PATH,
     HOSTFILE,

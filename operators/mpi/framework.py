@@ -7,15 +7,15 @@ clean-up, TTL, deadline and suspension are those of every other kind.
 
 from collections.abc import Iterator, Mapping
 
-from jobcommon.api.job import RestartPolicy
-from jobcommon.api.replica import Replica
-from jobcommon.framework import (
+from jobcommon import (
     CelRule,
     FieldError,
     Framework,
     Job,
     Outcome,
+    Replica,
     ReplicaType,
+    RestartPolicy,
     ScalePaths,
     Tallies,
     Tally,
@@ -27,12 +27,14 @@ from jobcommon.operators.mpi.job import (
     LAUNCHER,
     REPLICA_SPECS,
     WORKER,
+    mpi_options,
     mpi_spec,
     retried_like_a_batch_job,
     ssh_path,
     transport,
     waits_for_workers,
 )
+from jobcommon.operators.mpi.options import MPIOptions
 from jobcommon.operators.mpi.pods import shape_pod
 from jobcommon.operators.mpi.spec import MPIJobSpec, Transport
 from jobcommon.operators.mpi.versions import V1_DEFAULTS, V1ALPHA2_DEFAULTS, V2BETA1_DEFAULTS, upgrade
@@ -79,7 +81,7 @@ def validate(job: Job) -> Iterator[FieldError]:
 
 def blocked(job: Job) -> str:
     """The transport is one that the operator may give rights for."""
-    if transport(job) == Transport.SSH or job.options.mpi_exec:
+    if transport(job) == Transport.SSH or mpi_options(job).exec:
         return ""
     text = "spec.transport: by kubectl exec, the transport of v1 and v1alpha2, no job may start here; create the job anew with"
     return f"{text} transport SSH (the images need sshd), or have the operator allowed it: its chart's value mpiExec"
@@ -126,6 +128,7 @@ MPI = Framework(
     blocked=blocked,
     shape_pod=shape_pod,
     companions=companions,
+    own_options=MPIOptions(),
     companion_kinds=KINDS,
     may_create=may_create,
     retries=retries,

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from jobcommon.api.pod import PodView
-from jobcommon.api.replica import Replica
-from jobcommon.framework import Job
+from jobcommon import Job, PodView, Replica
 from jobcommon.operators.mpi.job import THE_LAUNCHER, host, implementation, launcher_works, mpi_spec, slots, transport, workers
 from jobcommon.operators.mpi.spec import Implementation, Transport
 

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobcommon.api.replica import Replica
-from jobcommon.api.template import containers_of
-from jobcommon.framework import Job
+from jobcommon import Job, Replica, containers_of
+from jobcommon.operators.mpi.options import MPIOptions
 from jobcommon.operators.mpi.spec import Implementation, LauncherCreationPolicy, MPIJobSpec, Transport
 
 LAUNCHER, WORKER = "Launcher", "Worker"
@@ -19,6 +18,11 @@ DEFAULT_SSH_PATH = "/root/.ssh"
 def mpi_spec(job: Job) -> MPIJobSpec:
     """The job's spec; a default one for a job whose spec could not be read."""
     return job.spec if isinstance(job.spec, MPIJobSpec) else MPIJobSpec()
+
+
+def mpi_options(job: Job) -> MPIOptions:
+    """What the operator was started with."""
+    return job.own_options if isinstance(job.own_options, MPIOptions) else MPIOptions()
 
 
 def transport(job: Job) -> Transport:

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobcommon.api import labels
-from jobcommon.api.replica import Replica
-from jobcommon.framework import Job
+from jobcommon import Job, Replica, labels
 from jobcommon.operators.mpi.hosts import KUBECTL
 from jobcommon.operators.mpi.job import (
     CONFIG_PATH,
@@ -13,6 +11,7 @@ from jobcommon.operators.mpi.job import (
     HOSTFILE,
     KUBEXEC,
     LAUNCHER,
+    mpi_options,
     ssh_path,
     transport,
 )
@@ -114,7 +113,7 @@ def _kubectl_delivery(job: Job, pod_spec: Mapping[str, Any]) -> Manifest:
     amounts = {"cpu": "100m", "memory": "512Mi"}
     return {
         "name": "kubectl-delivery",
-        "image": job.options.kubectl_image,
+        "image": mpi_options(job).kubectl_image,
         "command": ["/bin/sh", "-c", copy],
         "resources": {"limits": amounts, "requests": amounts},
         "volumeMounts": [{"name": KUBECTL_VOLUME, "mountPath": _KUBECTL_DIR}],

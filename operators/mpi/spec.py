@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from jobcommon.api.job import Int32, enum_field
-from jobcommon.api.legacy import FlatRunPolicySpec
+from jobcommon import FlatRunPolicySpec, Int32, enum_field
 
 
 class Transport(StrEnum):

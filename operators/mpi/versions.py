@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobcommon.api.legacy import lift_run_policy
+from jobcommon import lift_run_policy
 from jobcommon.operators.mpi.job import LAUNCHER, REPLICA_SPECS, WORKER
 from jobcommon.operators.mpi.spec import LauncherCreationPolicy, Transport
 

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from jobcommon.api.job import ReplicaSpec, enum_field
-from jobcommon.api.legacy import FlatRunPolicySpec
+from jobcommon import FlatRunPolicySpec, ReplicaSpec, enum_field
 
 
 class JobMode(StrEnum):

@@ -6,10 +6,7 @@ container: the job's Service publishes addresses before pods are ready, and torc
 
 from collections.abc import Iterator, Sequence
 
-from jobcommon.api.job import RestartPolicy
-from jobcommon.api.pod import PodView
-from jobcommon.api.replica import Replica
-from jobcommon.framework import (
+from jobcommon import (
     CelRule,
     Companion,
     CompanionKind,
@@ -18,7 +15,10 @@ from jobcommon.framework import (
     Framework,
     Job,
     Outcome,
+    PodView,
+    Replica,
     ReplicaType,
+    RestartPolicy,
     ScalePaths,
     Tallies,
     follow_leader,

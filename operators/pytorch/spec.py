@@ -4,8 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jobcommon.api.job import Int32, JobSpec
-from jobcommon.api.model import ApiModel
+from jobcommon import ApiModel, Int32, JobSpec
 
 
 class RendezvousSetting(ApiModel):

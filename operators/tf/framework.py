@@ -8,23 +8,23 @@ from typing import Any
 
 import msgspec
 
-from jobcommon.api.job import RestartPolicy
-from jobcommon.api.legacy import lift_run_policy
-from jobcommon.api.memo import remembered
-from jobcommon.api.replica import Replica
-from jobcommon.framework import (
+from jobcommon import (
     CelRule,
     EnvVar,
     FieldError,
     Framework,
     Job,
     Outcome,
+    Replica,
     ReplicaType,
+    RestartPolicy,
     ScalePaths,
     Tallies,
     Tally,
     Version,
     follow_leader,
+    lift_run_policy,
+    remembered,
 )
 from jobcommon.operators.tf.spec import SuccessPolicy, TFJobSpec
 

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from jobcommon.api.job import enum_field
-from jobcommon.api.legacy import FlatRunPolicySpec
+from jobcommon import FlatRunPolicySpec, enum_field
 
 
 class SuccessPolicy(StrEnum):

@@ -31,7 +31,7 @@ def a_list(version: int, *pods: Any) -> Response:
 
 
 def an_informer() -> tuple[Informer[PodView], Lister[PodView]]:
-    store: Store[PodView] = Store(owned_indexes(JOB_NAME))
+    store: Store[PodView] = Store(owned_indexes())
     return Informer(Reflector("/api/v1/pods", pod_view, lambda: 0.0, streamed_lists=False), store), Lister(store)
 
 
@@ -92,7 +92,7 @@ def test_an_ended_stream_is_opened_again() -> None:
     assert isinstance(informer.next(60.0), Stream)
 
 
-def test_the_lister_finds_by_key_namespace_owner_and_label() -> None:
+def test_the_lister_finds_by_key_namespace_and_owner() -> None:
     informer, lister = an_informer()
     informer.next(0.0)
     pods = [a_pod("b", 2, owner="x", job="j"), a_pod("a", 3, owner="x"), a_pod("c", 4, owner="y", job="j")]
@@ -107,5 +107,4 @@ def test_the_lister_finds_by_key_namespace_owner_and_label() -> None:
     assert names(lister.all("n")) == ["a", "b", "c"]
     assert names(lister.owned_by("x")) == ["a", "b"]
     assert names(lister.owned_by("nobody")) == []
-    assert names(lister.labelled("n", JOB_NAME, "j")) == ["b", "c"]
     assert lister.get("n", "d") is None

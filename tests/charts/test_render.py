@@ -140,6 +140,7 @@ def test_every_argument_is_one_that_the_command_knows() -> None:
     operator = next(command.callback for command in app.registered_commands if command.name == "operator")
     assert operator is not None
     known = {f"--{parameter.replace('_', '-')}" for parameter in operator.__annotations__}
+    assert "--mpi-exec" in known, "an option of a framework's own"
     known |= {"--no-tracking-finalizer", "--no-mpi-exec"}
     everything: dict[str, Any] = {"metrics": {"tokenSecret": {"name": "mine"}}}
     everything |= {"qps": 1, "burst": 1, "clusterDomain": "x", "trackingFinalizer": False, "gangScheduler": "auto"}

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from jobcommon.api.replica import Replica
-from jobcommon.framework import EnvVar, Framework, Job, ReplicaType, ScalePaths
+from jobcommon import EnvVar, Framework, Job, Replica, ReplicaType, ScalePaths
 
 
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:

@@ -1,6 +1,6 @@
 """A framework is checked when it is loaded, and what is wrong names the field."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -16,6 +16,13 @@ from tests.frameworks.jax import JAX
 @pytest.mark.parametrize("framework", [*installed().values(), JAX, TEST_JOB], ids=lambda f: f.kind)
 def test_those_there_are_have_nothing_wrong(framework: Any) -> None:
     assert framework_errors(framework) == []
+
+
+@dataclass(frozen=True)
+class OwnOptions:
+    """A type that no option of the command has."""
+
+    names: tuple[str, ...] = ("a",)
 
 
 CASES: list[tuple[dict[str, Any], str]] = [
@@ -46,6 +53,8 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"port": 0}, "port: 0 is not a valid port; use a number from 1 to 65535"),
     ({"versions": (Version("v1"),)}, "versions: exactly one is stored (storage=True), and here 0 are"),
     ({"versions": (Version("v1", storage=True), Version("v1"))}, "versions: v1 is there twice"),
+    ({"own_options": {"a": 1}}, "own_options: {'a': 1} cannot be used; give the value of a frozen dataclass"),
+    ({"own_options": OwnOptions()}, "own_options.names: the default ('a',) cannot be used"),
 ]
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from jobcommon.api.replica import Replica
-from jobcommon.framework import Job, Options
+from jobcommon.framework import Job
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.hosts import KUBECTL, discover_hosts, hostfile, kubexec
 from jobcommon.operators.mpi.job import waits_for_workers
+from jobcommon.operators.mpi.options import MPIOptions
 from jobcommon.reconcile import Create, Delete, Plan, plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil import plans
@@ -142,7 +143,7 @@ def test_the_rights_follow_the_workers() -> None:
 
 
 def test_launcher_and_worker_pods() -> None:
-    job = read_job(replace(MPI, options=Options(kubectl_image="registry/kubectl:1")), v1_job())
+    job = read_job(replace(MPI, own_options=MPIOptions(kubectl_image="registry/kubectl:1")), v1_job())
     launcher = pod_manifest(MPI, job, Replica("Launcher", 0))
     assert launcher["metadata"]["labels"]["training.kubeflow.org/job-role"] == "master"
     (main,) = launcher["spec"]["containers"]

@@ -156,12 +156,11 @@ def test_a_job_scaled_below_an_overridden_index_goes_on() -> None:
 
 
 def _needs_an_option(job: Job) -> str:
-    return "" if job.options.mpi_exec else "the option x is off"
+    return "the option x is off" if job.own_options == "off" else ""
 
 
 def without_option(*, off: bool = True) -> Framework:
-    framework = replace(TEST_JOB, blocked=_needs_an_option)
-    return replace(framework, options=replace(framework.options, mpi_exec=not off))
+    return replace(TEST_JOB, blocked=_needs_an_option, own_options="off" if off else "on")
 
 
 def test_a_job_that_the_operator_is_not_set_up_for_waits_and_starts_when_it_is() -> None:

@@ -10,10 +10,11 @@ from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.client.request import Request, Response
 from jobcommon.crd import custom_resource_definition
-from jobcommon.framework import FINALIZER, Framework, Options, Replica
+from jobcommon.framework import FINALIZER, Framework, Replica
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.apiserver.users import User
 from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mpi.options import MPIOptions
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
@@ -302,7 +303,7 @@ async def test_s20_a_pod_of_somebody_else_under_a_workers_name_is_left_alone_and
 
 
 def test_s20_without_kubectl_exec_there_are_no_such_rights_at_all() -> None:
-    framework = replace(MPI, options=Options(mpi_exec=False))
+    framework = replace(MPI, own_options=MPIOptions(exec=False))
     manifest = job_manifest(framework, {"Launcher": replica_spec(MPI), "Worker": 2}, transport="Exec")
     job = read_job(framework, manifest)
     decided = plan(framework, job, Observed(), START)

@@ -1,0 +1,17 @@
+"""What the one who runs the operator chooses for MPIJobs alone."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class MPIOptions:
+    """The options ``--mpi-…`` of the command."""
+
+    exec: bool = field(
+        default=True,
+        metadata={"help": "Whether launchers of MPIJobs may get the right to run commands in their workers (v1)."},
+    )
+    kubectl_image: str = field(
+        default="kubeflow/kubectl-delivery:latest",
+        metadata={"metavar": "IMAGE", "help": "Where launchers of MPIJobs v1 get kubectl from; the image has a shell, too."},
+    )

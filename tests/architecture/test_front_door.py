@@ -1,0 +1,65 @@
+"""`import jobcommon` is the way in: for the operators, the documents and the examples, as for third parties."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobcommon import _homes
+from tests.architecture.source import ROOT, documents, modules, tree
+
+# The second is for whoever writes a controller of other objects; the kits are for tests.
+SURFACES = ("jobcommon", "jobcommon.controller")
+KITS = ("jobcommon.testutil", "jobcommon.operators")
+# What a framework is made of has no clock, no chance and no I/O; import-linter does not see through the lazy front door.
+PURE = ("jobcommon.api", "jobcommon.framework")
+OPERATORS = [module for module in modules() if module.parts[0] == "operators"]
+FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def imports(syntax: ast.AST) -> Iterator[tuple[str, str]]:
+    """Every import of ours as module and name; an ``import module`` with the name ""."""
+    for node in ast.walk(syntax):
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module or "", alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+
+
+def deep(syntax: ast.AST) -> list[str]:
+    """The imports that go around the front door."""
+    found = {module for module, _ in imports(syntax) if module.partition(".")[0] == "jobcommon"}
+    return sorted(module for module in found if module not in SURFACES and not module.startswith(KITS))
+
+
+def snippets() -> list[tuple[str, str]]:
+    """Python that people read and copy: in documents, and the examples."""
+    guides = [document for document in documents() if document.parent != Path("docs/reference")]
+    shown = [(str(document), text) for document in guides for text in FENCE.findall((ROOT / document).read_text("utf-8"))]
+    examples = [*(ROOT / "examples").rglob("*.py"), ROOT / "tests/frameworks/jax.py"]
+    return [*shown, *((str(path.relative_to(ROOT)), path.read_text("utf-8")) for path in examples)]
+
+
+@pytest.mark.parametrize(("where", "text"), snippets(), ids=lambda value: value if "\n" not in value else "")
+def test_what_people_copy_imports_from_jobcommon(where: str, text: str) -> None:
+    assert deep(ast.parse(text)) == [], f"{where}: import from jobcommon (names and homes: jobcommon/__init__.pyi)"
+
+
+@pytest.mark.parametrize("module", OPERATORS, ids=str)
+def test_an_operator_uses_the_pure_names_only(module: Path) -> None:
+    used = {name for home, name in imports(tree(module)) if home == "jobcommon"}
+    assert {name: _homes()[name] for name in used if not _homes()[name].startswith(PURE)} == {}
+
+
+def test_inside_the_library_imports_are_direct() -> None:
+    """import-linter does not see what comes through the front door, so no module below it may use it."""
+    library = [module for module in modules() if module.parts[0] != "operators"]
+    found = {(m, name) for m in library for home, name in imports(tree(m)) if home == "jobcommon" and name in _homes()}
+    assert found == set()
+
+
+def test_the_rule_finds() -> None:
+    text = "import jobcommon.api.pod\nfrom jobcommon.client.config import find_cluster\nfrom jobcommon import Framework\n"
+    assert deep(ast.parse(text)) == ["jobcommon.api.pod", "jobcommon.client.config"]
