@@ -42,10 +42,10 @@ def clean_up_finished(job: Job, observed: Observed, pods: Iterable[PodView]) -> 
     return actions
 
 
-def stop_pods(pods: Iterable[PodView], why: str) -> list[Action]:
-    """Delete the pods that still run or wait, and let go of those that are over."""
+def stop_pods(pods: Iterable[PodView], why: str, *, unchanged: bool = False) -> list[Action]:
+    """Delete the pods, and release those that are over. With `unchanged`, what still runs only if it has not changed."""
     pods = list(pods)
-    doomed = (delete_pod(pod, why) for pod in pods if pod.deletion_time is None)
+    doomed = (delete_pod(p, why, unchanged=unchanged and not is_over(p)) for p in pods if p.deletion_time is None)
     return [*release(pods), *doomed]
 
 

@@ -227,7 +227,8 @@ class _Pass:
         released, delays = self._retire_recorded()
         leaving = scaled_down(job, self.slots, self.ledger)
         doomed = self.holds.free(leaving)
-        surplus = [*cleanup.stop_pods(doomed, "scaled down"), *cleanup.release(self.slots.strangers)]
+        # A pod may have succeeded a moment ago; then that goes on record first (rule R1: the decision depends on its state).
+        surplus = [*cleanup.stop_pods(doomed, "scaled down", unchanged=True), *cleanup.release(self.slots.strangers)]
         pods = self._missing_pods()
         about_to_need = self._waiting_to_be_started or bool(pods)
         creates = self._others(self.now - LOOK_AGAIN if about_to_need else -inf) + pods

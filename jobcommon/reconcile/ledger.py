@@ -32,7 +32,7 @@ from jobcommon.reconcile.slots import Slots
 # More UIDs would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
 # Successes are ranges of indexes, and all of them are entered at once.
 MAX_ENTRIES = 500
-# A failure that is entered so late another operator may have entered before, and let its pod go.
+# A failure that is entered so late another operator may have entered before, and its pod be released.
 LATE = 5.0
 
 
@@ -75,9 +75,15 @@ class Ledger:
         return self.recorded + self.in_place
 
     def witnesses(self, now: float) -> tuple[tuple[str, str], ...]:
-        """Name and UID of the pods whose failures are entered late, or may be: a time ahead of ours says nothing."""
+        """Name and UID of the pods whose failures are entered late, or may be: a time ahead of ours says nothing, nor does
+        deletionTimestamp, which lies the grace period ahead of one DELETE and is moved by another.
+        """
         failed = (entry for entry in self.entries if entry.ending.verdict not in _NO_FAULT)
-        return tuple((e.pod.name, e.pod.uid) for e in failed if not 0 <= now - (e.ending.finished_at or 0.0) <= LATE)
+        return tuple(
+            (entry.pod.name, entry.pod.uid)
+            for entry in failed
+            if entry.pod.deletion_time is not None or not 0 <= now - (entry.ending.finished_at or 0.0) <= LATE
+        )
 
     def having(self, *verdicts: Verdict) -> tuple[Entry, ...]:
         """The new entries with one of those verdicts."""

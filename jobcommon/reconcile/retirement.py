@@ -67,14 +67,14 @@ def given_up(framework: Framework, job: Job, replica: Replica, pod: PodView) -> 
 
 
 def is_stopping(job: Job, slots: Slots, ledger: Ledger) -> bool:
-    """Whether a job that is to be resumed has to be stopped first: half of its pods are, or too many still terminate.
+    """Whether a job that is to be resumed has to be stopped first: a pod of it is not being deleted, or too many terminate.
 
-    The other half would fail for want of its peers. If none was stopped, they run on.
+    Also when none seems to be: another operator may have deleted them on the suspension that is on record, and the watch be
+    behind. A resume that does not enter them would count what they end by; and half of a job fails for want of its peers.
     """
     if not job.status.has(ConditionType.SUSPENDED):
         return False
-    leaving = [(r, pod) for r, pod in (*slots.pods.items(), *slots.surplus.items()) if pod.deletion_time is not None]
-    if not all(is_entered(ledger, replica, pod) for replica, pod in leaving):
+    everywhere = (*slots.pods.items(), *slots.surplus.items())
+    if any(pod.deletion_time is None and not is_over(pod) for _, pod in everywhere):
         return True
-    stays = any(pod.deletion_time is None and not is_over(pod) for pod in slots.pods.values())
-    return stays and (bool(leaving) or any(r.index not in ledger.succeeded[r.type] for r in slots.vacant))
+    return not all(is_entered(ledger, replica, pod) for replica, pod in everywhere if pod.deletion_time is not None)

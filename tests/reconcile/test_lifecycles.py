@@ -2,6 +2,7 @@
 
 import pytest
 
+from jobcommon.reconcile.plan import Delete
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -295,6 +296,15 @@ def test_a_success_while_it_is_scaled_away_is_on_record_before_it_is_deleted() -
     world.scale("Worker", 2)
     world.settle()
     assert "demo-worker-1" not in world.pods
+
+
+def test_a_success_that_was_not_seen_yet_is_not_scaled_away() -> None:
+    """The watch is behind: the pod has succeeded, and this view of it still runs. The deletion asks for that view (rule R1)."""
+    world = started({"Worker": 2})
+    world.scale("Worker", 1)
+    world.step()
+    (deletion,) = [action for action in world.step(writes=0).actions if isinstance(action, Delete)]
+    assert deletion.resource_version == world.pods["demo-worker-1"].view.resource_version
 
 
 def test_what_was_recorded_to_be_scaled_away_is_taken_away_also_when_it_is_wanted_again() -> None:

@@ -53,13 +53,18 @@ def test_backoff_limit(policy: str, pods: list[str], limit: int | None, restarts
         pytest.param("failed 137", 1, (), id="a failure of late"),
         pytest.param("failed 137", 60, (("demo-worker-0", "uid-demo-worker-0"),), id="a failure of long ago"),
         pytest.param("failed 1", 60, (("demo-worker-0", "uid-demo-worker-0"),), id="a final one"),
+        pytest.param("deleting,failed 143", 32, (("demo-worker-0", "uid-demo-worker-0"),), id="deleted half a minute ago"),
+        pytest.param("last_delete,failed 143", 1, (("demo-worker-0", "uid-demo-worker-0"),), id="deleted, whenever it was"),
         pytest.param("succeeded", 60, (), id="a success, which cannot count twice"),
     ],
 )
 def test_a_failure_that_is_entered_late_needs_its_pod_for_a_witness(
     pod: str, after: float, witnesses: tuple[tuple[str, str], ...]
 ) -> None:
-    """Another operator may have counted it, and let the pod go, while our view of the pods stood still."""
+    """Another operator may have counted it, and released the pod, while our view of the pods stood still.
+
+    A deletionTimestamp is no time of an end: it lies the grace period ahead of the DELETE, and a later DELETE moves it.
+    """
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="ExitCode", run_policy={"backoffLimit": 2}, status=STARTED)
     observed = observe(TEST_JOB, manifest, {"Worker-0": f"running,{pod}"})
     assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + after).witnesses == witnesses
