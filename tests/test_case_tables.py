@@ -32,14 +32,14 @@ COMMON: Table = {
     "K ownership": (
         4,
         [
-            "test_controller::test_k_ownership_is_by_uid_and_nothing_is_adopted",
+            "controller.test_controller::test_k_ownership_is_by_uid_and_nothing_is_adopted",
             "reconcile.test_cleanup::test_11_a_pod_that_only_claims_to_be_ours_is_left_alone",
         ],
     ),
     "L expectations": (
         4,
         [
-            "test_expectations::test_l_ten_creations_and_thirty_deletions",
+            "controller.test_expectations::test_l_ten_creations_and_thirty_deletions",
             "::test_they_lapse_and_tell_when",
             "::test_raising_one_again_renews_it",
             "::test_each_way_to_meet_one",
@@ -93,7 +93,7 @@ TF: Table = {
     "end to end: names": (1, ["operators.test_tf_cases::test_pod_names"]),
     "end to end: Estimator": (1, ["operators.test_tf_cases::test_estimator_cluster"]),
     "end to end: unknown field": (1, ["operators.test_tf_cases::test_unknown_field_instead_of_replica_specs"]),
-    "end to end: events": (1, ["test_report::test_creations"]),
+    "end to end: events": (1, ["controller.test_report::test_creations"]),
 }
 PYTORCH: Table = {
     "X elastic bounds": (4, ["operators.test_pytorch_cases::test_x_elastic_bounds"]),
@@ -123,9 +123,9 @@ UNTESTED_BY_THE_REFERENCE: Table = {
     "Z16": (1, ["reconcile.test_children::test_o_creations"]),
     "Z17, Z18": (2, ["reconcile.test_cleanup::test_11_a_pod_that_only_claims_to_be_ours_is_left_alone"]),
     "Z19": (1, ["runtime.test_executor::test_what_an_answer_makes_of_an_action"]),
-    "Z20": (1, ["test_report::test_5_6_a_name_that_is_taken"]),
-    "Z21": (1, ["test_controller::test_1_recreation_under_the_same_name"]),
-    "Z22": (1, ["test_controller::test_23_a_restart_of_the_operator_announces_nothing"]),
+    "Z20": (1, ["controller.test_report::test_5_6_a_name_that_is_taken"]),
+    "Z21": (1, ["controller.test_controller::test_1_recreation_under_the_same_name"]),
+    "Z22": (1, ["controller.test_controller::test_23_a_restart_of_the_operator_announces_nothing"]),
     "Z23": (1, ["operators.test_tf_cases::test_validation"]),
     "Z24": (1, ["reconcile.test_children::test_z24_precedence_of_variables"]),
     "Z25": (1, ["operators.test_pytorch_cases::test_y_validation"]),
@@ -153,7 +153,7 @@ MPI: Table = {
     "A6 all created": (3, ["operators.test_mpi_cases::test_all_is_created"]),
     "A6 invalid": (1, ["operators.test_mpi_cases::test_an_invalid_job_says_so_in_its_status"]),
     "A6 managed by": (1, ["operators.test_mpi_cases::test_managed_by"]),
-    "A6 foreign child": (1, ["test_report::test_5_6_a_name_that_is_taken"]),
+    "A6 foreign child": (1, ["controller.test_report::test_5_6_a_name_that_is_taken"]),
     "A6 launcher's end": (
         3,
         [

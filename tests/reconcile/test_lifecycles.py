@@ -328,7 +328,7 @@ def test_l11_recreation_under_the_same_name() -> None:
     (first, _) = world.settle()
     assert [str(action) for action in first.actions] == ["create services/demo"], "the names of the pods are not free yet"
     assert all(pod.view.owner is not None and pod.view.owner.uid == "uid-demo" for pod in world.pods.values())
-    world.pods.clear()  # the orphans are released and the old pods end; see tests/test_controller.py
+    world.pods.clear()  # the orphans are released and the old pods end; see tests/controller/test_controller.py
     world.settle()
     world.run()
     world.settle()
