@@ -1,4 +1,4 @@
-"""Rows 69 and 128 with real processes: no pod stays behind because of our finalizer, with an operator or without one."""
+"""With real processes: no pod stays behind because of our finalizer, with an operator or without one."""
 
 import asyncio
 import json

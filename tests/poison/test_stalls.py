@@ -1,4 +1,4 @@
-"""Row 112: when a framework's function never returns, the process says where it is stuck."""
+"""When a framework's function never returns, the process says where it is stuck."""
 
 import asyncio
 import subprocess
