@@ -26,6 +26,8 @@ RUNS: dict[str, tuple[int, Sequence[str]]] = {
     "run-policy/ttl.yaml": (0, [r"gone in five seconds", r"Succeeded +True"]),
     "run-policy/suspend.yaml": (1, [r"Suspended +True", r"suspended, and nothing here will resume it"]),
 }
+# Those that import torch in each of their processes.
+SLOW = ("pytorch/digits.yaml", "pytorch/elastic.yaml")
 # example -> the modules its script imports
 NEEDS = {
     "pytorch/digits.yaml": ("torch", "sklearn"),
@@ -47,7 +49,7 @@ def test_every_example_is_tried_and_listed() -> None:
     assert [name for name in RUNS if f"({name})" not in listed] == []
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in RUNS])
 def test_example(name: str) -> None:
     skip_without(name)
     code, patterns = RUNS[name]

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -20,7 +21,7 @@ import yaml
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.main import app
 from jobcommon.cli.operating import token_in
-from jobcommon.crd import crd_files
+from jobcommon.crd import custom_resource_definition
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.settings import Settings
@@ -154,11 +155,12 @@ async def test_s15_a_failure_shows_no_traceback_and_no_environment(monkeypatch: 
     assert "canary" not in text
 
 
+@cache
 def every_manifest() -> list[dict[str, Any]]:
     found = [o for chart in OPERATORS for v in ({}, {"watchNamespace": "a"}, {"mpiExec": True}) for o in render(chart, **v)]
     for path in CHARTS.glob("kustomize/*/*.yaml"):
         found += [o for o in yaml.safe_load_all(path.read_text()) if o]
-    return found + [yaml.safe_load(text) for text in crd_files(FRAMEWORKS.values()).values()]
+    return found + [custom_resource_definition(framework) for framework in FRAMEWORKS.values()]
 
 
 def test_s16_there_is_no_webhook_and_so_no_certificate_to_rotate() -> None:

@@ -22,6 +22,7 @@ def _shape(scenario: Scenario) -> str:
 BY_SHAPE = {shape: list(group) for shape, group in groupby(sorted(LIFECYCLES.values(), key=_shape), key=_shape)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", BY_SHAPE)
 def test_lifecycles_end_as_they_should(shape: str) -> None:
     runs = [(scenario, simulate(scenario, 0)) for scenario in BY_SHAPE[shape]]
