@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim sim-full sieve acto check bench poison chaos real properties fuzz mutants environments frameworks sdk golden lock sbom audit crds verify clean
+.PHONY: help setup demo test test-slow sim sim-full sieve acto check bench poison chaos real properties fuzz mutants environments frameworks sdk golden lock sbom audit crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -12,6 +12,10 @@ DEV    := $(VENV)/.dev-$(KEY)
 # Tests run in two processes; the ones that need a cluster get a process each and stay together by file.
 PYTEST ?= $(BIN)/python -m pytest
 WORKERS ?= 2
+# `make test COVERAGE=yes`: how much of the library and the operators these tests run through, and what they do not.
+COVERED := $(if $(COVERAGE),--cov --cov-report=term-missing:skip-covered)
+# Tests start hundreds of processes: without bytecode files, each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -36,8 +40,11 @@ setup: $(DEV) ## install everything into .venv (does nothing when it is up to da
 demo: $(RUN) ## train on three processes: an embedded cluster, a PyTorchJob, its accuracy
 	$(BIN)/jobcommon run -f examples/pytorch/digits.yaml
 
-test: $(DEV) ## run the tests
-	$(PYTEST) -q -n $(WORKERS) --dist loadfile
+test: $(DEV) ## run the tests, but for the slow ones
+	$(PYTEST) -q -n $(WORKERS) --dist loadfile -m 'not slow' $(COVERED)
+
+test-slow: $(DEV) ## run the slow tests
+	$(PYTEST) -q -n $(WORKERS) --dist loadfile -m slow
 
 sim: $(DEV) ## simulate: a sample of every fault at every point, and of the swarm (3 minutes)
 	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim thin --workers $(WORKERS)

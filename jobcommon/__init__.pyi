@@ -74,6 +74,7 @@ from jobcommon.reconcile import Update as Update
 from jobcommon.reconcile import plan as plan
 from jobcommon.reconcile import read_job as read_job
 from jobcommon.reconcile.plan import LookUp as LookUp
+from jobcommon.reconcile.plan import Urgency as Urgency
 from jobcommon.runtime.manager import run_against as run_against
 from jobcommon.runtime.manager import run_operators as run_operators
 from jobcommon.runtime.settings import Settings as Settings

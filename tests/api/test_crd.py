@@ -35,6 +35,8 @@ from jobcommon.testutil.schemas.pod_template import generate
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 FRAMEWORKS = {framework.kind: framework for framework in (PYTORCH, TF, MXNET, MPI, *installed().values())}
+#: The same language as `yaml.SafeLoader`, in a tenth of the time.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: What a plain `kubectl apply` may carry in its annotation.
 ANNOTATION_LIMIT = 262_144
 
@@ -64,7 +66,7 @@ def test_it_fits_a_plain_apply(framework: Framework) -> None:
 
 
 def test_the_same_framework_gives_the_same_bytes(framework: Framework) -> None:
-    assert to_file(custom_resource_definition(framework)) == to_file(generated(framework))
+    assert json.dumps(custom_resource_definition(framework)) == json.dumps(generated(framework))
 
 
 def test_committed_files_are_the_generated_ones() -> None:
@@ -79,7 +81,7 @@ def test_a_file_is_yaml_that_every_reader_takes_for_the_same(framework: Framewor
     """PyYAML quotes neither "n" nor "1e3", which kubectl's library takes for a boolean and a number."""
     crd = custom_resource_definition(framework)
     text = to_file(crd)
-    assert yaml.safe_load(text) == crd
+    assert yaml.load(text, LOADER) == crd
     assert text.startswith("apiVersion: apiextensions.k8s.io/v1\n")
     assert not re.search(r"[&*]id\d", text)
     odd = {"a": ["y", "n", "on", "1e3", "0o7", "12:30", ".inf", "~", "", "x: y", "- z", "1.0", "True", "a\nb", "é #"]}

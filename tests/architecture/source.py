@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,6 +15,7 @@ def modules() -> list[Path]:
     return sorted(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
+@cache
 def tree(module: Path) -> ast.Module:
     """The syntax tree of a module named relative to the root."""
     return ast.parse((ROOT / module).read_text(encoding="utf-8"), str(module))

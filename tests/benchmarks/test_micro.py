@@ -21,6 +21,7 @@ def test_every_figure_has_a_baseline() -> None:
     assert set(micro.baseline()) == set(micro.subjects())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(micro.baseline()))
 def test_it_is_not_twice_as_slow(measured: dict[str, float], name: str) -> None:
     assert measured[name] <= limits()[name], "run `python -m benchmarks.micro` and look for what has grown"

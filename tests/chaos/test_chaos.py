@@ -8,7 +8,7 @@ import pytest
 from jobcommon.testutil.chaos.jobs import FRAMEWORKS, Script
 from jobcommon.testutil.chaos.trial import Plan, run_trial
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 THIN = Plan(
     jobs=24, operator_kills=5, operator_every=(2.0, 4.0), cluster_kills=3, cluster_every=(4.0, 6.0),

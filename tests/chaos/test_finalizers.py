@@ -1,4 +1,4 @@
-"""Rows 69 and 128 with real processes: no pod stays behind because of our finalizer, with an operator or without one."""
+"""With real processes: no pod stays behind because of our finalizer, with an operator or without one."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.chaos.processes import Ground
 from tests.cli.commands import jobcommon
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
 SWEEP_LIMIT = 60.0
 PATIENCE = 120.0

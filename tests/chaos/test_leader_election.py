@@ -12,7 +12,7 @@ import pytest
 
 from jobcommon.testutil.chaos.election import arena
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 PAUSE = 20.0
 

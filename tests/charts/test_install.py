@@ -33,7 +33,7 @@ from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm, render
 from tests.cli.commands import ROOT, Kubectl
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 Json = dict[str, Any]
 SECONDS = 180.0
 

@@ -172,12 +172,12 @@ def test_a_capacity_bounds_what_runs(tmp_path: Path, marker: str) -> None:
         shown = kubectl("get", "node", "local", "-o", "jsonpath={.status.allocatable}")
         assert json.loads(shown).items() >= {"cpu": "64", "memory": "900Gi", "nvidia.com/gpu": "3"}.items()
         kubectl("apply", "-f", "-", stdin=ASKING.format(name="first", marker=marker))
-        kubectl("wait", "--for=condition=Ready", "pod/first", "--timeout=60s")
+        kubectl("wait", "--for=condition=Ready", "pod/first", "--timeout=180s")
         kubectl("apply", "-f", "-", stdin=ASKING.format(name="second", marker=marker))
         message = "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}"
         kubectl.until("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.", "get", "pod", "second", "-o", message)
         kubectl("delete", "pod", "first", "--wait=false")
-        kubectl("wait", "--for=condition=Ready", "pod/second", "--timeout=60s")
+        kubectl("wait", "--for=condition=Ready", "pod/second", "--timeout=180s")
     assert processes_with(marker) == []
 
 

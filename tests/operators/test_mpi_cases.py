@@ -1,4 +1,4 @@
-"""MPIJob v2beta1: section A of the behavioural cases. Where the reference's result is a defect, the expectation is the sensible
+"""MPIJob v2beta1: the cases of the reference's tests. Where the reference's result is a defect, the expectation is the sensible
 one; docs/deviations.md names those. The launcher is a pod, so what the reference said of its batch Job is said of the pod.
 """
 

@@ -91,6 +91,7 @@ async def allreduce(version: str, transport: str, companion: tuple[str, str], *o
 SHORT_NAMES = ("--mca", "orte_keep_fqdn_hostnames", "0")
 
 
+@pytest.mark.slow
 @needs_sshd
 @pytest.mark.parametrize(("options", "works"), [((), False), (SHORT_NAMES, True)], ids=["workers", "launcher too"])
 async def test_allreduce_over_ssh(options: tuple[str, ...], works: bool) -> None:
@@ -98,6 +99,7 @@ async def test_allreduce_over_ssh(options: tuple[str, ...], works: bool) -> None
     await allreduce("v2beta1", "SSH", ("secrets", "demo-ssh"), *options, works=works)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("works", [False, True], ids=["workers", "launcher too"])
 async def test_allreduce_over_kubectl_exec(works: bool) -> None:
     await allreduce("v1", "Exec", ("serviceaccounts", "demo-launcher"), works=works)

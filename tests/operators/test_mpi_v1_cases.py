@@ -1,4 +1,4 @@
-"""MPIJob v1 and v1alpha2, whose transport is kubectl exec: section B of the behavioural cases, and seed 002's job without a
+"""MPIJob v1 and v1alpha2, whose transport is kubectl exec: the cases of the reference's tests, and seed 002's job without a
 launcher. The v1alpha1 rows on sizing and StatefulSets belong to the converter.
 """
 

@@ -1,4 +1,4 @@
-"""MXJob: section C of the behavioural cases. Where the reference's result is a defect, the expectation is the sensible one."""
+"""MXJob: the cases of the reference's tests. Where the reference's result is a defect, the expectation is the sensible one."""
 
 import json
 from collections.abc import Mapping

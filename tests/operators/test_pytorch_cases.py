@@ -1,4 +1,4 @@
-"""PyTorchJob: sections X and Y of the behavioural cases, U on a PyTorchJob, and what follows from the rules."""
+"""PyTorchJob: the cases of the reference's tests, suspension, and what follows from the rules."""
 
 from typing import Any
 
@@ -57,13 +57,13 @@ def errors(replicas: dict[str, Any], **job: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("fewest", "most"),
     [
-        pytest.param(None, None, id="X neither"),
-        pytest.param(1, 1, id="X both"),
-        pytest.param(None, 1, id="X max"),
-        pytest.param(1, None, id="X min"),
+        pytest.param(None, None, id="neither"),
+        pytest.param(1, 1, id="both"),
+        pytest.param(None, 1, id="max"),
+        pytest.param(1, None, id="min"),
     ],
 )
-def test_x_elastic_bounds(fewest: int | None, most: int | None) -> None:
+def test_elastic_bounds(fewest: int | None, most: int | None) -> None:
     bounds = {key: value for key, value in (("minReplicas", fewest), ("maxReplicas", most)) if value is not None}
     job = read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1}, elasticPolicy=bounds))
     elastic = elastic_policy(job)
@@ -72,18 +72,18 @@ def test_x_elastic_bounds(fewest: int | None, most: int | None) -> None:
 
 
 @pytest.mark.parametrize("elastic", [None, {}], ids=["no elasticPolicy", "elasticPolicy"])
-def test_x_processes_per_node_default_to_auto(elastic: Manifest | None) -> None:
+def test_processes_per_node_default_to_auto(elastic: Manifest | None) -> None:
     assert env({"Worker": 1}, "Worker-0", elasticPolicy=elastic)["PET_NPROC_PER_NODE"] == "auto"
 
 
-def test_x_restart_policy_and_port_defaults() -> None:
+def test_restart_policy_and_port_defaults() -> None:
     job = read_job(PYTORCH, job_manifest(PYTORCH, BOTH))
     assert [spec.restart_policy for spec in job.replica_specs.values()] == ["OnFailure", "OnFailure"]
     container = pod_manifest(PYTORCH, job, Replica("Worker", 0))["spec"]["containers"][0]
     assert container["ports"] == [{"name": "pytorchjob-port", "containerPort": 23456}]
 
 
-def test_x_elastic_variables() -> None:
+def test_elastic_variables() -> None:
     found = env({"Worker": 1}, "Worker-0", elasticPolicy=ELASTIC)
     assert {name: value for name, value in found.items() if name != "PYTHONUNBUFFERED"} == {
         "PET_NPROC_PER_NODE": "auto",
@@ -102,7 +102,7 @@ def test_x_elastic_variables() -> None:
         pytest.param(
             {"minReplicas": 1, "maxReplicas": 3, "maxRestarts": 3},
             {"PET_RDZV_ENDPOINT": "demo-worker-0.demo.default.svc:23456", "PET_NNODES": "1:3", "PET_MAX_RESTARTS": "3"},
-            id="X host and port default to those of worker 0",
+            id="host and port default to those of worker 0",
         ),
         pytest.param({"rdzvConf": []}, {"PET_RDZV_CONF": None}, id="8.23 an empty rdzvConf is no panic"),
         pytest.param({"standalone": True}, {"PET_STANDALONE": "1"}, id="8.23 standalone"),
@@ -110,7 +110,7 @@ def test_x_elastic_variables() -> None:
         pytest.param({"nProcPerNode": 4}, {"PET_NPROC_PER_NODE": "4"}, id="the deprecated field"),
     ],
 )
-def test_x_elastic_details(elastic: Manifest, expected: dict[str, str | None]) -> None:
+def test_elastic_variables_in_detail(elastic: Manifest, expected: dict[str, str | None]) -> None:
     found = env({"Worker": 2}, "Worker-1", elasticPolicy=elastic)
     assert {name: found.get(name) for name in expected} == expected
 
@@ -125,7 +125,7 @@ def test_x_elastic_details(elastic: Manifest, expected: dict[str, str | None]) -
         (None, 3, "auto", "Worker-1", None, None, "3", "auto"),
     ],
 )
-def test_x_derived_variables(
+def test_derived_variables(
     master: int | None,
     worker: int | None,
     nproc: str | None,
@@ -147,13 +147,13 @@ def test_x_derived_variables(
     assert found == {name: value for name, value in expected.items() if value is not None}
 
 
-def test_x_the_master_s_own_port() -> None:
+def test_the_master_s_own_port() -> None:
     master = replica_spec(PYTORCH)
     master["template"]["spec"]["containers"][0]["ports"] = [{"name": "pytorchjob-port", "containerPort": 999}]
     assert env({"Master": master, "Worker": 1}, "Worker-0")["MASTER_PORT"] == "999"
 
 
-def test_x_cluster_variables_win_defaults_give_way() -> None:
+def test_cluster_variables_win_defaults_give_way() -> None:
     worker = replica_spec(PYTORCH)
     worker["template"]["spec"]["containers"][0]["env"] = [
         {"name": "RANK", "value": "7"}, {"name": "PYTHONUNBUFFERED", "value": "0"},
@@ -163,7 +163,7 @@ def test_x_cluster_variables_win_defaults_give_way() -> None:
 
 
 @pytest.mark.parametrize("replicas", [{"Worker": 2}, {"Master": 1, "Worker": 1}], ids=["workers", "master and worker"])
-def test_x_no_init_container(replicas: dict[str, int]) -> None:
+def test_no_init_container(replicas: dict[str, int]) -> None:
     """The reference waits for the master's name in one; our Service has the name before any pod is ready."""
     job = read_job(PYTORCH, job_manifest(PYTORCH, replicas))
     assert all("initContainers" not in pod_manifest(PYTORCH, job, replica)["spec"] for replica in job.replicas)
@@ -184,7 +184,7 @@ def test_the_master_label(replicas: dict[str, int], masters: list[str]) -> None:
     [
         pytest.param({"Master": 1, "Worker": 2}, None, {"Master-0": "running"}, "Running", id="the master runs"),
         pytest.param(
-            {"Master": 1, "Worker": 2}, None, {"Master-0": "succeeded", "Worker-0": "running"}, "Succeeded", id="X master done"
+            {"Master": 1, "Worker": 2}, None, {"Master-0": "succeeded", "Worker-0": "running"}, "Succeeded", id="master done"
         ),
         pytest.param({"Master": 1, "Worker": 1}, None, {"Worker-0": "running"}, "Created", id="only a worker runs"),
         pytest.param(
@@ -194,10 +194,12 @@ def test_the_master_label(replicas: dict[str, int], masters: list[str]) -> None:
         pytest.param(
             {"Worker": 2}, {}, {"Worker-0": "running,succeeded", "Worker-1": "running"}, "Succeeded", id="elastic: the first"
         ),
-        pytest.param({"Worker": 1}, {}, {"Worker-0": "succeeded"}, "Succeeded", id="X elastic"),
+        pytest.param({"Worker": 1}, {}, {"Worker-0": "succeeded"}, "Succeeded", id="elastic"),
     ],
 )
-def test_x_success(replicas: dict[str, int], elastic: Manifest | None, pods: dict[str, str], state: str) -> None:
+def test_when_a_pytorchjob_succeeds(
+    replicas: dict[str, int], elastic: Manifest | None, pods: dict[str, str], state: str
+) -> None:
     manifest = job_manifest(PYTORCH, replicas, elasticPolicy=elastic)
     decided = plan(PYTORCH, read_job(PYTORCH, manifest), observe(PYTORCH, manifest, pods), START)
     assert decided.status is not None
@@ -205,7 +207,7 @@ def test_x_success(replicas: dict[str, int], elastic: Manifest | None, pods: dic
 
 
 @pytest.mark.parametrize("failure", ["failed 1", "failed 137"])
-def test_z14_the_master_s_success_beats_a_worker_s_failure(failure: str) -> None:
+def test_the_master_s_success_beats_a_worker_s_failure(failure: str) -> None:
     manifest = job_manifest(PYTORCH, BOTH, policy="Never")
     pods = {"Master-0": "running,succeeded", "Worker-0": f"running,{failure}"}
     decided = plan(PYTORCH, read_job(PYTORCH, manifest), observe(PYTORCH, manifest, pods), START)
@@ -230,53 +232,51 @@ def worker(**container: Any) -> Manifest:
             BOTH,
             {"elasticPolicy": {"rdzvBackend": "c10d"}, "run_policy": {"managedBy": "kubeflow.org/training-operator"}},
             [],
-            id="Y valid",
+            id="valid",
         ),
         pytest.param(
             BOTH,
             {"name": "0-test"},
             ['metadata.name: Invalid value: "0-test": use up to 63 lower case letters, digits and "-", a letter first'],
-            id="Y name",
+            id="name",
         ),
         pytest.param(
             {"Worker": {"template": {"spec": {"containers": []}}}},
             {},
             [f"{AT}.template.spec.containers: Required value: at least one container"],
-            id="Y containers",
+            id="containers",
         ),
-        pytest.param(
-            {"Worker": worker(image="")}, {}, [f"{AT}.template.spec.containers[0].image: Required value"], id="Y image"
-        ),
+        pytest.param({"Worker": worker(image="")}, {}, [f"{AT}.template.spec.containers[0].image: Required value"], id="image"),
         pytest.param(
             {"Worker": worker(name="")},
             {},
             [f'{AT}.template.spec.containers: Required value: one container must be named "pytorch"'],
-            id="Y container name",
+            id="container name",
         ),
-        pytest.param({"Master": 2, "Worker": 1}, {}, [f"{SPECS}[Master].replicas: Forbidden: must be 1"], id="Y Master 2"),
+        pytest.param({"Master": 2, "Worker": 1}, {}, [f"{SPECS}[Master].replicas: Forbidden: must be 1"], id="Master 2"),
         pytest.param({"Master": replica_spec(PYTORCH, None)}, {}, [], id="Master unset is 1, unlike in the reference"),
-        pytest.param({"Worker": 0}, {}, [f"{AT}.replicas: Forbidden: must be at least 1"], id="Y Worker 0"),
-        pytest.param(BOTH, {"elasticPolicy": {"nProcPerNode": 1}}, [], id="Y nProcPerNode alone"),
+        pytest.param({"Worker": 0}, {}, [f"{AT}.replicas: Forbidden: must be at least 1"], id="Worker 0"),
+        pytest.param(BOTH, {"elasticPolicy": {"nProcPerNode": 1}}, [], id="nProcPerNode alone"),
         pytest.param(
             BOTH,
             {"elasticPolicy": {"nProcPerNode": 1}, "nprocPerNode": "1"},
             ["spec.elasticPolicy.nProcPerNode: Forbidden: spec.nprocPerNode is set; remove this one"],
-            id="Y both",
+            id="both",
         ),
         pytest.param(
             {"Master": 1},
             {"elasticPolicy": {}},
             [f"{AT}: Required value: elasticPolicy is about workers, so there must be some"],
-            id="Y elastic without Worker",
+            id="elastic without Worker",
         ),
         pytest.param(
-            {"Worker": 0}, {"elasticPolicy": {}}, [f"{AT}.replicas: Forbidden: must be at least 1"], id="Y elastic, Worker 0"
+            {"Worker": 0}, {"elasticPolicy": {}}, [f"{AT}.replicas: Forbidden: must be at least 1"], id="elastic, Worker 0"
         ),
         pytest.param(
             {"Worker": 1},
             {"elasticPolicy": {"minReplicas": 5, "maxReplicas": 2}},
             ["spec.elasticPolicy.minReplicas: Invalid value: 5: must not exceed maxReplicas, which is 2"],
-            id="Z25",
+            id="more at least than at most",
         ),
         pytest.param(
             {"Worker": 1},
@@ -284,18 +284,18 @@ def worker(**container: Any) -> Manifest:
             ['spec.nprocPerNode: Invalid value: "two": use "auto", "cpu", "gpu", "xpu", "npu" or a number in quotes, from "1"'],
             id="102",
         ),
-        pytest.param({"Worker": 1}, {"nprocPerNode": 2}, ["spec.nprocPerNode: must be text, in quotes"], id="102 not quoted"),
+        pytest.param({"Worker": 1}, {"nprocPerNode": 2}, ["spec.nprocPerNode: must be text, in quotes"], id="not quoted"),
         pytest.param({"Robot": 1}, {}, [f"{SPECS}[Robot]: Unsupported value: use one of Master, Worker"], id="unknown type"),
         pytest.param({"master": 1, "WORKER": 2}, {}, [], id="spelling is normalised"),
         pytest.param(
             BOTH,
             {"run_policy": {"managedBy": "other-job-controller"}, "nprocPerNode": "two"},
             [],
-            id="Y managedBy another: not ours to judge; the CRD refuses it",
+            id="managedBy another: not ours to judge; the CRD refuses it",
         ),
     ],
 )
-def test_y_validation(replicas: dict[str, Any], job: Manifest, expected: list[str]) -> None:
+def test_validation(replicas: dict[str, Any], job: Manifest, expected: list[str]) -> None:
     assert errors(replicas, **job) == expected
 
 
@@ -308,7 +308,7 @@ def elastic_job(**more: Any) -> Manifest:
     return job_manifest(PYTORCH, {"Worker": 2}, elasticPolicy={"minReplicas": 1, "maxReplicas": 3, "metrics": CPU}, **more)
 
 
-def test_x_the_autoscaler() -> None:
+def test_the_autoscaler() -> None:
     (create,) = autoscaler(elastic_job())
     assert isinstance(create, Create)
     assert create.manifest["spec"] == {
@@ -327,11 +327,11 @@ def test_x_the_autoscaler() -> None:
     on_record = {"conditions": [condition("Created"), condition("Suspended")]}
     for gone in (elastic_job(run_policy={"suspend": True}, status=on_record), elastic_job(status=finished_status())):
         (delete,) = autoscaler(gone, companions=there)
-        assert isinstance(delete, Delete), "Z26: it goes with suspension and with the end"
+        assert isinstance(delete, Delete), "it goes with suspension and with the end"
         assert delete.uid == "uid-hpa"
 
 
-def test_8_24_a_refused_autoscaler_does_not_hold_up_the_job() -> None:
+def test_a_refused_autoscaler_does_not_hold_up_the_job() -> None:
     refused = {("horizontalpodautoscalers", "demo"): Rejection(422, "Invalid", "no", required=False)}
     decided = plan(PYTORCH, read_job(PYTORCH, elastic_job()), Observed(rejections=refused), START)
     assert [str(action) for action in decided.actions] == [
@@ -351,7 +351,7 @@ def test_the_scale_subresource_has_a_selector() -> None:
     )
 
 
-def test_u_suspend_and_resume() -> None:
+def test_suspend_and_resume_of_a_pytorchjob() -> None:
     world = ClusterModel.of(PYTORCH, BOTH, run_policy={"suspend": True})
     world.settle()
     shown = [(c["type"], c["status"], c["reason"], c["message"]) for c in world.status["conditions"]]
@@ -370,7 +370,7 @@ def test_u_suspend_and_resume() -> None:
     assert world.status["replicaStatuses"]["Master"]["succeeded"] == 1
 
 
-def test_z12_a_permanent_failure_has_a_completion_time() -> None:
+def test_a_permanent_failure_has_a_completion_time() -> None:
     world = ClusterModel.of(PYTORCH, BOTH, policy="ExitCode", run_policy={"ttlSecondsAfterFinished": 10})
     world.settle()
     world.run()
@@ -383,7 +383,7 @@ def test_z12_a_permanent_failure_has_a_completion_time() -> None:
     assert not world.exists
 
 
-def test_z2_a_deleted_worker_is_no_failure() -> None:
+def test_a_deleted_worker_is_no_failure() -> None:
     world = ClusterModel.of(PYTORCH, BOTH, run_policy={"backoffLimit": 0})
     world.settle()
     world.run()

@@ -1,4 +1,4 @@
-"""TFJob: sections O to W of the behavioural cases, the TFJob rows of U and Z, and the end-to-end expectations.
+"""TFJob: the cases of the reference's tests, those that it leaves untested, and its end-to-end expectations.
 
 Where the reference's result is a defect, the expectation is the sensible one; docs/deviations.md names those.
 """
@@ -112,26 +112,26 @@ ALL_WORKERS = "AllWorkers"
 @pytest.mark.parametrize(
     ("chiefs", "workers", "ps", "success_policy", "ps_fsa", "worker_fsa", "chief_fsa", "policy", "expected"),
     [
-        pytest.param(1, 1, 0, None, "0/0/0", "0/1/0", "0/1/0", None, "Succeeded", id="1 chief succeeded"),
-        pytest.param(1, 1, 0, None, "0/0/0", "0/0/0", "0/0/1", None, "Running", id="2 chief running"),
-        pytest.param(1, 1, 0, None, "0/0/0", "0/0/0", "1/0/0", None, "Failed", id="3 chief failed"),
-        pytest.param(0, 1, 0, None, "0/0/0", "1/0/0", "0/0/0", None, "Failed", id="4 worker failed"),
-        pytest.param(0, 1, 0, None, "0/0/0", "0/1/0", "0/0/0", None, "Succeeded", id="5 worker succeeded"),
-        pytest.param(0, 1, 0, None, "0/0/0", "0/0/1", "0/0/0", None, "Running", id="6 worker running"),
+        pytest.param(1, 1, 0, None, "0/0/0", "0/1/0", "0/1/0", None, "Succeeded", id="chief succeeded"),
+        pytest.param(1, 1, 0, None, "0/0/0", "0/0/0", "0/0/1", None, "Running", id="chief running"),
+        pytest.param(1, 1, 0, None, "0/0/0", "0/0/0", "1/0/0", None, "Failed", id="chief failed"),
+        pytest.param(0, 1, 0, None, "0/0/0", "1/0/0", "0/0/0", None, "Failed", id="worker failed"),
+        pytest.param(0, 1, 0, None, "0/0/0", "0/1/0", "0/0/0", None, "Succeeded", id="worker succeeded"),
+        pytest.param(0, 1, 0, None, "0/0/0", "0/0/1", "0/0/0", None, "Running", id="worker running"),
         # The table's worker 0 has no container status; in a cluster its phase says enough, and the job has succeeded.
-        pytest.param(0, 4, 2, None, "0/0/2", "0/2/2", "0/0/0", None, "Succeeded", id="7 worker 0 and 1 succeeded"),
-        pytest.param(0, 4, 2, None, "0/0/2", "2/0/2", "0/0/0", None, "Failed", id="8 2 running 2 failed"),
-        pytest.param(0, 4, 2, None, "0/0/2", "2/2/0", "0/0/0", None, "Succeeded", id="9 worker 0 succeeded, 2 failed"),
-        pytest.param(0, 4, 2, None, "0/0/2", "0/1/3", "0/0/0", None, "Succeeded", id="10 worker 0 succeeded 3 active"),
-        pytest.param(0, 4, 0, ALL_WORKERS, "0/0/0", "0/1/3", "0/0/0", None, "Running", id="11 all workers: 1 of 4"),
-        pytest.param(0, 4, 0, ALL_WORKERS, "0/0/0", "0/4/0", "0/0/0", None, "Succeeded", id="12 all workers: 4 of 4"),
-        pytest.param(0, 4, 0, ALL_WORKERS, "0/0/0", "1/1/2", "0/0/0", None, "Failed", id="13 all workers: 1 failed"),
-        pytest.param(1, 4, 2, None, "0/0/2", "4/0/0", "0/0/1", None, "Failed", id="14 chief running, workers failed"),
-        pytest.param(1, 4, 2, None, "0/0/2", "0/4/0", "0/0/1", None, "Running", id="15 chief running, workers succeeded"),
-        pytest.param(1, 4, 2, None, "1/0/1", "0/4/0", "0/0/1", None, "Failed", id="16 chief running, a ps failed"),
-        pytest.param(1, 4, 2, None, "0/0/2", "0/4/0", "1/0/0", None, "Failed", id="17 chief failed, workers succeeded"),
-        pytest.param(1, 4, 2, None, "0/0/2", "4/0/0", "0/1/0", None, "Succeeded", id="18 and Z15 chief succeeded"),
-        pytest.param(1, 4, 2, None, "0/0/2", "4/0/0", "1/0/0", "ExitCode", "Restarting", id="19 chief restarting"),
+        pytest.param(0, 4, 2, None, "0/0/2", "0/2/2", "0/0/0", None, "Succeeded", id="worker 0 and 1 succeeded"),
+        pytest.param(0, 4, 2, None, "0/0/2", "2/0/2", "0/0/0", None, "Failed", id="2 running, 2 failed"),
+        pytest.param(0, 4, 2, None, "0/0/2", "2/2/0", "0/0/0", None, "Succeeded", id="worker 0 succeeded, 2 failed"),
+        pytest.param(0, 4, 2, None, "0/0/2", "0/1/3", "0/0/0", None, "Succeeded", id="worker 0 succeeded 3 active"),
+        pytest.param(0, 4, 0, ALL_WORKERS, "0/0/0", "0/1/3", "0/0/0", None, "Running", id="all workers: 1 of 4"),
+        pytest.param(0, 4, 0, ALL_WORKERS, "0/0/0", "0/4/0", "0/0/0", None, "Succeeded", id="all workers: 4 of 4"),
+        pytest.param(0, 4, 0, ALL_WORKERS, "0/0/0", "1/1/2", "0/0/0", None, "Failed", id="all workers: 1 failed"),
+        pytest.param(1, 4, 2, None, "0/0/2", "4/0/0", "0/0/1", None, "Failed", id="chief running, workers failed"),
+        pytest.param(1, 4, 2, None, "0/0/2", "0/4/0", "0/0/1", None, "Running", id="chief running, workers succeeded"),
+        pytest.param(1, 4, 2, None, "1/0/1", "0/4/0", "0/0/1", None, "Failed", id="chief running, a ps failed"),
+        pytest.param(1, 4, 2, None, "0/0/2", "0/4/0", "1/0/0", None, "Failed", id="chief failed, workers succeeded"),
+        pytest.param(1, 4, 2, None, "0/0/2", "4/0/0", "0/1/0", None, "Succeeded", id="chief succeeded, workers failed"),
+        pytest.param(1, 4, 2, None, "0/0/2", "4/0/0", "1/0/0", "ExitCode", "Restarting", id="chief restarting"),
     ],
 )
 def test_status(
@@ -159,8 +159,8 @@ def test_status(
 @pytest.mark.parametrize(
     ("states", "expected"),
     [
-        pytest.param([("running", 2), ("succeeded", 2)], "Running", id="7 as meant: others than worker 0 succeeded"),
-        pytest.param([("failed 1", 2), ("succeeded", 2)], "Failed", id="9 as meant: worker 0 among the failed"),
+        pytest.param([("running", 2), ("succeeded", 2)], "Running", id="as meant: others than worker 0 succeeded"),
+        pytest.param([("failed 1", 2), ("succeeded", 2)], "Failed", id="as meant: worker 0 among the failed"),
     ],
 )
 def test_workers_other_than_0_do_not_decide(states: list[tuple[str, int]], expected: str) -> None:
@@ -330,7 +330,7 @@ def test_tf_config_goes_to_the_main_container_only_and_replaces_the_users() -> N
     containers[0]["env"] = [{"name": "TF_CONFIG", "value": "mine"}, {"name": "A", "value": "b"}]
     containers.append({"name": "sidecar", "image": "image"})
     main, sidecar = pod_manifest(TF, job_in("default", "", replicas), Replica("Worker", 0))["spec"]["containers"]
-    assert [entry["name"] for entry in main["env"]] == ["A", "TF_CONFIG"]  # Z24
+    assert [entry["name"] for entry in main["env"]] == ["A", "TF_CONFIG"]
     assert main["env"][1]["value"] != "mine"
     assert "env" not in sidecar
 
@@ -388,7 +388,7 @@ def test_scale_down(dynamic: bool) -> None:
     assert not deletes(recorded), "it is on record first"
     decision = plan(TF, read_job(TF, next_pass(smaller, recorded)), observed, NOW)
     assert deletes(decision) == ["demo-worker-2"]
-    assert holding(recorded)[-1] == "Running"  # Z3
+    assert holding(recorded)[-1] == "Running"
 
 
 def test_scale_up() -> None:
@@ -569,7 +569,7 @@ IN_WORKER = "spec.tfReplicaSpecs[Worker].template.spec.containers"
     [
         pytest.param({"Worker": 2}, "demo", "kubeflow.org/training-operator", [], id="valid"),
         pytest.param({"Worker": 2}, "00test", None, ["metadata.name"], id="name"),
-        pytest.param({"Worker": 2}, "x" * 60, None, ["metadata.name"], id="Z23 name too long for its pods"),
+        pytest.param({"Worker": 2}, "x" * 60, None, ["metadata.name"], id="name too long for its pods"),
         pytest.param(with_containers(), "demo", None, [IN_WORKER], id="no containers"),
         pytest.param(with_containers({"name": "tensorflow", "image": ""}), "demo", None, [f"{IN_WORKER}[0].image"], id="image"),
         pytest.param(with_containers({"name": "", "image": "image"}), "demo", None, [IN_WORKER], id="container name"),
@@ -676,7 +676,7 @@ def test_pod_names() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure", "Always", "ExitCode"])
-def test_z1_a_deleted_worker_is_no_failure(policy: str) -> None:
+def test_a_deleted_worker_is_no_failure(policy: str) -> None:
     manifest = job_manifest(TF, specs(policy, Worker=2))
     both = {"Worker-0": "running", "Worker-1": "running"}
     running = next_pass(manifest, decide(manifest, both))
@@ -688,7 +688,7 @@ def test_z1_a_deleted_worker_is_no_failure(policy: str) -> None:
     assert "Failed" not in (holding(replaced) if replaced.status else [])
 
 
-def test_z5_resumed_within_the_grace_period() -> None:
+def test_resumed_within_the_grace_period() -> None:
     manifest = job_manifest(TF, specs(Worker=2))
     both = {"Worker-0": "running", "Worker-1": "running"}
     running = next_pass(manifest, decide(manifest, both))
@@ -699,7 +699,7 @@ def test_z5_resumed_within_the_grace_period() -> None:
     assert holding(resumed)[-1] != "Failed"
 
 
-def test_z27_a_permanent_failure_ends_restarting() -> None:
+def test_a_permanent_failure_ends_restarting() -> None:
     replicas = {"Worker": replica_spec(TF, 2, "ExitCode"), "PS": replica_spec(TF, 1, "Never")}
     manifest = job_manifest(TF, replicas)
     pods = {"Worker-0": "running", "Worker-1": "failed 130", "PS-0": "running"}

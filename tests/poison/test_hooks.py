@@ -1,4 +1,4 @@
-"""Rows 111 and 112: a framework's function that raises, returns garbage or takes long costs its own job, and nobody else."""
+"""A framework's function that raises, returns garbage or takes long costs its own job, and nobody else."""
 
 import json
 import time

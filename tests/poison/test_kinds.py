@@ -1,4 +1,4 @@
-"""Every kind of poison once, among healthy jobs of all four frameworks (rows 41, 48, 54 and 90-110)."""
+"""Every kind of poison once, among healthy jobs of all four frameworks."""
 
 import json
 from dataclasses import replace

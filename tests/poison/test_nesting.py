@@ -1,4 +1,4 @@
-"""Row 104: objects nested beyond any sense get an answer from the embedded server, not an internal error."""
+"""Objects nested beyond any sense get an answer from the embedded server, not an internal error."""
 
 import msgspec
 import pytest

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from time import process_time
+from time import thread_time
 
 import pytest
 
@@ -32,13 +32,10 @@ CASES = [
 
 
 def cost(work: Callable[[], object]) -> float:
-    """CPU seconds, the least of a few."""
-    times = []
-    for _ in range(3):
-        began = process_time()
-        work()
-        times.append(process_time() - began)
-    return min(times)
+    """CPU seconds of this thread."""
+    began = thread_time()
+    work()
+    return thread_time() - began
 
 
 def decide(framework: Framework, manifest: Manifest) -> int:
@@ -53,9 +50,14 @@ def decide(framework: Framework, manifest: Manifest) -> int:
 def test_a_job_costs_what_its_size_and_its_replicas_cost(attack: Attack, gang: str) -> None:
     options = replace(attack.framework.options, gang=GANGS[gang])
     framework = replace(attack.framework, options=options)
-    fair = cost(lambda: decide(framework, attack.peer())) + cost(lambda: deepcopy(attack.manifest))
-    found = cost(lambda: decide(framework, attack.manifest))
-    assert found < ALLOWED * fair, f"{found:.3f} s, {found / fair:.0f} times what is fair"
+    fair = found = float("inf")
+    for _ in range(3):
+        # In turns, and again if it seems too much: what else the machine does is not the job's cost.
+        fair = min(fair, cost(lambda: decide(framework, attack.peer())) + cost(lambda: deepcopy(attack.manifest)))
+        found = min(found, cost(lambda: decide(framework, attack.manifest)))
+        if found < ALLOWED * fair:
+            return
+    pytest.fail(f"{found:.3f} s, {found / fair:.0f} times what is fair")
 
 
 def test_the_attacks_are_many_and_most_of_them_are_jobs_that_run() -> None:

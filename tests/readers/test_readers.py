@@ -53,6 +53,7 @@ def complaints(need: Need, kind: str) -> tuple[tuple[str, str], ...]:
     return tuple((life.name, f"{life.course}: {text}") for life in read for text in need.complaints(life))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("need", NEEDS, ids=_id)
 def test_the_reader_finds_what_it_needs(need: Need, kind: str) -> None:
@@ -108,6 +109,7 @@ def test_a_job_that_multikueue_manages_is_left_alone(name: str, manifest: Obj) -
     assert (decision.actions, decision.status, decision.events) == ((), None, ()), name
 
 
+@pytest.mark.slow
 def test_the_workaround_for_sdk_1_5() -> None:
     """A label of the templates is a label of the pods."""
     (check,) = (need.complaints for need in clients.NEEDS if need.text == "pods by labels, 1.5")

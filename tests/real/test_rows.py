@@ -55,6 +55,7 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ma
         await asyncio.gather(*tasks.values(), return_exceptions=True)
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
 @pytest.mark.asyncio(loop_scope="module")

@@ -1,4 +1,4 @@
-"""Pods and Services as they are created: sections E, F, N, V and rows 10, 98, 100."""
+"""Pods and Services as they are created."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,12 +20,12 @@ PREFIX = "training.kubeflow.org/"
 @pytest.mark.parametrize(
     ("job", "kind", "name"),
     [
-        pytest.param("1/2/3/4/5", "worker", "1-2-3-4-5-worker-1", id="F lower case"),
-        pytest.param("1/2/3/4/5", "WORKER", "1-2-3-4-5-worker-1", id="F upper case"),
+        pytest.param("1/2/3/4/5", "worker", "1-2-3-4-5-worker-1", id="lower case"),
+        pytest.param("1/2/3/4/5", "WORKER", "1-2-3-4-5-worker-1", id="upper case"),
         pytest.param("hello-world", "Worker", "hello-world-worker-1", id="F"),
     ],
 )
-def test_f_names(job: str, kind: str, name: str) -> None:
+def test_names_are_lower_case(job: str, kind: str, name: str) -> None:
     assert pod_name(job, Replica(kind, 1)) == name
 
 
@@ -38,17 +38,17 @@ def created(replicas: dict[str, Any], **job: Any) -> dict[str, Manifest]:
 @pytest.mark.parametrize(
     ("replicas", "names"),
     [
-        pytest.param({"Worker": 1}, ["services/demo", "pods/demo-worker-0"], id="O local"),
+        pytest.param({"Worker": 1}, ["services/demo", "pods/demo-worker-0"], id="local"),
         pytest.param(
             {"Worker": 2, "Master": 1},
             ["services/demo", "pods/demo-master-0", "pods/demo-worker-0", "pods/demo-worker-1"],
-            id="O distributed, in declared order",
+            id="distributed, in declared order",
         ),
-        pytest.param({"Worker": 0}, ["services/demo"], id="D Z16 67 no replicas, no pods"),
+        pytest.param({"Worker": 0}, ["services/demo"], id="no replicas, no pods"),
         pytest.param({"Worker": 11}, ["services/demo", *(f"pods/demo-worker-{i}" for i in range(11))], id="indices ascend"),
     ],
 )
-def test_o_creations(replicas: dict[str, int], names: list[str]) -> None:
+def test_what_a_new_job_creates(replicas: dict[str, int], names: list[str]) -> None:
     assert list(created(replicas)) == names
 
 
@@ -68,7 +68,7 @@ def test_pods_are_made_when_they_are_sent_but_for_the_first_of_each_type() -> No
     assert made[2:] == ["Worker-1", "Worker-2"]
 
 
-def test_n_pod_and_service() -> None:
+def test_a_pod_and_its_service_in_full() -> None:
     """Template's labels, name and spec; our labels, owner, finalizer, address, port and variables."""
     spec = replica_spec(TEST_JOB, 1, "OnFailure")
     spec["template"]["metadata"] = {
@@ -149,16 +149,16 @@ OTHER = {"name": "job-port", "containerPort": 99}
 @pytest.mark.parametrize(
     ("fields", "ports", "policy", "clean"),
     [
-        pytest.param({"replicas": None, "restartPolicy": "Always"}, [OURS], "Always", "Running", id="V replicas unset"),
-        pytest.param({}, [OURS], "Never", "Running", id="V restartPolicy unset"),
-        pytest.param({}, [], "Never", "Running", id="V no ports"),
-        pytest.param({}, [CUSTOM], "Never", "Running", id="V customPort"),
-        pytest.param({}, [OTHER], "Never", "Running", id="V port kept"),
-        pytest.param({}, [CUSTOM], "Never", "All", id="V cleanPodPolicy All kept"),
+        pytest.param({"replicas": None, "restartPolicy": "Always"}, [OURS], "Always", "Running", id="replicas unset"),
+        pytest.param({}, [OURS], "Never", "Running", id="restartPolicy unset"),
+        pytest.param({}, [], "Never", "Running", id="no ports"),
+        pytest.param({}, [CUSTOM], "Never", "Running", id="customPort"),
+        pytest.param({}, [OTHER], "Never", "Running", id="port kept"),
+        pytest.param({}, [CUSTOM], "Never", "All", id="cleanPodPolicy All kept"),
     ],
 )
 @pytest.mark.parametrize("key", ["Worker", "WORKER", "worker"])
-def test_v_defaults(key: str, fields: Manifest, ports: list[Manifest], policy: str, clean: str) -> None:
+def test_defaults(key: str, fields: Manifest, ports: list[Manifest], policy: str, clean: str) -> None:
     fields = {**fields, "template": template(TEST_JOB, ports=ports)}
     manifest = job_manifest(TEST_JOB, {key: fields}, run_policy={"cleanPodPolicy": clean} if clean == "All" else {})
     job = read_job(TEST_JOB, manifest)
@@ -170,7 +170,7 @@ def test_v_defaults(key: str, fields: Manifest, ports: list[Manifest], policy: s
     assert manifest["spec"]["testReplicaSpecs"][key] is fields, "what the user wrote is not rewritten"
 
 
-def test_z24_precedence_of_variables() -> None:
+def test_precedence_of_variables() -> None:
     """What defines the cluster replaces the user's variable; a default gives way; each name stands once."""
     container = {
         "name": "c",
@@ -206,5 +206,5 @@ def test_indexes_as_ranges(indexes: set[int], text: str | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-", "x", "1-", "-1", "3-1", "1.5", " 1", "1-2-3", "9" * 30, "²"])
-def test_97_what_is_no_range_names_nothing(text: str) -> None:
+def test_what_is_no_range_names_nothing(text: str) -> None:
     assert parse_indexes(text, 10) <= {1}

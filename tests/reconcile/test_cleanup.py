@@ -1,4 +1,4 @@
-"""What is taken away, and when: sections H and Q, TTL of section I, deletion of the job."""
+"""What is deleted, and when: the clean-up policy, the time to live, deletion of the job."""
 
 import pytest
 
@@ -26,14 +26,14 @@ def finished(kind: str, policy: str | None, pods: dict[str, str], reason: str = 
 @pytest.mark.parametrize(
     ("policy", "pods", "services"),
     [
-        pytest.param("Running", {"demo-worker-0"}, {"demo"}, id="H Running"),
-        pytest.param("All", {"demo-worker-0", "demo-worker-1", "demo-worker-2"}, {"demo"}, id="H All"),
-        pytest.param("None", set(), set(), id="H None"),
+        pytest.param("Running", {"demo-worker-0"}, {"demo"}, id="Running"),
+        pytest.param("All", {"demo-worker-0", "demo-worker-1", "demo-worker-2"}, {"demo"}, id="All"),
+        pytest.param("None", set(), set(), id="None"),
         pytest.param(None, {"demo-worker-0"}, {"demo"}, id="unset is Running"),
         pytest.param("", {"demo-worker-0"}, {"demo"}, id="empty is Running"),
     ],
 )
-def test_h_clean_pod_policy(kind: str, policy: str | None, pods: set[str], services: set[str]) -> None:
+def test_clean_pod_policy(kind: str, policy: str | None, pods: set[str], services: set[str]) -> None:
     decided = finished(kind, policy, MIXED)
     assert deleted(decided, "pods") == pods
     assert deleted(decided, "services") == services
@@ -44,20 +44,20 @@ def test_h_clean_pod_policy(kind: str, policy: str | None, pods: set[str], servi
 @pytest.mark.parametrize(
     ("policy", "states", "expected"),
     [
-        pytest.param("All", "running", 4, id="Q all running, All"),
-        pytest.param("Running", "running", 4, id="Q all running, Running"),
-        pytest.param("Running", "running,succeeded", 0, id="Q all succeeded, Running"),
-        pytest.param("None", "running,succeeded", 0, id="Q all succeeded, None"),
+        pytest.param("All", "running", 4, id="all running, All"),
+        pytest.param("Running", "running", 4, id="all running, Running"),
+        pytest.param("Running", "running,succeeded", 0, id="all succeeded, Running"),
+        pytest.param("None", "running,succeeded", 0, id="all succeeded, None"),
         pytest.param("Running", "scheduled", 4, id="pending pods are not finished"),
         pytest.param("All", "running,deleting", 0, id="what terminates is not deleted again"),
     ],
 )
-def test_q_deletions(policy: str, states: str, expected: int) -> None:
+def test_how_many_deletions_the_policy_makes(policy: str, states: str, expected: int) -> None:
     assert len(deleted(finished("Succeeded", policy, {f"Worker-{i}": states for i in range(4)}), "pods")) == expected
 
 
 @pytest.mark.parametrize("reason", ["BackoffLimitExceeded", "DeadlineExceeded", "InvalidSpec"])
-def test_z11_a_stopped_job_stops_even_under_policy_none(reason: str) -> None:
+def test_a_stopped_job_stops_even_under_policy_none(reason: str) -> None:
     assert deleted(finished("Failed", "None", MIXED, reason), "pods") == {"demo-worker-0"}
 
 
@@ -73,14 +73,14 @@ def test_services_go_without_pods() -> None:
 @pytest.mark.parametrize(
     ("ttl", "completed", "now", "gone", "wake"),
     [
-        pytest.param(None, None, 0, False, None, id="I no ttl"),
-        pytest.param(None, 0, 10**6, False, None, id="I no ttl, long ago"),
-        pytest.param(180, 0, 86_400, True, None, id="I long over"),
-        pytest.param(0, 0, 0, True, None, id="I at once"),
-        pytest.param(5, 4, 6, False, 9, id="I not yet"),
-        pytest.param(5, 4, 9, True, None, id="I just now"),
-        pytest.param(10, None, 5, False, 10, id="I Z12 without completionTime: that of the condition"),
-        pytest.param(2**31 - 1, 0, 5, False, 2**31 - 1, id="104 huge"),
+        pytest.param(None, None, 0, False, None, id="no ttl"),
+        pytest.param(None, 0, 10**6, False, None, id="no ttl, long ago"),
+        pytest.param(180, 0, 86_400, True, None, id="long over"),
+        pytest.param(0, 0, 0, True, None, id="at once"),
+        pytest.param(5, 4, 6, False, 9, id="not yet"),
+        pytest.param(5, 4, 9, True, None, id="just now"),
+        pytest.param(10, None, 5, False, 10, id="without completionTime: that of the condition"),
+        pytest.param(2**31 - 1, 0, 5, False, 2**31 - 1, id="huge"),
     ],
 )
 def test_ttl(ttl: int | None, completed: int | None, now: float, gone: bool, wake: float | None) -> None:
@@ -120,7 +120,7 @@ def test_active_pods_of_a_finished_job_are_shown_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("spec_of", ["running", "finished", "invalid", "suspended"])
-def test_70_a_job_that_is_being_deleted_creates_nothing(spec_of: str) -> None:
+def test_a_job_that_is_being_deleted_creates_nothing(spec_of: str) -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, run_policy={"suspend": spec_of == "suspended"})
     observed = observe(TEST_JOB, manifest, {"Worker-0": "running"})
     if spec_of == "finished":
@@ -133,14 +133,14 @@ def test_70_a_job_that_is_being_deleted_creates_nothing(spec_of: str) -> None:
     assert decided.status is None
 
 
-def test_69_orphans_are_let_go() -> None:
+def test_orphans_are_let_go() -> None:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 2}))
     pods = [Pod.of(TEST_JOB, job, "Worker", 0).running().view, Pod.of(TEST_JOB, job, "Worker", 1).without_finalizer().view]
     assert [str(action) for action in plan_for_orphans(pods).actions] == ["release pods/demo-worker-0"]
 
 
 @pytest.mark.parametrize("stage", ["active", "suspended", "finished"])
-def test_11_a_pod_that_only_claims_to_be_ours_is_left_alone(stage: str) -> None:
+def test_a_pod_that_only_claims_to_be_ours_is_left_alone(stage: str) -> None:
     """Somebody put the job's owner reference on a pod of his own: it is neither counted nor deleted."""
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"suspend": stage == "suspended", "cleanPodPolicy": "All"})
     if stage == "finished":

@@ -1,4 +1,4 @@
-"""Conditions: section A of the behavioural cases, and the order rule."""
+"""Conditions: the cases of the reference's tests, and the order rule."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def after(*steps: str) -> tuple[JobCondition, ...]:
         pytest.param(["Created", "Running", "Restarting", "Running", "Failed"], "Created=T Running=F Failed=T", id="A1.5"),
         pytest.param(["Created", "Suspended"], "Created=T Suspended=T", id="created suspended"),
         pytest.param(["Created", "Running", "Suspended"], "Created=T Running=F Suspended=T", id="suspended"),
-        pytest.param(["Created", "Suspended", "Suspended=F"], "Suspended=F Created=T", id="Z28 resumed, nothing runs"),
+        pytest.param(["Created", "Suspended", "Suspended=F"], "Suspended=F Created=T", id="resumed, nothing runs"),
         pytest.param(["Created", "Suspended", "Suspended=F", "Running"], "Created=T Suspended=F Running=T", id="resumed"),
         pytest.param(
             ["Created", "Running", "Suspended", "Suspended=F", "Running", "Succeeded"],
@@ -63,12 +63,12 @@ def test_times_move_with_the_state_only() -> None:
 @pytest.mark.parametrize(
     ("types", "finished", "running", "suspended"),
     [
-        pytest.param({"Succeeded": True}, True, False, False, id="A2 succeeded"),
-        pytest.param({"Failed": True}, True, False, False, id="A2 failed"),
-        pytest.param({"Running": True}, False, True, False, id="A2 running"),
-        pytest.param({"Suspended": True}, False, False, True, id="A2 suspended"),
-        pytest.param({"Succeeded": False}, False, False, False, id="A2 not succeeded"),
-        pytest.param({}, False, False, False, id="A2 none"),
+        pytest.param({"Succeeded": True}, True, False, False, id="succeeded"),
+        pytest.param({"Failed": True}, True, False, False, id="failed"),
+        pytest.param({"Running": True}, False, True, False, id="running"),
+        pytest.param({"Suspended": True}, False, False, True, id="suspended"),
+        pytest.param({"Succeeded": False}, False, False, False, id="not succeeded"),
+        pytest.param({}, False, False, False, id="none"),
     ],
 )
 def test_predicates(types: dict[str, bool], finished: bool, running: bool, suspended: bool) -> None:
@@ -83,10 +83,10 @@ def test_predicates(types: dict[str, bool], finished: bool, running: bool, suspe
 @pytest.mark.parametrize(
     ("run_policy", "suspended"),
     [
-        pytest.param({}, False, id="A3 unset"),
-        pytest.param({"suspend": None}, False, id="A3 null"),
-        pytest.param({"suspend": False}, False, id="A3 false"),
-        pytest.param({"suspend": True}, True, id="A3 true"),
+        pytest.param({}, False, id="unset"),
+        pytest.param({"suspend": None}, False, id="null"),
+        pytest.param({"suspend": False}, False, id="false"),
+        pytest.param({"suspend": True}, True, id="true"),
     ],
 )
 def test_suspended(run_policy: dict[str, object], suspended: bool) -> None:
@@ -96,11 +96,11 @@ def test_suspended(run_policy: dict[str, object], suspended: bool) -> None:
 @pytest.mark.parametrize(
     ("managed_by", "elsewhere"),
     [
-        pytest.param(None, False, id="A4 unset"),
-        pytest.param("", True, id="A4 empty"),
-        pytest.param("kubeflow.org/training-operator", False, id="A4 ours"),
-        pytest.param("kueue.x-k8s.io/multikueue", True, id="A4 multikueue"),
-        pytest.param("other-job-controller", True, id="A4 other"),
+        pytest.param(None, False, id="unset"),
+        pytest.param("", True, id="empty"),
+        pytest.param("kubeflow.org/training-operator", False, id="ours"),
+        pytest.param("kueue.x-k8s.io/multikueue", True, id="multikueue"),
+        pytest.param("other-job-controller", True, id="other"),
     ],
 )
 def test_managed_by(managed_by: str | None, elsewhere: bool) -> None:

@@ -1,4 +1,4 @@
-"""How a pod ends: sections B and C, the policy x code table of the end-to-end expectations, and disruptions."""
+"""How a pod ends: exit codes, restart policies, the policy x code table of the end-to-end expectations, and disruptions."""
 
 from collections.abc import Callable
 
@@ -26,12 +26,12 @@ def verdict(pod: Pod, policy: str) -> Verdict | None:
 @pytest.mark.parametrize(
     ("codes", "expected"),
     [
-        pytest.param([1, 2, 3], NO, id="B 1-3"),
-        pytest.param([125, 126, 127], NO, id="B 125-127"),
-        pytest.param([128, 139], YES, id="B 128, 139"),
-        pytest.param([130, 138], YES, id="B 130, 138"),
-        pytest.param([137, 143], YES, id="B 137, 143"),
-        pytest.param([129, 131, 134, 255], YES, id="B others"),
+        pytest.param([1, 2, 3], NO, id="1-3"),
+        pytest.param([125, 126, 127], NO, id="125-127"),
+        pytest.param([128, 139], YES, id="128, 139"),
+        pytest.param([130, 138], YES, id="130, 138"),
+        pytest.param([137, 143], YES, id="137, 143"),
+        pytest.param([129, 131, 134, 255], YES, id="others"),
     ],
 )
 def test_exit_codes_under_policy_exit_code(codes: list[int], expected: Verdict) -> None:
@@ -52,7 +52,7 @@ def test_restart_policy_of_the_pod(policy: str | None, in_pod: str) -> None:
     ("policy", "limit", "in_pod"),
     [("OnFailure", 0, "Never"), ("OnFailure", 1, "OnFailure"), ("Always", 0, "Always"), ("ExitCode", 0, "Never")],
 )
-def test_54_no_restart_in_place_where_none_is_left(policy: str, limit: int, in_pod: str) -> None:
+def test_no_restart_in_place_where_none_is_left(policy: str, limit: int, in_pod: str) -> None:
     """The kubelet would start the container again before the failure is seen. Under Always an end without failure is none."""
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, policy=policy, run_policy={"backoffLimit": limit}))
     assert Pod.of(TEST_JOB, job, "Worker", 0).raw["spec"]["restartPolicy"] == in_pod
@@ -107,8 +107,8 @@ DRAINED = POD.running().disrupted().deleting(at=START + 50).failed(143, at=START
 @pytest.mark.parametrize(
     ("pod", "never", "others", "reason"),
     [
-        pytest.param(EVICTED, NO, Verdict.DISRUPTED, "Evicted", id="Z6 Z7 evicted"),
-        pytest.param(POD.evicted("NodeLost"), NO, Verdict.DISRUPTED, "NodeLost", id="47 node lost"),
+        pytest.param(EVICTED, NO, Verdict.DISRUPTED, "Evicted", id="evicted"),
+        pytest.param(POD.evicted("NodeLost"), NO, Verdict.DISRUPTED, "NodeLost", id="node lost"),
         pytest.param(POD.running().failed(143).evicted("Terminated"), NO, Verdict.DISRUPTED, "Terminated", id="node shutdown"),
         pytest.param(
             POD.running().failed(137).disrupted("PreemptionByScheduler"),
@@ -117,7 +117,7 @@ DRAINED = POD.running().disrupted().deleting(at=START + 50).failed(143, at=START
             "PreemptionByScheduler",
             id="preempted, with a code",
         ),
-        pytest.param(POD.evicted(reason=""), NO, Verdict.DISRUPTED, "Lost", id="B absent code"),
+        pytest.param(POD.evicted(reason=""), NO, Verdict.DISRUPTED, "Lost", id="absent code"),
         pytest.param(
             POD.running().failed(137, reason="ContainerStatusUnknown"),
             NO,
@@ -131,7 +131,7 @@ DRAINED = POD.running().disrupted().deleting(at=START + 50).failed(143, at=START
             Verdict.DISRUPTED,
             Verdict.DISRUPTED,
             "Deleted",
-            id="Z1 Z2 deleted by a user",
+            id="deleted by a user",
         ),
         pytest.param(POD.deleting(), Verdict.DISRUPTED, Verdict.DISRUPTED, "Deleted", id="deleted before it had a node"),
         pytest.param(
@@ -215,14 +215,14 @@ DRAINED = POD.running().disrupted().deleting(at=START + 50).failed(143, at=START
             NO,
             YES,
             "Error",
-            id="55 the sidecar ended well",
+            id="the sidecar ended well",
         ),
         pytest.param(
             POD.running()._with(status={"phase": "Failed"}).succeeded().with_sidecar(1)._with(status={"phase": "Failed"}),
             Verdict.SUCCEEDED,
             Verdict.SUCCEEDED,
             "Completed",
-            id="55 only the sidecar failed",
+            id="only the sidecar failed",
         ),
     ],
 )
@@ -239,9 +239,9 @@ def test_ends_without_fault(pod: Pod, never: Verdict, others: Verdict, reason: s
     [
         pytest.param(POD, id="pending"),
         pytest.param(POD.running(), id="running"),
-        pytest.param(POD.running().deleting(), id="12 terminating"),
+        pytest.param(POD.running().deleting(), id="terminating"),
         pytest.param(POD.crash_looping(3), id="crash looping"),
-        pytest.param(POD.running().with_sidecar(1), id="55 the sidecar ended first"),
+        pytest.param(POD.running().with_sidecar(1), id="the sidecar ended first"),
         pytest.param(POD.main_ended(0), id="the main container has succeeded, a sidecar runs"),
         pytest.param(POD.main_ended(1).deleting(), id="the main container has failed in a pod that is being deleted"),
         pytest.param(POD.main_ended(1)._with(spec={"restartPolicy": "OnFailure"}), id="the main container is started again"),

@@ -1,4 +1,4 @@
-"""Gang scheduling: case tables J and A9, what is written into PodGroups and pods, and whole lives of jobs."""
+"""Gang scheduling: the cases of the reference's tests, what is written into PodGroups and pods, and whole lives of jobs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

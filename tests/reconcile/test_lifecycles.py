@@ -1,4 +1,4 @@
-"""Whole lives of jobs, pass by pass in a small world (life cycles L1–L13). The world checks the invariants at every pass."""
+"""Whole lives of jobs, pass by pass in a small world. The world checks the invariants at every pass."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def restart(world: ClusterModel, name: str, code: int = 137) -> None:
         world.settle()
 
 
-def test_l1_success() -> None:
+def test_a_job_runs_and_succeeds() -> None:
     world = started({"Master": 1, "Worker": 2})
     world.exit("demo-worker-0", 0)
     world.settle()
@@ -49,7 +49,7 @@ def test_l1_success() -> None:
     assert world.runs == {"demo-master-0": 1, "demo-worker-0": 1, "demo-worker-1": 1}
 
 
-def test_l2_retryable_exit_then_success() -> None:
+def test_a_retryable_exit_is_followed_by_success() -> None:
     world = started({"Worker": 2})
     restart(world, "demo-worker-1")
     assert world.current == "Running"
@@ -62,7 +62,7 @@ def test_l2_retryable_exit_then_success() -> None:
     assert world.runs == {"demo-worker-0": 1, "demo-worker-1": 2}
 
 
-def test_l3_permanent_exit() -> None:
+def test_a_permanent_exit_fails_the_job() -> None:
     world = started({"Worker": 2})
     world.exit("demo-worker-1", 3, message="no such file")
     world.settle()
@@ -74,7 +74,7 @@ def test_l3_permanent_exit() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
-def test_l4_backoff_limit_by_recreation(limit: int) -> None:
+def test_backoff_limit_counts_recreations(limit: int) -> None:
     world = started({"Worker": 1}, backoffLimit=limit)
     for _ in range(limit + 1):
         assert world.current == "Running"
@@ -84,7 +84,7 @@ def test_l4_backoff_limit_by_recreation(limit: int) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
-def test_l4_backoff_limit_in_place(limit: int) -> None:
+def test_backoff_limit_counts_restarts_in_place(limit: int) -> None:
     world = started({"Worker": 1}, "OnFailure", backoffLimit=limit)
     for number in range(limit + 1):
         assert world.current == "Running"
@@ -97,7 +97,7 @@ def test_l4_backoff_limit_in_place(limit: int) -> None:
     assert world.runs == {"demo-worker-0": limit + 1}
 
 
-def test_l4_backoff_limit_mixed() -> None:
+def test_backoff_limit_counts_both() -> None:
     """In place, then as a whole (node shutdown would be a disruption; here the pod simply ends Failed), then in place."""
     world = started({"Worker": 2}, "OnFailure", backoffLimit=3)
     world.exit("demo-worker-0", 1)
@@ -121,7 +121,7 @@ def test_l4_backoff_limit_mixed() -> None:
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])
-def test_l4_the_operator_dies_at_every_write(writes: int) -> None:
+def test_the_operator_dies_at_every_write(writes: int) -> None:
     """It loses all it had in memory after so many writes of every second pass; the outcome is the same."""
     world = started({"Worker": 2}, backoffLimit=2)
     for _ in range(3):
@@ -138,7 +138,7 @@ def test_l4_the_operator_dies_at_every_write(writes: int) -> None:
     assert world.status["replicaStatuses"]["Worker"]["restarts"] == 3, "failed runs charged to backoffLimit"
 
 
-def test_l5_deadline() -> None:
+def test_a_passed_deadline_fails_the_job() -> None:
     world = started({"Worker": 1}, activeDeadlineSeconds=60, cleanPodPolicy="None")
     world.tick(59)
     assert world.settle()[-1].wake_at == world.now + 1
@@ -152,7 +152,7 @@ def test_l5_deadline() -> None:
 
 @pytest.mark.parametrize("code", [0, 1])
 @pytest.mark.parametrize("ttl", [0, 3])
-def test_l6_ttl(code: int, ttl: int) -> None:
+def test_a_finished_job_is_deleted_after_its_time_to_live(code: int, ttl: int) -> None:
     world = started({"Worker": 1}, ttlSecondsAfterFinished=ttl, cleanPodPolicy="None")
     world.exit("demo-worker-0", code)
     world.step()
@@ -167,7 +167,7 @@ def test_l6_ttl(code: int, ttl: int) -> None:
 
 @pytest.mark.parametrize("policy", ["All", "Running", "None"])
 @pytest.mark.parametrize("end", ["success", "failure", "backoff", "deadline"])
-def test_l7_clean_pod_policy_on_every_way_to_the_end(policy: str, end: str) -> None:
+def test_clean_pod_policy_on_every_way_to_the_end(policy: str, end: str) -> None:
     world = started({"Master": 1, "Worker": 2}, cleanPodPolicy=policy, backoffLimit=0, activeDeadlineSeconds=60)
     world.exit("demo-worker-0", 0)
     world.settle()
@@ -191,7 +191,7 @@ def test_l7_clean_pod_policy_on_every_way_to_the_end(policy: str, end: str) -> N
     assert all("training.kubeflow.org/job-tracking" not in pod.view.finalizers for pod in world.pods.values())
 
 
-def test_l8_suspend_and_resume() -> None:
+def test_suspend_and_resume() -> None:
     world = started({"Master": 1, "Worker": 2}, backoffLimit=0)
     world.exit("demo-worker-1", 0)
     world.settle()
@@ -216,7 +216,7 @@ def test_l8_suspend_and_resume() -> None:
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure", "ExitCode", "Always"])
 @pytest.mark.parametrize("code", [0, 1, 143])
-def test_l8_quick_resume(policy: str, code: int) -> None:
+def test_resumed_before_the_pods_are_gone(policy: str, code: int) -> None:
     world = started({"Worker": 2}, policy, backoffLimit=0)
     world.tick(5)
     world.edit(suspend=True)
@@ -235,7 +235,7 @@ def test_l8_quick_resume(policy: str, code: int) -> None:
     assert world.runs == {"demo-worker-0": 2, "demo-worker-1": 2}
 
 
-def test_l9_scale() -> None:
+def test_scaled_up_and_down() -> None:
     world = started({"Worker": 4})
     world.exit("demo-worker-3", 0)
     world.settle()
@@ -321,7 +321,7 @@ def test_what_was_recorded_to_be_scaled_away_is_taken_away_also_when_it_is_wante
     assert not {"restarts", "disruptions", "failures"} & set(world.status)
 
 
-def test_l10_deletion_while_running() -> None:
+def test_deleted_while_it_runs() -> None:
     world = started({"Worker": 2})
     world.delete_job()
     world.settle()
@@ -331,14 +331,14 @@ def test_l10_deletion_while_running() -> None:
     assert not world.pods
 
 
-def test_l11_recreation_under_the_same_name() -> None:
+def test_created_again_under_the_same_name() -> None:
     world = started({"Worker": 2})
     world.delete_job()
     world.recreate_job("uid-second")
     (first, _) = world.settle()
     assert [str(action) for action in first.actions] == ["create services/demo"], "the names of the pods are not free yet"
     assert all(pod.view.owner is not None and pod.view.owner.uid == "uid-demo" for pod in world.pods.values())
-    world.pods.clear()  # the orphans are released and the old pods end; see tests/test_controller.py
+    world.pods.clear()  # the orphans are released and the old pods end; see tests/controller/test_controller.py
     world.settle()
     world.run()
     world.settle()
@@ -348,7 +348,7 @@ def test_l11_recreation_under_the_same_name() -> None:
 
 @pytest.mark.parametrize("policy", ["OnFailure", "ExitCode", "Always"])
 @pytest.mark.parametrize("event", ["evict", "lose_node_of"])
-def test_l12_disruptions_are_not_charged(policy: str, event: str) -> None:
+def test_disruptions_are_not_charged(policy: str, event: str) -> None:
     world = started({"Worker": 2}, policy, backoffLimit=0)
     for number in range(3):
         world.tick(100)
@@ -363,7 +363,7 @@ def test_l12_disruptions_are_not_charged(policy: str, event: str) -> None:
 
 
 @pytest.mark.parametrize("event", ["evict", "lose_node_of"])
-def test_l12_disruption_under_never(event: str) -> None:
+def test_a_disruption_under_policy_never(event: str) -> None:
     world = started({"Worker": 2}, "Never")
     world.tick(5)
     getattr(world, event)("demo-worker-0")
@@ -371,7 +371,7 @@ def test_l12_disruption_under_never(event: str) -> None:
     assert (world.current, world.reason) == ("Failed", "TestJobFailed")
 
 
-def test_87_a_pod_on_a_silent_node_is_not_replaced_until_it_is_gone() -> None:
+def test_a_pod_on_a_silent_node_is_not_replaced_until_it_is_gone() -> None:
     world = started({"Worker": 2})
     world.delete_pod("demo-worker-0")
     world.settle()
@@ -388,7 +388,7 @@ def test_87_a_pod_on_a_silent_node_is_not_replaced_until_it_is_gone() -> None:
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure", "ExitCode", "Always"])
 @pytest.mark.parametrize("code", [0, 1, 143])
-def test_l13_the_user_deletes_a_pod(policy: str, code: int) -> None:
+def test_the_user_deletes_a_pod(policy: str, code: int) -> None:
     world = started({"Master": 1, "Worker": 2}, policy, backoffLimit=0)
     world.tick(5)
     world.delete_pod("demo-worker-0")
@@ -403,7 +403,7 @@ def test_l13_the_user_deletes_a_pod(policy: str, code: int) -> None:
     assert "failures" not in world.status
 
 
-def test_l13_the_user_deletes_a_pod_that_has_succeeded() -> None:
+def test_the_user_deletes_a_pod_that_has_succeeded() -> None:
     world = started({"Worker": 2})
     world.exit("demo-worker-0", 0)
     world.step()
@@ -417,7 +417,7 @@ def test_l13_the_user_deletes_a_pod_that_has_succeeded() -> None:
     assert world.runs == {"demo-worker-0": 1, "demo-worker-1": 1}
 
 
-def test_l13_a_success_that_was_deleted_before_it_was_on_record_runs_again() -> None:
+def test_a_success_that_was_deleted_before_it_was_on_record_runs_again() -> None:
     """It cannot be told from a program that answers SIGTERM with exit 0; to run once more costs less than no success."""
     world = started({"Worker": 2}, policy="Never")
     world.exit("demo-worker-0", 0)
@@ -430,7 +430,7 @@ def test_l13_a_success_that_was_deleted_before_it_was_on_record_runs_again() -> 
     assert (world.current, counts(world)) == ("Running", {"active": 2})
 
 
-def test_l13_the_user_deletes_the_service() -> None:
+def test_the_user_deletes_the_service() -> None:
     world = started({"Worker": 2})
     world.delete_service("demo")
     (first, _) = world.settle()
@@ -438,7 +438,7 @@ def test_l13_the_user_deletes_the_service() -> None:
     assert first.confirm, "the garbage collector may have taken it, and its job is gone"
 
 
-def test_36_restarting_ends_when_every_replica_is_back() -> None:
+def test_restarting_ends_when_every_replica_is_back() -> None:
     world = started({"Master": 1, "Worker": 2}, "OnFailure")
     world.tick(5)
     world.evict("demo-worker-0")
@@ -452,7 +452,7 @@ def test_36_restarting_ends_when_every_replica_is_back() -> None:
     assert [c["type"] for c in world.status["conditions"]] == ["Created", "Running"]
 
 
-def test_39_the_status_stays_small() -> None:
+def test_the_status_stays_small() -> None:
     world = started({"Worker": 3})
     for _ in range(30):
         restart(world, "demo-worker-1")

@@ -1,4 +1,4 @@
-"""The limits of a run: sections I and Z on backoffLimit and activeDeadlineSeconds, and the pace of restarts."""
+"""The limits of a run: backoffLimit and activeDeadlineSeconds, and the pace of restarts."""
 
 import pytest
 
@@ -22,19 +22,19 @@ def current(decided: Plan) -> str:
 @pytest.mark.parametrize(
     ("policy", "pods", "limit", "restarts", "past"),
     [
-        pytest.param("OnFailure", ["running", "succeeded"], 0, 0, False, id="I Running:0 Succeeded, limit 0"),
-        pytest.param("OnFailure", ["running", "succeeded", "crash_looping 3"], 3, 0, True, id="I the 4th run failed, limit 3"),
+        pytest.param("OnFailure", ["running", "succeeded"], 0, 0, False, id="Running:0 Succeeded, limit 0"),
+        pytest.param("OnFailure", ["running", "succeeded", "crash_looping 3"], 3, 0, True, id="the 4th run failed, limit 3"),
         pytest.param("OnFailure", ["crash_looping 2"], 3, 0, False, id="the 3rd run failed, limit 3"),
-        pytest.param("Always", ["crash_looping 3"], 3, 0, True, id="49 Always"),
+        pytest.param("Always", ["crash_looping 3"], 3, 0, True, id="Always"),
         pytest.param("OnFailure", ["crash_looping 1", "crash_looping 1"], 3, 0, True, id="summed over replicas"),
-        pytest.param("OnFailure", ["running,between_runs 1"], 0, 0, True, id="54 the first failure, limit 0"),
+        pytest.param("OnFailure", ["running,between_runs 1"], 0, 0, True, id="the first failure, limit 0"),
         pytest.param("OnFailure", ["running,between_runs 0"], 0, 0, False, id="OnFailure with code 0 is none"),
-        pytest.param("ExitCode", ["running,failed 137"], 0, 0, True, id="Z9 limit 0"),
-        pytest.param("ExitCode", ["running,failed 137"], 3, 2, False, id="Z8 the 3rd failure, limit 3"),
-        pytest.param("ExitCode", ["running,failed 137"], 3, 3, True, id="Z8 the 4th failure, limit 3"),
-        pytest.param("OnFailure", ["crash_looping 0"], 3, 3, True, id="50 recreations and restarts add up"),
+        pytest.param("ExitCode", ["running,failed 137"], 0, 0, True, id="limit 0"),
+        pytest.param("ExitCode", ["running,failed 137"], 3, 2, False, id="the 3rd failure, limit 3"),
+        pytest.param("ExitCode", ["running,failed 137"], 3, 3, True, id="the 4th failure, limit 3"),
+        pytest.param("OnFailure", ["crash_looping 0"], 3, 3, True, id="recreations and restarts add up"),
         pytest.param("ExitCode", ["running,evicted"], 0, 0, False, id="evictions are not charged"),
-        pytest.param("ExitCode", ["running,failed 137"], 2**31 - 1, 10**6, False, id="54 huge limit"),
+        pytest.param("ExitCode", ["running,failed 137"], 2**31 - 1, 10**6, False, id="huge limit"),
         pytest.param("ExitCode", ["running,failed 137"], None, 10**6, False, id="no limit"),
     ],
 )
@@ -89,14 +89,14 @@ def test_the_message_says_what_failed_last() -> None:
         pytest.param("ExitCode", "running,failed 1", None, id="permanent"),
     ],
 )
-def test_51_what_is_charged(policy: str, pod: str, restarts: int | None) -> None:
+def test_what_is_charged_to_the_backoff_limit(policy: str, pod: str, restarts: int | None) -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy=policy, status=STARTED)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": pod}), START)
     assert decided.status is not None
     assert decided.status.restarts == restarts
 
 
-def test_50_a_forced_deletion_of_a_crash_looping_pod_loses_no_failure() -> None:
+def test_a_forced_deletion_of_a_crash_looping_pod_loses_no_failure() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="OnFailure", status=STARTED)
     pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).crash_looping(2).deleting(at=START + 5, grace=0)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(pods=(pod.view,)), START)
@@ -107,12 +107,12 @@ def test_50_a_forced_deletion_of_a_crash_looping_pod_loses_no_failure() -> None:
 @pytest.mark.parametrize(
     ("seconds", "elapsed", "past", "wake"),
     [
-        pytest.param(None, 10**6, False, None, id="I unset"),
-        pytest.param(2, 0, False, 2, id="I not yet"),
-        pytest.param(2, 2, True, None, id="I just now"),
-        pytest.param(60, 59.5, False, 60, id="Z10 it wakes by itself"),
-        pytest.param(60, 61, True, None, id="Z10 late"),
-        pytest.param(60, -3600, False, 60, id="43 the clock went back"),
+        pytest.param(None, 10**6, False, None, id="unset"),
+        pytest.param(2, 0, False, 2, id="not yet"),
+        pytest.param(2, 2, True, None, id="just now"),
+        pytest.param(60, 59.5, False, 60, id="it wakes by itself"),
+        pytest.param(60, 61, True, None, id="late"),
+        pytest.param(60, -3600, False, 60, id="the clock went back"),
     ],
 )
 def test_deadline(seconds: int | None, elapsed: float, past: bool, wake: float | None) -> None:
@@ -124,7 +124,7 @@ def test_deadline(seconds: int | None, elapsed: float, past: bool, wake: float |
     assert decided.wake_at == (None if wake is None else START + wake)
 
 
-def test_53_the_deadline_rests_while_the_job_is_suspended() -> None:
+def test_the_deadline_rests_while_the_job_is_suspended() -> None:
     run_policy = {"activeDeadlineSeconds": 10, "suspend": True}
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=STARTED)
     observed = observe(TEST_JOB, manifest, {})
@@ -141,7 +141,7 @@ def test_53_the_deadline_rests_while_the_job_is_suspended() -> None:
     assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + 201).wake_at == START + 210
 
 
-def test_z13_the_end_is_written_before_the_job_is_deleted() -> None:
+def test_the_end_is_written_before_the_job_is_deleted() -> None:
     run_policy = {"activeDeadlineSeconds": 10, "ttlSecondsAfterFinished": 0}
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=STARTED)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START + 10)
@@ -150,7 +150,7 @@ def test_z13_the_end_is_written_before_the_job_is_deleted() -> None:
 
 
 @pytest.mark.parametrize("start_time", ["yesterday", "", "2023-11-14"])
-def test_106_a_start_time_that_is_none_is_set_anew(start_time: str) -> None:
+def test_a_start_time_that_is_none_is_set_anew(start_time: str) -> None:
     status = {**STARTED, "startTime": start_time}
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"activeDeadlineSeconds": 5}, status=status)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START)

@@ -1,4 +1,4 @@
-"""Bad input, rows 90–109: every manifest is read, says where and what is wrong, and fails its job once, not the operator."""
+"""Bad input: every manifest is read, says where and what is wrong, and fails its job once, not the operator."""
 
 from copy import deepcopy
 from typing import Any
@@ -210,7 +210,7 @@ def test_several_errors_are_told_together() -> None:
     ]  # fmt: skip
 
 
-def test_104_nothing_is_nested_too_deeply() -> None:
+def test_nothing_is_nested_too_deeply() -> None:
     deep: Manifest = {}
     for _ in range(3000):
         deep = {"a": deep}
@@ -222,7 +222,7 @@ def test_104_nothing_is_nested_too_deeply() -> None:
 @pytest.mark.parametrize(
     "text", ["$(HOME)", "%s %d", "{0} {x}", 'a"b\\c', "line\nline", "ünïcödé ☃", "\x00\x1b[31m"], ids=range(7)
 )
-def test_105_text_is_only_text(text: str) -> None:
+def test_text_is_only_text(text: str) -> None:
     """Nothing that stands in a manifest or a termination message is ever a format string or loses a character."""
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="Never")
     container = manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
@@ -252,7 +252,7 @@ STATUSES: list[Any] = [
 
 @pytest.mark.parametrize("status", STATUSES, ids=range(len(STATUSES)))
 @pytest.mark.parametrize("suspend", [False, True])
-def test_41_106_a_forged_status_is_read_as_far_as_it_can_be(status: Any, suspend: bool) -> None:
+def test_a_forged_status_is_read_as_far_as_it_can_be(status: Any, suspend: bool) -> None:
     """The job goes on, its status is put right in one write, and then there is peace."""
     manifest = job_manifest(
         TEST_JOB, {"Worker": 2}, policy="OnFailure", run_policy={"suspend": suspend, "activeDeadlineSeconds": 10**8}
@@ -266,6 +266,6 @@ def test_41_106_a_forged_status_is_read_as_far_as_it_can_be(status: Any, suspend
     assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START).status is None
 
 
-def test_107_unknown_fields_survive() -> None:
+def test_unknown_fields_survive() -> None:
     status = read_status({"conditions": [], "newer": {"a": [1]}, "replicaStatuses": {"Worker": {"warm": 3}}})
     assert status.to_json() == {"conditions": [], "newer": {"a": [1]}, "replicaStatuses": {"Worker": {"warm": 3}}}

@@ -1,4 +1,4 @@
-"""What the status says: sections G and P (on a Master/Worker job), the success rule, and counts that last."""
+"""What the status says: counts and conditions (of a Master/Worker job), the success rule, and counts that last."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def layout(kind: str, failed: int, succeeded: int, active: int, code: int = 1) -
     return {f"{kind}-{index}": state for index, state in enumerate(states)}
 
 
-def test_g_counting() -> None:
+def test_replicas_are_counted() -> None:
     """2 failed, 3 succeeded, 1 running and 1 running but terminating: the last one is neither active nor failed."""
     pods = layout("Worker", 2, 3, 1) | {"Worker-6": "running,deleting", "Worker-7": "scheduled"}
     status = decided_status({"Master": 1, "Worker": 8}, pods | {"Master-0": "running"}, "OnFailure")
@@ -38,27 +38,27 @@ def test_g_counting() -> None:
 @pytest.mark.parametrize(
     ("replicas", "master", "workers", "code", "expected"),
     [
-        pytest.param((1, 1), (0, 1, 0), (0, 0, 0), 1, "Succeeded", id="P1 leader succeeded"),
-        pytest.param((1, 1), (0, 0, 1), (0, 0, 0), 1, "Running", id="P2 leader running"),
-        pytest.param((1, 1), (1, 0, 0), (0, 0, 0), 1, "Failed", id="P3 leader failed"),
-        pytest.param((0, 1), (0, 0, 0), (1, 0, 0), 1, "Failed", id="P4 worker failed"),
-        pytest.param((0, 1), (0, 0, 0), (0, 1, 0), 1, "Succeeded", id="P5 worker succeeded"),
-        pytest.param((0, 1), (0, 0, 0), (0, 0, 1), 1, "Running", id="P6 worker running"),
-        pytest.param((0, 4), (0, 0, 0), (0, 2, 2), 1, "Running", id="P7 2 succeeded 2 active"),
-        pytest.param((0, 4), (0, 0, 0), (2, 0, 2), 1, "Failed", id="P8 2 running 2 failed"),
-        pytest.param((0, 4), (0, 0, 0), (2, 2, 0), 1, "Failed", id="P9 2 succeeded 2 failed"),
-        pytest.param((0, 4), (0, 0, 0), (0, 1, 3), 1, "Running", id="P11 1 succeeded 3 active"),
-        pytest.param((0, 4), (0, 0, 0), (0, 4, 0), 1, "Succeeded", id="P12 4 succeeded"),
-        pytest.param((0, 4), (0, 0, 0), (1, 1, 2), 1, "Failed", id="P13 1 succeeded 2 running 1 failed"),
-        pytest.param((1, 4), (0, 0, 1), (4, 0, 0), 1, "Failed", id="P14 leader running, workers failed"),
-        pytest.param((1, 4), (0, 0, 1), (0, 4, 0), 1, "Running", id="P15 leader running, workers succeeded"),
-        pytest.param((1, 4), (1, 0, 0), (0, 4, 0), 1, "Failed", id="P17 leader failed, workers succeeded"),
-        pytest.param((1, 4), (0, 1, 0), (4, 0, 0), 1, "Succeeded", id="P18 Z14 Z15 leader succeeded, workers failed"),
-        pytest.param((1, 4), (1, 0, 0), (4, 0, 0), 130, "Restarting", id="P19 all failed, to be restarted"),
-        pytest.param((1, 1), (0, 0, 0), (0, 0, 0), 1, "Created", id="O created"),
+        pytest.param((1, 1), (0, 1, 0), (0, 0, 0), 1, "Succeeded", id="leader succeeded"),
+        pytest.param((1, 1), (0, 0, 1), (0, 0, 0), 1, "Running", id="leader running"),
+        pytest.param((1, 1), (1, 0, 0), (0, 0, 0), 1, "Failed", id="leader failed"),
+        pytest.param((0, 1), (0, 0, 0), (1, 0, 0), 1, "Failed", id="worker failed"),
+        pytest.param((0, 1), (0, 0, 0), (0, 1, 0), 1, "Succeeded", id="worker succeeded"),
+        pytest.param((0, 1), (0, 0, 0), (0, 0, 1), 1, "Running", id="worker running"),
+        pytest.param((0, 4), (0, 0, 0), (0, 2, 2), 1, "Running", id="2 succeeded 2 active"),
+        pytest.param((0, 4), (0, 0, 0), (2, 0, 2), 1, "Failed", id="2 running 2 failed"),
+        pytest.param((0, 4), (0, 0, 0), (2, 2, 0), 1, "Failed", id="2 succeeded 2 failed"),
+        pytest.param((0, 4), (0, 0, 0), (0, 1, 3), 1, "Running", id="1 succeeded 3 active"),
+        pytest.param((0, 4), (0, 0, 0), (0, 4, 0), 1, "Succeeded", id="4 succeeded"),
+        pytest.param((0, 4), (0, 0, 0), (1, 1, 2), 1, "Failed", id="1 succeeded 2 running 1 failed"),
+        pytest.param((1, 4), (0, 0, 1), (4, 0, 0), 1, "Failed", id="leader running, workers failed"),
+        pytest.param((1, 4), (0, 0, 1), (0, 4, 0), 1, "Running", id="leader running, workers succeeded"),
+        pytest.param((1, 4), (1, 0, 0), (0, 4, 0), 1, "Failed", id="leader failed, workers succeeded"),
+        pytest.param((1, 4), (0, 1, 0), (4, 0, 0), 1, "Succeeded", id="leader succeeded, workers failed"),
+        pytest.param((1, 4), (1, 0, 0), (4, 0, 0), 130, "Restarting", id="all failed, to be restarted"),
+        pytest.param((1, 1), (0, 0, 0), (0, 0, 0), 1, "Created", id="created"),
     ],
 )
-def test_p_current_condition(
+def test_current_condition(
     replicas: tuple[int, int], master: tuple[int, int, int], workers: tuple[int, int, int], code: int, expected: str
 ) -> None:
     wanted = {kind: count for kind, count in zip(("Master", "Worker"), replicas, strict=True) if count}
@@ -73,13 +73,13 @@ def test_p_current_condition(
     assert counts(status, "Worker") == (active, succeeded, failed)
 
 
-def test_26_a_fast_job_needs_not_be_seen_running() -> None:
+def test_a_fast_job_needs_not_be_seen_running() -> None:
     status = decided_status({"Master": 1}, {"Master-0": "succeeded"})
     assert [condition.type for condition in status.conditions] == ["Created", "Succeeded"]
     assert status.start_time
 
 
-def test_56_permanent_beats_retryable() -> None:
+def test_a_permanent_exit_code_beats_a_retryable_one() -> None:
     status = decided_status({"Worker": 2}, {"Worker-0": "running,failed 137", "Worker-1": "running,failed 1"}, "ExitCode")
     assert status.conditions[-1].type == "Failed"
     assert status.conditions[-1].message == (
@@ -87,7 +87,7 @@ def test_56_permanent_beats_retryable() -> None:
     )
 
 
-def test_z27_a_failure_while_restarting() -> None:
+def test_a_failure_while_restarting() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode")
     job = read_job(TEST_JOB, manifest)
     first = plan(TEST_JOB, job, observe(TEST_JOB, manifest, {"Worker-0": "running,failed 137", "Worker-1": "running"}), START)
@@ -100,7 +100,7 @@ def test_z27_a_failure_while_restarting() -> None:
 
 
 @pytest.mark.parametrize("scaled_to", [2, 1])
-def test_z4_a_scale_down_makes_no_success(scaled_to: int) -> None:
+def test_a_scale_down_makes_no_success(scaled_to: int) -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 4})
     job = read_job(TEST_JOB, manifest)
     pods = [

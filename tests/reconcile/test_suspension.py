@@ -1,4 +1,4 @@
-"""Suspend, resume, managedBy: section U and rows Z5, Z28."""
+"""Suspend, resume, managedBy."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ def test_suspend_and_resume_a_running_job() -> None:
     manifest["spec"]["runPolicy"]["suspend"] = False
     assert step(Observed(), START + 9) == []
     assert step(Observed(), START + 9) == ["create services/demo", "create pods/demo-master-0", "create pods/demo-worker-0"]
-    assert shown() == [STOPPED, RESUMED, CREATED], "Z28: STATE shows what holds now"
+    assert shown() == [STOPPED, RESUMED, CREATED], "STATE shows what holds now"
     assert step(observe(TEST_JOB, manifest, BOTH), START + 10) == []
     assert shown() == [CREATED, RESUMED, RUNNING]
     assert manifest["status"]["startTime"] != started
@@ -111,7 +111,7 @@ def nothing_counted(world: ClusterModel) -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("code", [0, 1, 137, 143])
 @pytest.mark.parametrize("resume", ["before they end", "when they have ended", "when they are gone", "never"])
-def test_z5_what_the_suspension_stopped_counts_as_nothing(policy: str, code: int, resume: str) -> None:
+def test_what_the_suspension_stopped_counts_as_nothing(policy: str, code: int, resume: str) -> None:
     """Whatever the exit code; in `stop_terminating` the kubelet's last DELETE moves deletionTimestamp behind the end."""
     world = suspended(policy)
     first = {name: pod.view.uid for name, pod in world.pods.items()}
@@ -223,7 +223,7 @@ def test_a_resume_waits_until_all_terminating_pods_fit_into_the_status(monkeypat
     nothing_counted(world)
 
 
-def test_63_what_ended_is_on_record_before_suspension_takes_it_away() -> None:
+def test_what_ended_is_on_record_before_suspension_takes_it_away() -> None:
     world = started("ExitCode", backoffLimit=3)
     world.exit("demo-worker-0", 0)
     world.exit("demo-worker-1", 137)
@@ -248,7 +248,7 @@ def test_63_what_ended_is_on_record_before_suspension_takes_it_away() -> None:
 
 @pytest.mark.parametrize("suspend", [True, False])
 @pytest.mark.parametrize("spec", [SPEC, {}], ids=["valid", "invalid"])
-def test_109_managed_elsewhere(suspend: bool, spec: dict[str, int]) -> None:
+def test_a_job_managed_elsewhere_is_left_alone(suspend: bool, spec: dict[str, int]) -> None:
     run_policy = {"managedBy": "kueue.x-k8s.io/multikueue", "suspend": suspend}
     manifest = job_manifest(TEST_JOB, spec, run_policy=run_policy)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
@@ -294,7 +294,7 @@ def test_a_deletion_before_a_start_that_was_written_late_counts() -> None:
     ("change", "confirm"),
     [("nothing", False), ("scaled down", True), ("suspended", True)],
 )
-def test_22_nothing_that_runs_is_taken_away_on_an_old_view_of_the_job(change: str, confirm: bool) -> None:
+def test_nothing_that_runs_is_taken_away_on_an_old_view_of_the_job(change: str, confirm: bool) -> None:
     """Another operator may have created the pod for the job as it is now: a live read comes first."""
     world = started("Never")
     if change == "scaled down":

@@ -70,7 +70,7 @@ async def test_no_operator_lists_or_watches_them_or_keeps_a_key() -> None:
 
 
 @pytest.mark.parametrize(("path", "name"), [(SECRET, "secrets/train-ssh"), (CONFIG, "configmaps/train-config")])
-async def test_117_what_is_deleted_before_the_pods_run_comes_back(path: str, name: str) -> None:
+async def test_what_is_deleted_before_the_pods_run_comes_back(path: str, name: str) -> None:
     async with life() as world:
         before = world.uid(path)
         world.ok("DELETE", path)
@@ -84,7 +84,7 @@ async def test_117_what_is_deleted_before_the_pods_run_comes_back(path: str, nam
         assert [e["message"].split(" ")[0] for e in events if e["reason"] == "Lost"] == [name]
 
 
-async def test_117_what_is_deleted_before_the_launcher_is_created_comes_back_first() -> None:
+async def test_what_is_deleted_before_the_launcher_is_created_comes_back_first() -> None:
     async with life(names=sorted(WORKERS), launcherCreationPolicy="WaitForWorkersReady") as world:
         await world.clock.advance(LOOK_AGAIN + 1)
         world.ok("DELETE", SECRET)
@@ -96,7 +96,7 @@ async def test_117_what_is_deleted_before_the_launcher_is_created_comes_back_fir
         assert int(secret["resourceVersion"]) < int(launcher["resourceVersion"])
 
 
-async def test_117_pods_that_run_keep_what_they_have() -> None:
+async def test_pods_that_run_keep_what_they_have() -> None:
     async with life() as world:
         world.play_all("Running")
         await world.clock.until(lambda: world.conditions()[-1:] == ["Running"], step=0.5)
@@ -175,7 +175,7 @@ async def test_who_comes_after_the_end_takes_the_access_away_before_the_rest(ver
         assert [world.call("GET", path).status for path in access] == [404] * 3
 
 
-async def test_125_a_cold_start_asks_about_no_finished_job() -> None:
+async def test_a_cold_start_asks_about_no_finished_job() -> None:
     world = Watched()
     for number in range(300):
         manifest = job_manifest(MPI, {"Launcher": LAUNCHER, "Worker": 2})

@@ -83,7 +83,7 @@ async def test_s18_canaries_are_in_no_log_event_status_or_metric() -> None:
 
 
 async def test_s18_no_key_is_kept_in_memory() -> None:
-    """What is remembered of a Secret is its metadata (row 125: no cache of secrets)."""
+    """What is remembered of a Secret is its metadata (there is no cache of secrets)."""
     world = Watched()
     env = RuntimeEnv(world.clock, Random(2).random, "host_1")
     manager = Manager(

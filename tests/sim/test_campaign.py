@@ -47,6 +47,7 @@ def test_each_kind_is_survived(kind: str) -> None:
     assert kind in LUCK or verdict.fired.get(kind), "it did not strike"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_one_replica_takes_over_from_another(seed: int) -> None:
     trial = election.hold(seed)
@@ -54,6 +55,7 @@ def test_one_replica_takes_over_from_another(seed: int) -> None:
     assert trial.seconds is not None
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_in_another_interpreter() -> None:
     """Not even the seed of the interpreter's hashes makes a difference."""
     case = case_of(6)

@@ -22,6 +22,7 @@ def _shape(scenario: Scenario) -> str:
 BY_TEMPLATE = {template: list(group) for template, group in groupby(sorted(LIFECYCLES.values(), key=_shape), key=_shape)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("template", BY_TEMPLATE)
 def test_lifecycles_end_as_they_should(template: str) -> None:
     runs = [(scenario, simulate(scenario, 0)) for scenario in BY_TEMPLATE[template]]

@@ -79,6 +79,7 @@ def test_every_rule_and_defect_has_its_mutant() -> None:
     assert SEEDS.keys() == MUTANTS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_caught_and_the_code_without_it_is_clean(name: str) -> None:
     found = hunt(MUTANTS[name], (SEEDS[name],))

@@ -22,6 +22,7 @@ def test_plans_of_all_patterns_come_of_a_recorded_run() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_plans() -> None:
     found = sieve.plans(("mpi/L2-retryable-exit", 0)).cases[::9]
     verdicts = [judge(case) for case in found]
@@ -67,6 +68,7 @@ def test_200_sequences_change_every_leaf(template: acto.JobTemplate) -> None:
     assert len(edits(framework, acto.base(template))) > 100
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_sequences() -> None:
     out = io.StringIO()
     assert acto.conduct([1, 2], workers=1, out=out), out.getvalue()

@@ -6,6 +6,7 @@ from jobcommon.testutil.sim.campaign import judge
 from jobcommon.testutil.sim.regressions import Regression, regressions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regression", list(regressions()), ids=lambda regression: regression.why)
 def test_what_was_found_stays_mended(regression: Regression) -> None:
     verdict = judge(regression.case)

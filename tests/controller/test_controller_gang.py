@@ -14,7 +14,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile.plan import Create
 from jobcommon.testutil.builders import Manifest, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
-from tests.test_controller import Bench
+from tests.controller.test_controller import Bench
 
 GANG: Framework = replace(TEST_JOB, options=Options(gang=VOLCANO))
 MISSING = StatusError(404, "NotFound", "the server could not find the requested resource")
