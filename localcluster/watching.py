@@ -45,5 +45,6 @@ async def follow(transport: Transport, path: str) -> AsyncGenerator[Seen, None]:
                     else:
                         known[item["metadata"]["uid"]] = item
                     yield Seen(item, gone)
-        except (ClientError, KeyError):
+        except (ClientError, KeyError, json.JSONDecodeError):
+            # What is not served any more is answered with "404 page not found", which is no JSON.
             await asyncio.sleep(_PAUSE)

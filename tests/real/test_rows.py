@@ -13,8 +13,9 @@ from testutil.conformance import envtest
 from testutil.real import __main__ as command
 from testutil.real.cluster import MARKED, embedded_cluster
 from testutil.real.manifests import KINDS, PYTORCHJOB
-from testutil.real.rows import ROWS, Row
+from testutil.real.rows import ROWS
 from testutil.real.runner import Outcome, run_row
+from testutil.real.table import Row
 
 #: Of the other kinds, which go the same way through the library, these stand for all; each row costs an operator's start.
 OF_EVERY_KIND = ("success", "eviction")

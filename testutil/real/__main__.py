@@ -10,8 +10,9 @@ from pathlib import Path
 
 from testutil.conformance import envtest
 from testutil.real.cluster import WHY_NOT, embedded_cluster, given, real_cluster
-from testutil.real.rows import ROWS, Row
+from testutil.real.rows import ROWS
 from testutil.real.runner import AT_ONCE, run_rows
+from testutil.real.table import Row
 
 
 def main() -> int:
