@@ -45,5 +45,6 @@ async def list_and_watch(transport: Transport, path: str) -> AsyncGenerator[Watc
                     else:
                         known[item["metadata"]["uid"]] = item
                     yield WatchEvent(item, deleted)
-        except (ClientError, KeyError):
+        except (ClientError, KeyError, json.JSONDecodeError):
+            # What is not served any more is answered with "404 page not found", which is no JSON.
             await asyncio.sleep(_PAUSE)

@@ -13,8 +13,9 @@ from jobcommon.testutil.conformance import envtest
 from jobcommon.testutil.real import __main__ as command
 from jobcommon.testutil.real.cluster import MARKED, embedded_cluster
 from jobcommon.testutil.real.manifests import KINDS, PYTORCHJOB
-from jobcommon.testutil.real.rows import ROWS, Row
+from jobcommon.testutil.real.rows import ROWS
 from jobcommon.testutil.real.runner import Outcome, run_row
+from jobcommon.testutil.real.table import Row
 
 #: Of the other kinds, which go the same way through the library, these stand for all; each row costs an operator's start.
 OF_EVERY_KIND = ("success", "eviction")
@@ -55,7 +56,6 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ma
         await asyncio.gather(*tasks.values(), return_exceptions=True)
 
 
-@pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
 @pytest.mark.asyncio(loop_scope="module")

@@ -1,15 +1,9 @@
-"""The table: what is done to a job, and how it and its pods must come out of it, on every cluster alike.
+"""The table: what is done to a job, and how it and its pods must come out of it, on every cluster alike."""
 
-How a pod ended reads: phase, reason, exit code, reason of DisruptionTarget, and ``x2`` when its container ran twice in place.
-Of every name the pods stand in order of their creation.
-"""
-
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from jobcommon.api.status import ConditionType
 from jobcommon.testutil.real.admission import allow, deny, mutate
 from jobcommon.testutil.real.cluster import CONTAINERS, SCHEDULER
 from jobcommon.testutil.real.disturbances import (
@@ -30,6 +24,7 @@ from jobcommon.testutil.real.disturbances import (
     server_dies,
     unreachable_webhook,
 )
+from jobcommon.testutil.real.installation_rows import installations
 from jobcommon.testutil.real.manifests import (
     KINDS,
     MOUNTS,
@@ -65,50 +60,7 @@ from jobcommon.testutil.real.steps import (
     run,
     suspend,
 )
-
-SUCCEEDED, FAILED, SUSPENDED, RUNNING = (
-    ConditionType.SUCCEEDED, ConditionType.FAILED, ConditionType.SUSPENDED, ConditionType.RUNNING
-)  # fmt: skip
-ELECTED = ("--leader-elect", "--lease-name", "training-operators")
-EVICTED = "EvictionByEvictionAPI"
-
-
-@dataclass(frozen=True)
-class Expected:
-    """The end. `state` is the job's last condition, "" for a row without a job or whose job is gone; `reason` that
-    condition's; `events` are reasons of events that there must be; `order` what was seen of the first pod of a name.
-    """
-
-    state: str = SUCCEEDED
-    pods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    restarts: int = 0
-    disruptions: int = 0
-    reason: str = ""
-    events: tuple[str, ...] = ()
-    order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row: `job` is created, by an operator with the arguments `operator` (None: without one), and the steps taken."""
-
-    name: str
-    steps: tuple[Step, ...]
-    expected: Expected
-    job: Manifest | None = None
-    kind: Kind = PYTORCHJOB
-    operator: tuple[str, ...] | None = ()
-    also_needs: frozenset[str] = frozenset()
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What its cluster must give."""
-        return self.also_needs.union(*(step.needs for step in self.steps))
-
-    @property
-    def alone(self) -> bool:
-        """Whether it disturbs other rows."""
-        return self.operator == ELECTED or any(step.alone for step in self.steps)
+from jobcommon.testutil.real.table import ELECTED, EVICTED, FAILED, RESTARTING, RUNNING, SUSPENDED, Expected, Row
 
 
 # fmt: off
@@ -238,6 +190,12 @@ def restarts() -> Iterator[Row]:
             patch({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1}}}}), ending("worker-1"), end(0, "worker-0")),
         Expected(pods={"worker-0": ("Succeeded 0",), "worker-1": ("Failed 143",)}),
         _with_override(TFJOB.job("Never")), TFJOB)
+    yield Row("a dynamic worker is given up, another one is replaced",
+        (run("worker-0", "worker-1", "worker-2"), end(1, "worker-1"), done("worker-1"), end(137, "worker-2"),
+            becomes(RESTARTING), replaced("worker-2"), becomes(RUNNING), end(0, "worker-0")),
+        Expected(restarts=1, pods={"worker-0": ("Succeeded 0",), "worker-1": ("Failed 1",),
+            "worker-2": ("Failed 137", "Failed 143")}),
+        _with_spec(TFJOB.job("ExitCode", replicas={"Worker": 3}), enableDynamicWorker=True), TFJOB)
     grows = "[ $(hostname) = job-worker-1 ] && exec tail /dev/zero; trap 'exit 143' TERM; while :; do sleep 0.2; done"
     hog = {"command": ["sh", "-c", grows], "startupProbe": None,
         "resources": {"limits": {"memory": "16Mi"}}}
@@ -252,6 +210,11 @@ def restarts() -> Iterator[Row]:
 
 def _with_override(job: Manifest) -> Manifest:
     job["spec"]["tfReplicaSpecs"]["Worker"]["overrides"] = [{"indices": [1], "template": {"metadata": {"labels": {"a": "b"}}}}]
+    return job
+
+
+def _with_spec(job: Manifest, **fields: Any) -> Manifest:
+    job["spec"] |= fields
     return job
 
 
@@ -388,7 +351,7 @@ def pods() -> Iterator[Row]:
 def rows() -> tuple[Row, ...]:
     """All of them."""
     of_kinds = (row for kind in KINDS for row in lifecycles(kind))
-    return (*of_kinds, *suspensions(), *deletions(), *restarts(), *admissions(), *losses(), *pods())
+    return (*of_kinds, *suspensions(), *deletions(), *restarts(), *admissions(), *losses(), *installations(), *pods())
 
 
 ROWS = rows()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.status import ConditionType
-from jobcommon.testutil.real.run import JOB, TERMINAL, Life, Run
+from jobcommon.testutil.real.run import TERMINAL, Life, Run
 
 #: One exit code a line: the n-th run of the container ends with the n-th, as soon as it is there.
 ENDS = "jobcommon.test/ends"
@@ -108,7 +108,7 @@ def delete(*pods: str, grace: int | None = None) -> Step:
             options["gracePeriodSeconds"] = grace
         for pod in pods:
             await row.api.call(
-                "DELETE", row.path("pods", f"{JOB}-{pod}"), {"kind": "DeleteOptions", "apiVersion": "v1", **options}
+                "DELETE", row.path("pods", f"{row.name}-{pod}"), {"kind": "DeleteOptions", "apiVersion": "v1", **options}
             )
 
     return step(f"kubectl delete pod {' '.join(pods)}" + ("" if grace is None else f" --grace-period={grace}"), do)
@@ -119,7 +119,7 @@ def evict(*pods: str) -> Step:
 
     async def do(row: Run) -> None:
         for pod in pods:
-            name = f"{JOB}-{pod}"
+            name = f"{row.name}-{pod}"
             body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
             await row.api.call("POST", row.path("pods", name, "eviction"), body)
 
@@ -130,7 +130,7 @@ def make_pod(pod: str, body: dict[str, Any]) -> Step:
     """A pod of no job."""
 
     async def do(row: Run) -> None:
-        meta = {**body.get("metadata", {}), "name": f"{JOB}-{pod}"}
+        meta = {**body.get("metadata", {}), "name": f"{row.name}-{pod}"}
         await row.create(row.path("pods"), {**body, "metadata": meta})
 
     return step(f"{pod} is made", do)
@@ -160,7 +160,7 @@ def freed(*pods: str) -> Step:
 
     async def do(row: Run) -> None:
         def holds(life: Life | None) -> bool:
-            return life is not None and not life.last["metadata"].get("finalizers")
+            return life is not None and (life.gone or not life.last["metadata"].get("finalizers"))
 
         await row.until(lambda: all(holds(row.life(pod)) for pod in pods), f"{pods} have no finalizer")
 
