@@ -5,6 +5,7 @@
     python -m benchmarks                        # everything, on the embedded server or on a real one that is given
     python -m benchmarks --quick                # less than a minute
     python -m benchmarks --only 1x1000,memory
+    python -m benchmarks --only 50x8,small --ablate batching
     python -m benchmarks --document a.json b.json   # put earlier results into docs/performance.md
 """
 
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import document, record, report, scenarios
+from benchmarks import ablation, document, operator_process, record, report, scenarios
 from benchmarks.apiserver import EMBEDDED, REAL, real_is_given
 from benchmarks.record import Results
 from benchmarks.workloads import ALL, Workload
@@ -32,6 +33,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--rounds", type=int, help="measurements of baseline and operator in turn; without it as many as the size allows"
     )
+    without = "; ".join(f"{name}: {what}" for name, (what, _) in ablation.MECHANISMS.items())
+    parser.add_argument("--ablate", choices=ablation.MECHANISMS, metavar="NAME", help=f"without one mechanism: {without}")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     parser.add_argument(
         "--document", nargs="+", type=Path, metavar="RESULTS", help="put earlier results into the documentation"
@@ -104,7 +107,11 @@ def main() -> None:
     if arguments.document:
         document.write([record.read(path) for path in arguments.document])
         return
+    operator_process.ABLATED.set(arguments.ablate or "")
     found = asyncio.run(_measure(arguments))
+    if arguments.ablate:
+        print(f"Without {arguments.ablate}:", report.tables(found), sep="\n\n")
+        return
     path = record.keep(found)
     if arguments.json:
         print(msgspec.json.encode(found).decode())

@@ -6,6 +6,7 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from time import monotonic
 
 import aiohttp
@@ -81,13 +82,17 @@ class Operator:
             return await answer.read()
 
 
+ABLATED: ContextVar[str] = ContextVar("ABLATED", default="")
+"""The mechanism that the operators are measured without; see `benchmarks.ablation`."""
+
+
 @asynccontextmanager
 async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
     """The operators of all frameworks, ready. Raises RuntimeError if they do not become ready."""
     port = _free_port()
-    process = await child(
-        "jobcommon.cli", "operator", "--kubeconfig", kubeconfig, "--metrics-port", str(port), "--log-level", "warning"
-    )
+    command = ("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)
+    options = ("--kubeconfig", kubeconfig, "--metrics-port", str(port), "--log-level", "warning")
+    process = await child(*command, "operator", *options)
     try:
         async with aiohttp.ClientSession() as session:
             found = Operator(process.pid, f"http://127.0.0.1:{port}", session)
