@@ -6,6 +6,7 @@ costs next to nothing, and what is pure never loads an HTTP client.
 """
 
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 
@@ -33,8 +34,8 @@ def __getattr__(name: str) -> Any:
     elif name.startswith("_") or name not in _homes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:
-        # What `from … import name` does, so that the name may be a module's.
-        value = getattr(__import__(_homes()[name], fromlist=[name]), name)
+        home = import_module(_homes()[name])
+        value = getattr(home, name) if hasattr(home, name) else import_module(f"{home.__name__}.{name}")
     globals()[name] = value
     return value
 

@@ -288,7 +288,7 @@ def test_status_is_applied_apart() -> None:
     [
         ({**custom(), "metadata": {"name": "x", "managedFields": []}}, "managedFields must be nil"),
         (custom(ports=[{"name": "web"}]), "without its key 'port'"),
-        (custom(ports=["web"]), "this one is no object"),
+        (custom(ports=["web"]), "this one is not an object"),
     ],
 )
 def test_refused(config: Json, message: str) -> None:
