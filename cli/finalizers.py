@@ -16,7 +16,7 @@ from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
 from jobcommon.client.transport import HttpTransport
 from jobcommon.framework import FINALIZER, Framework
-from jobcommon.reconcile.plan import Release
+from jobcommon.reconcile.plan import RemoveFinalizer
 from jobcommon.runtime.writes import request_for
 
 PAGE = 500
@@ -69,7 +69,7 @@ async def _release(transport: Transport, pod: dict[str, Any]) -> None:
         finalizers = tuple(metadata.get("finalizers") or ())
         if metadata["uid"] != uid or FINALIZER not in finalizers:
             return
-        answer = await transport.send(request_for(Release(name, uid, finalizers), namespace))
+        answer = await transport.send(request_for(RemoveFinalizer(name, uid, finalizers), namespace))
         if answer.status == 404:
             return
         if answer.status < 400:

@@ -77,9 +77,9 @@ def _leaders(framework: Framework) -> Iterator[str]:
     if isinstance(framework.outcome, FollowLeader):
         for leader in framework.outcome.leaders:
             if leader not in names:
-                yield f'outcome: follow_leader("{leader}"): there is no such replica type; use one of {", ".join(names)}'
+                yield f'outcome: succeed_with("{leader}"): there is no such replica type; use one of {", ".join(names)}'
         if not framework.outcome.leaders:
-            yield "outcome: follow_leader() names no replica type, so that no job would ever end"
+            yield "outcome: succeed_with() names no replica type, so that no job would ever end"
 
 
 def _own_options(options: Any) -> Iterator[str]:

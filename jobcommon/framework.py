@@ -208,7 +208,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class FollowLeader:
-    """The rule of `follow_leader`. A value, so that its names can be checked when the framework is loaded."""
+    """The rule of `succeed_with`. A value, so that its names can be checked when the framework is loaded."""
 
     leaders: tuple[str, ...]
     any_of_last: bool = False
@@ -219,7 +219,7 @@ class FollowLeader:
         return Outcome(running=leader.active > 0, succeeded=succeeded)
 
 
-def follow_leader(*leaders: str, any_of_last: bool = False) -> FollowLeader:
+def succeed_with(*leaders: str, any_of_last: bool = False) -> FollowLeader:
     """The usual rule: the first of `leaders` that the job has decides.
 
     The job runs while a replica of that type runs and has succeeded when all of them have.
@@ -377,5 +377,5 @@ class Framework:
 
     def decide(self, job: Job, tallies: Tallies) -> Outcome:
         """The framework's `outcome`, or by default that of its first replica type that the job has."""
-        rule = self.outcome or follow_leader(*(kind.name for kind in self.replica_types))
+        rule = self.outcome or succeed_with(*(kind.name for kind in self.replica_types))
         return rule(job, tallies)

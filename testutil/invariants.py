@@ -7,9 +7,9 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan
+from jobcommon.reconcile.accounting import recorded_success
 from jobcommon.reconcile.ending import is_over
-from jobcommon.reconcile.ledger import recorded_success
-from jobcommon.reconcile.plan import Create, Delete, Plan, Release
+from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer
 from jobcommon.reconcile.slots import arrange
 
 ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
@@ -50,7 +50,11 @@ def recorded_before_destroyed(job: Job, observed: Observed, decided: Plan) -> No
     slot_of = {pod.uid: replica for replica, pod in arrange(job, observed.pods).pods.items()}
     over = {pod.uid for pod in observed.pods if is_over(pod)}
     for action in decided.actions:
-        if isinstance(action, Release | Delete) and action.uid in over and (replica := slot_of.get(action.uid)) is not None:
+        if (
+            isinstance(action, RemoveFinalizer | Delete)
+            and action.uid in over
+            and (replica := slot_of.get(action.uid)) is not None
+        ):
             recorded = replica.index in done[replica.type] or action.uid in counted
             assert recorded, f"{action} before its end was on record"
 

@@ -28,8 +28,8 @@ class Rejection:
 class Observed:
     """What the controller has seen of a job's children: only objects whose controller is this job's UID.
 
-    `companions` is keyed by (kind, name). `sights` has, by plural, the kinds that are not watched, and says of each when its
-    objects were last looked at (seconds since the epoch), by name, there or not. `rejections` holds, by plural and name,
+    `companions` is keyed by (kind, name). `last_observed` has, by plural, the kinds that are not watched, and for each
+    when its objects were last read (seconds since the epoch), by name, found or not. `rejections` holds, by plural and name,
     creates of the current spec that the API server refused for good, `required` ones before the job had begun; `refusal` says
     what it refuses for now, as a quota does ("" when nothing), and `backed_off` names, by plural, what is not to be created
     until the back-off is over (with `FINALIZERS`, no finalizer is to be removed). `predecessors` are the names of pods that an
@@ -41,7 +41,7 @@ class Observed:
     pods: tuple[PodView, ...] = ()
     services: tuple[ObjectView, ...] = ()
     companions: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
-    sights: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
+    last_observed: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
     rejections: Mapping[tuple[str, str], Rejection] = field(default_factory=lambda: MappingProxyType({}))
     refusal: str = ""
     backed_off: frozenset[str] = frozenset()

@@ -14,10 +14,11 @@ from jobcommon.controller.expectations import Expectations
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.moment import Moment
 from jobcommon.controller.report import Report
-from jobcommon.controller.result import Effect, Outcome, Result, Work
+from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.workqueue import WorkQueue
 
 __all__ = [
+    "ActionResult",
     "Batch",
     "Change",
     "ChangeKind",
@@ -27,7 +28,6 @@ __all__ = [
     "Informer",
     "JobController",
     "Moment",
-    "Outcome",
     "Reflector",
     "Relisted",
     "Report",

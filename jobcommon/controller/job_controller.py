@@ -32,13 +32,13 @@ from jobcommon.controller.orphans import job_keys, left_behind, work_on_orphans
 from jobcommon.controller.pruned import Pruned
 from jobcommon.controller.refusals import Refusals
 from jobcommon.controller.report import Report, report
-from jobcommon.controller.result import Effect, Outcome, Result, Work
+from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.watched import PODS, SERVICES, informer_of, watched
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile.ending import is_over
-from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, Release, Urgency
+from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
 
 JobKey = tuple[str, str]
 BY_JOB = "job"
@@ -96,7 +96,7 @@ class JobController:
     def _is_missing(self, name: str) -> bool:
         """Whether the API server does not have a resource that the controller can do without. Its cache keeps asking."""
         error = self.informers[name].reflector.last_error
-        return isinstance(error, StatusError) and error.code in self.resources[name].dispensable
+        return isinstance(error, StatusError) and error.code in self.resources[name].optional
 
     # -- what the API server says --------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class JobController:
                 if job.uid in lost:
                     self.queue.add((job.namespace, job.name))
 
-    def look_at_all(self) -> None:
+    def resync(self) -> None:
         """Queue every job in the cache."""
         for job in self._jobs.all():
             self.queue.add((job.namespace, job.name))
@@ -125,7 +125,7 @@ class JobController:
 
     def _pruned_changed(self) -> None:
         """Jobs say so, or go on: what was not recorded may have held them up."""
-        self.look_at_all()
+        self.resync()
         self.on_pruned()
 
     def _job_changed(self, change: Change[ObjectView]) -> None:
@@ -194,7 +194,7 @@ class JobController:
         missing = (self._is_missing(self.jobs), self.gang_off)
         if missing != self._missing:
             self._missing = missing
-            self.look_at_all()
+            self.resync()
 
     def _work(self, key: JobKey, moment: Moment) -> Work | None:
         # Without the definition there are no jobs, whatever the cache has last seen: their pods are left behind.
@@ -259,7 +259,7 @@ class JobController:
                 self.expectations.expect_creation(cached.uid, action.plural, action.name, moment.monotonic)
             elif isinstance(action, Delete) and action.plural in self.informers and action.plural != self.jobs:
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
-            elif isinstance(action, Release) and action.uid in terminating:
+            elif isinstance(action, RemoveFinalizer) and action.uid in terminating:
                 # With its last finalizer the pod is gone, and until that is seen it would be removed again.
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
         raw = cached.raw if plan.status is not None else None
@@ -276,7 +276,7 @@ class JobController:
             for view in Lister(self._others[plural]).owned_by(uid)
         }
         for unwatched in self._unwatched:
-            companions.update(((unwatched.kind, view.name), view) for view in state.sights.found(unwatched.plural))
+            companions.update(((unwatched.kind, view.name), view) for view in state.last_observed.found(unwatched.plural))
         pods = [pod for pod in named if pod.owner and pod.owner.uid == uid]
         left = left_behind(self.framework.kind, named, uid) if len(pods) < len(named) else []
         state.active_pods = sum(not is_over(pod) for pod in pods)
@@ -285,7 +285,7 @@ class JobController:
             pods=tuple(pods),
             services=tuple(Lister(self._others[SERVICES]).owned_by(uid)),
             companions=companions,
-            sights={kind.plural: state.sights.of(kind.plural) for kind in self._unwatched},
+            last_observed={kind.plural: state.last_observed.of(kind.plural) for kind in self._unwatched},
             rejections=dict(state.rejections),
             refusal=self.pruned.text or state.refusals.text,
             backed_off=state.refusals.backed_off(moment.monotonic),
@@ -321,16 +321,16 @@ class JobController:
 
     def _settle(self, work: Work, result: Result, moment: Moment) -> None:
         tried = {id(outcome.action) for outcome in result.outcomes}
-        skipped = [Outcome(a, Effect.SKIPPED) for a in work.plan.actions if id(a) not in tried]
+        skipped = [ActionResult(a, Effect.SKIPPED) for a in work.plan.actions if id(a) not in tried]
         for outcome in (*result.outcomes, *skipped):
-            action, wrote = outcome.action, outcome.effect in (Effect.APPLIED, Effect.EXISTED)
+            action, wrote = outcome.action, outcome.effect in (Effect.APPLIED, Effect.ALREADY_EXISTS)
             if isinstance(action, Create) and (outcome.resource_version or not wrote):
                 # From here on the barrier covers it; the expectation covered the time until now, and goes on without a version.
                 self.expectations.creation_failed(work.uid, action.plural, action.name)
-            elif isinstance(action, Delete | Release) and not wrote:
+            elif isinstance(action, Delete | RemoveFinalizer) and not wrote:
                 self.expectations.deletion_failed(work.uid, action.uid)
             if wrote and outcome.resource_version and not isinstance(action, Delete):
-                plural = PODS if isinstance(action, Release) else action.plural
+                plural = PODS if isinstance(action, RemoveFinalizer) else action.plural
                 self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
         if self.pruned.take(work, result):
             self._pruned_changed()
@@ -341,17 +341,17 @@ class JobController:
         if (state := self.states.get(work.uid)) is not None:
             state.take(result.outcomes)
             unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
-            if True in [state.sights.take(outcome, moment.wall) for outcome in unwatched]:
+            if True in [state.last_observed.take(outcome, moment.wall) for outcome in unwatched]:
                 self.queue.add((work.namespace, work.name))
 
     def _is_unwatched(self, action: Action) -> bool:
-        return not isinstance(action, Release) and any(kind.plural == action.plural for kind in self._unwatched)
+        return not isinstance(action, RemoveFinalizer) and any(kind.plural == action.plural for kind in self._unwatched)
 
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
-        refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.TAKEN, Effect.SKIPPED)]
+        refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.NAME_CONFLICT, Effect.SKIPPED)]
         state = self.states.setdefault(work.uid, JobState()) if work.job is not None else JobState()
         # Nothing was deleted or released, and no event need come of it: the server may have said so for once only.
-        contested = any(o.effect is Effect.ABSENT and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
+        contested = any(o.effect is Effect.NOT_FOUND and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
         known = state.refusals.text
         waits = state.refused(work.plan, result.outcomes, moment.monotonic)
         if state.refusals.text != known:

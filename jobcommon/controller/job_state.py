@@ -10,9 +10,9 @@ from jobcommon.api.status import ConditionType
 from jobcommon.api.view import ObjectView
 from jobcommon.cache.store import Change
 from jobcommon.client.errors import StatusError
+from jobcommon.controller.last_observed import LastObserved
 from jobcommon.controller.refusals import Refusals
-from jobcommon.controller.result import Effect, Outcome
-from jobcommon.controller.sights import Sights
+from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job, reread_job
 from jobcommon.reconcile.ending import is_over
@@ -50,7 +50,7 @@ class JobState:
     refusals: Refusals = field(default_factory=Refusals)
     emitted: set[tuple[str, str]] = field(default_factory=set)
     asked_until: float = 0.0
-    sights: Sights = field(default_factory=Sights)
+    last_observed: LastObserved = field(default_factory=LastObserved)
     begun: bool = False
     finished: bool = False
     running: bool = False
@@ -61,17 +61,17 @@ class JobState:
     _seen: ObjectView | None = None
     _job: Job | None = None
 
-    def take(self, outcomes: Iterable[Outcome]) -> None:
+    def take(self, outcomes: Iterable[ActionResult]) -> None:
         """Take note of what was made, which the job's status may not say yet."""
         self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
 
-    def refused(self, plan: Plan, outcomes: Iterable[Outcome], now: float) -> bool:
+    def refused(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Take note of what the API server refused to create; says whether it is to be tried again at `refusals.until`.
 
         A refusal is final, for this spec, where it is certainly the job's own fault and the job can be without the object
         or has not begun. A job that has begun is never failed by a refusal.
         """
-        for_now: list[Outcome] = []
+        for_now: list[ActionResult] = []
         failed = False
         for outcome in outcomes:
             action, error = outcome.action, outcome.error

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jobcommon.api.observed import FINALIZERS
-from jobcommon.controller.result import Effect, Outcome
-from jobcommon.reconcile.plan import Create, Plan, Release
+from jobcommon.controller.result import ActionResult, Effect
+from jobcommon.reconcile.plan import Create, Plan, RemoveFinalizer
 
 FIRST_DELAY = 10.0
 MAX_DELAY = 600.0
@@ -37,7 +37,7 @@ class Refusals:
     _plurals: frozenset[str] = frozenset()
     _untried: bool = False
 
-    def take(self, plan: Plan, outcomes: Iterable[Outcome], now: float) -> bool:
+    def take(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Take note of what became of a plan; says whether something was refused and is to be tried again at `until`."""
         outcomes = tuple(outcomes)
         creates = [outcome for outcome in outcomes if isinstance(outcome.action, Create)]
@@ -47,7 +47,7 @@ class Refusals:
             return False
         self.text = self.text or next(filter(None, map(_said, outcomes)), "")
         # Not made is also what was not even tried, for want of something that was refused.
-        made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.EXISTED)}
+        made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.ALREADY_EXISTS)}
         missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
         missing |= {FINALIZERS} if kept else set()
         if now < self.until and self._plurals:
@@ -70,7 +70,7 @@ class Refusals:
         return early
 
 
-def _is_refused(outcome: Outcome) -> bool:
+def _is_refused(outcome: ActionResult) -> bool:
     """Whether the platform's word was no, whatever code it chose."""
     code, message = getattr(outcome.error, "code", 0), getattr(outcome.error, "message", "")
     if code >= 500:
@@ -78,19 +78,19 @@ def _is_refused(outcome: Outcome) -> bool:
     return code >= 400 and code not in (*_OTHERWISE, _CONFLICT)
 
 
-def _keeps_finalizer(outcome: Outcome) -> bool:
+def _keeps_finalizer(outcome: ActionResult) -> bool:
     """Whether the platform did not let us remove a finalizer."""
-    return isinstance(outcome.action, Release) and outcome.effect is Effect.REFUSED and _is_refused(outcome)
+    return isinstance(outcome.action, RemoveFinalizer) and outcome.effect is Effect.REFUSED and _is_refused(outcome)
 
 
-def _said(outcome: Outcome) -> str:
+def _said(outcome: ActionResult) -> str:
     """What the status says of a create; nothing of a name that a predecessor on its way out still has."""
     if _keeps_finalizer(outcome):
         return f"{outcome.action} is refused: {getattr(outcome.error, 'message', '')}"
     if not isinstance(outcome.action, Create):
         return ""
     what = f"{outcome.action.plural}/{outcome.action.name}"
-    if outcome.effect is Effect.TAKEN:
+    if outcome.effect is Effect.NAME_CONFLICT:
         return f"{what} exists already and is not this job's; delete or rename it"
     if outcome.effect is Effect.REFUSED and _is_refused(outcome):
         return f"{what} is refused: {getattr(outcome.error, 'message', '')}"

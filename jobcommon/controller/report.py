@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
 from jobcommon.api.status import ConditionType, JobStatus
-from jobcommon.controller.result import Effect, Outcome, Result, Work
+from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_too_large
 from jobcommon.framework import Framework
-from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, LookUp, in_short
+from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, Get, in_short
 
 _Done = defaultdict[tuple[type[Create] | type[Delete], str], list[str]]
 
@@ -54,17 +54,17 @@ def report(framework: Framework, work: Work, result: Result, said: set[tuple[str
     return Report((*writes, *fresh), _counts(framework, work, result, done))
 
 
-def _write_events(framework: Framework, outcomes: Iterable[Outcome], done: _Done) -> list[Event]:
+def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: _Done) -> list[Event]:
     events: list[Event] = []
     for plural, word in (("services", "Service"), ("pods", "Pod")):
         events += _listed(f"SuccessfulCreate{word}", f"Created {word.lower()}: ", done[Create, plural])
         events += _listed(f"SuccessfulDelete{word}", f"Deleted {word.lower()}: ", done[Delete, plural])
     for outcome in outcomes:
-        if outcome.effect is Effect.TAKEN and isinstance(outcome.action, Create):
+        if outcome.effect is Effect.NAME_CONFLICT and isinstance(outcome.action, Create):
             there = "an object of that name exists that is not this job's or has lost its labels"
             text = f"{outcome.action} failed: {there}; delete or rename it"
             events.append(Event(WARNING, reasons.NAME_CONFLICT, text, lasting=True))
-        elif outcome.effect is Effect.ABSENT and isinstance(outcome.action, LookUp) and outcome.action.known:
+        elif outcome.effect is Effect.NOT_FOUND and isinstance(outcome.action, Get) and outcome.action.known:
             text = f"{outcome.action.plural}/{outcome.action.name} is gone; it is made anew. Pods that run keep what they have"
             events.append(Event(WARNING, reasons.LOST, text))
         elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Create | Delete):
@@ -87,7 +87,7 @@ def _status_events(result: Result) -> Iterable[Event]:
         yield Event(WARNING, reasons.STATUS_TOO_LARGE, text, lasting=True)
 
 
-def _done(outcomes: Iterable[Outcome]) -> _Done:
+def _done(outcomes: Iterable[ActionResult]) -> _Done:
     """The names of what was created and deleted, by the action's type and the object's plural, in the order of the plan."""
     done: _Done = defaultdict(list)
     for outcome in outcomes:

@@ -14,21 +14,22 @@ from jobcommon.reconcile.plan import Action, Plan
 class Effect(StrEnum):
     """What one request did.
 
-    APPLIED is also said of a look-up that found an object of the job. EXISTED: a create found the very object there, owned
-    by the job (success, rule R12). ABSENT: a look-up found nothing, a delete or release nothing or another incarnation.
-    TAKEN: the name belongs to an object of somebody else. SKIPPED: not tried, because an earlier write failed.
+    APPLIED is also the effect of a get that found an object of the job. ALREADY_EXISTS: a create found the very object there,
+    owned by the job (success, rule R12). NOT_FOUND: a get found nothing, a delete or the removal of a finalizer nothing or
+    another incarnation. NAME_CONFLICT: the name belongs to an object of another owner. SKIPPED: not tried, because an earlier
+    write failed.
     """
 
     APPLIED = "applied"
-    EXISTED = "existed"
-    ABSENT = "absent"
-    TAKEN = "taken"
+    ALREADY_EXISTS = "already exists"
+    NOT_FOUND = "not found"
+    NAME_CONFLICT = "name conflict"
     REFUSED = "refused"
     SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ActionResult:
     """The effect of one action. `resource_version` is that of the object after the write, when the server gave one.
 
     `seen` is a companion as the server gave it, but only the fields that the action itself names: no keys.
@@ -70,7 +71,7 @@ class Result:
     `status_error` says why it failed if it was tried. With `shortened` only a shorter one could be stored.
     """
 
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[ActionResult, ...] = ()
     status_version: str | None = None
     status_error: ClientError | None = None
     stale: bool = False

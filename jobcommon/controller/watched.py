@@ -22,14 +22,14 @@ SERVICES = "services"
 class Resource:
     """A kind of object the controller caches: group and version, plural, and the labels that select ours.
 
-    `dispensable`: the answers (HTTP codes) after which the controller works on without it.
+    `optional`: the answers (HTTP codes) after which the controller works on without it.
     """
 
     api_version: str
     plural: str
     selector: str = ""
     namespaced: bool = True
-    dispensable: tuple[int, ...] = ()
+    optional: tuple[int, ...] = ()
 
     def path(self, namespace: str | None) -> str:
         """The collection's path, over all namespaces without one."""
@@ -42,18 +42,18 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
     ours = f"{labels.OPERATOR_NAME}={names[0]}" if len(names) == 1 else f"{labels.OPERATOR_NAME} in ({','.join(names)})"
     found = {
         # Without the definition there are no jobs, but there may be pods of theirs to release.
-        framework.plural: Resource(framework.api_version, framework.plural, dispensable=(404,)),
+        framework.plural: Resource(framework.api_version, framework.plural, optional=(404,)),
         PODS: Resource("v1", PODS, ours),
         SERVICES: Resource("v1", SERVICES, ours),
     }
     for kind in framework.companion_kinds:
         if kind.watched:
             without = () if kind.required else (403, 404)
-            found[kind.plural] = Resource(kind.api_version, kind.plural, ours, dispensable=without)
+            found[kind.plural] = Resource(kind.api_version, kind.plural, ours, optional=without)
     if (gang := framework.options.gang) is not None:
-        found[POD_GROUPS] = Resource(gang.api_version, POD_GROUPS, ours, dispensable=(404,))
+        found[POD_GROUPS] = Resource(gang.api_version, POD_GROUPS, ours, optional=(404,))
         # A Role cannot allow what belongs to no namespace; without priorities all pods are equal.
-        found[PRIORITY_CLASSES] = Resource(PRIORITY_CLASS_API, PRIORITY_CLASSES, namespaced=False, dispensable=(403, 404))
+        found[PRIORITY_CLASSES] = Resource(PRIORITY_CLASS_API, PRIORITY_CLASSES, namespaced=False, optional=(403, 404))
     return found
 
 

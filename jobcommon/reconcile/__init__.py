@@ -2,7 +2,7 @@
 
 from jobcommon.reconcile.decision import plan, plan_for_orphans
 from jobcommon.reconcile.defaulting import differs_in_status_alone, read_job, reread_job
-from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, Release, Update
+from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, RemoveFinalizer, Update
 
 __all__ = [
     "Action",
@@ -10,7 +10,7 @@ __all__ = [
     "Delete",
     "Event",
     "Plan",
-    "Release",
+    "RemoveFinalizer",
     "Update",
     "differs_in_status_alone",
     "plan",

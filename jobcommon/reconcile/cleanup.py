@@ -10,7 +10,7 @@ from jobcommon.api.status import ConditionType
 from jobcommon.framework import FINALIZER, Job
 from jobcommon.reconcile.children import CORE
 from jobcommon.reconcile.ending import is_over
-from jobcommon.reconcile.plan import Action, Delete, Release
+from jobcommon.reconcile.plan import Action, Delete, RemoveFinalizer
 
 # Under these the user's wish is that the job stops; policy None then keeps the finished pods only.
 _STOPPED = (reasons.BACKOFF_LIMIT_EXCEEDED, reasons.DEADLINE_EXCEEDED, reasons.INVALID_SPEC)
@@ -54,14 +54,14 @@ def delete_pod(pod: PodView, why: str, *, unchanged: bool = False) -> Delete:
     return Delete(CORE, "pods", pod.name, pod.uid, why, pod.resource_version if unchanged else None)
 
 
-def release(pods: Iterable[PodView]) -> Sequence[Release]:
+def release(pods: Iterable[PodView]) -> Sequence[RemoveFinalizer]:
     """Take the finalizer off the pods that are over."""
-    return [Release(pod.name, pod.uid, pod.finalizers) for pod in pods if FINALIZER in pod.finalizers and is_over(pod)]
+    return [RemoveFinalizer(pod.name, pod.uid, pod.finalizers) for pod in pods if FINALIZER in pod.finalizers and is_over(pod)]
 
 
-def release_all(pods: Iterable[PodView]) -> Sequence[Release]:
+def release_all(pods: Iterable[PodView]) -> Sequence[RemoveFinalizer]:
     """Take the finalizer off all of the pods, over or not: their job is being deleted and nobody will count them."""
-    return [Release(pod.name, pod.uid, pod.finalizers) for pod in pods if FINALIZER in pod.finalizers]
+    return [RemoveFinalizer(pod.name, pod.uid, pod.finalizers) for pod in pods if FINALIZER in pod.finalizers]
 
 
 def delete_services(observed: Observed, why: str) -> list[Action]:

@@ -10,10 +10,10 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import SERVICE_PER_REPLICA, Companion, Framework, Job
 from jobcommon.reconcile.children import CORE, job_selector, owner_reference, service_manifests
-from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Update
+from jobcommon.reconcile.plan import Action, Create, Delete, Get, Update
 
 # A companion that nobody watches is looked at again when it was last seen so many seconds ago and pods are about to need it.
-LOOK_AGAIN = 30.0
+RECHECK_PERIOD = 30.0
 
 
 def as_addressed(job: Job, observed: Observed) -> Job:
@@ -27,7 +27,7 @@ def as_addressed(job: Job, observed: Observed) -> Job:
     return replace(job, annotations={**job.annotations, SERVICE_PER_REPLICA: "true"})
 
 
-def tend_services(framework: Framework, job: Job, observed: Observed) -> list[Action]:
+def reconcile_services(framework: Framework, job: Job, observed: Observed) -> list[Action]:
     """Create the Services that are missing; delete those of replicas that are no more."""
     wanted = {manifest["metadata"]["name"]: manifest for manifest in service_manifests(framework, job)}
     there = {service.name for service in observed.services}
@@ -42,7 +42,7 @@ def tend_services(framework: Framework, job: Job, observed: Observed) -> list[Ac
     ]
 
 
-def tend_companions(framework: Framework, job: Job, observed: Observed, since: float = -inf) -> list[Action]:
+def reconcile_companions(framework: Framework, job: Job, observed: Observed, since: float = -inf) -> list[Action]:
     """Create what is missing, put right what differs in the fields we own, delete what must not be there.
 
     Of what is not watched, that is looked at of which nothing is known, or nothing later than `since`.
@@ -76,30 +76,30 @@ def tend_companions(framework: Framework, job: Job, observed: Observed, since: f
     return actions
 
 
-def taken_away(framework: Framework, job: Job, observed: Observed, clean_up: Sequence[Action]) -> list[Action]:
+def with_companions_deleted(framework: Framework, job: Job, observed: Observed, clean_up: Sequence[Action]) -> list[Action]:
     """The `clean_up` of a job that runs no more, with the companions that must not be there any more.
 
     Those go first: until they are gone, only pods that still run are deleted. So whoever finds nothing else to be cleaned up,
     such as an operator that has just started, need not look whether one of them is left.
     """
-    companions = [a for a in tend_companions(framework, job, observed) if isinstance(a, Delete | LookUp)]
+    companions = [a for a in reconcile_companions(framework, job, observed) if isinstance(a, Delete | Get)]
     if not clean_up:
         return [a for a in companions if isinstance(a, Delete)]
-    if not any(a.plural in observed.sights for a in companions):
+    if not any(a.plural in observed.last_observed for a in companions):
         return [*clean_up, *companions]
     return [*companions, *(a for a in clean_up if isinstance(a, Delete) and a.plural == "pods")]
 
 
-def _look(job: Job, observed: Observed, companion: Companion, found: ObjectView | None, since: float) -> LookUp | None:
+def _look(job: Job, observed: Observed, companion: Companion, found: ObjectView | None, since: float) -> Get | None:
     """The look at a companion that is due, if one is. Those of a new job are created without: nothing can be there yet."""
-    sights = observed.sights.get(companion.plural)
+    sights = observed.last_observed.get(companion.plural)
     if sights is None:
         return None
     at = sights.get(companion.name)
     due = at < since and found is not None if at is not None else bool(job.status.conditions) or companion.manifest is None
     if not due:
         return None
-    return LookUp(
+    return Get(
         companion.api_version,
         companion.plural,
         companion.name,

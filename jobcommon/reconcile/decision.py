@@ -22,14 +22,20 @@ from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobSt
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile import cleanup, limits, waiting
+from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
 from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
-from jobcommon.reconcile.companions import LOOK_AGAIN, as_addressed, taken_away, tend_companions, tend_services
+from jobcommon.reconcile.companions import (
+    RECHECK_PERIOD,
+    as_addressed,
+    reconcile_companions,
+    reconcile_services,
+    with_companions_deleted,
+)
 from jobcommon.reconcile.conditions import set_condition, tidy
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.finished import if_changed, plan_finished, readable_time, urgency
 from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.holds import Holds, held_up
-from jobcommon.reconcile.ledger import Ledger, keep_books, replica_statuses
 from jobcommon.reconcile.plan import (
     NORMAL,
     WARNING,
@@ -38,12 +44,12 @@ from jobcommon.reconcile.plan import (
     Delete,
     Event,
     Plan,
-    Release,
+    RemoveFinalizer,
     Urgency,
     deletes_pod,
     in_short,
 )
-from jobcommon.reconcile.retirement import given_up, is_stopping, retire_recorded, scaled_down
+from jobcommon.reconcile.retirement import given_up, is_stopping, pods_scaled_down, retire_recorded
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
 NOTHING = Plan(reason="nothing to do")
@@ -68,7 +74,7 @@ def _decide(framework: Framework, job: Job, observed: Observed, now: float) -> P
     if job.status.finished:
         return plan_finished(framework, job, observed, now)
     this = _Pass.start(framework, as_addressed(job, observed), observed, now)
-    return replace(this.decide(), witnesses=this.ledger.witnesses(now))
+    return replace(this.decide(), must_exist=this.accounting.must_exist(now))
 
 
 def _ordered(plan: Plan, observed: Observed) -> Plan:
@@ -78,7 +84,7 @@ def _ordered(plan: Plan, observed: Observed) -> Plan:
     first = [action for action in plan.actions if id(action) not in last]
     kept = [action for action in first if not (isinstance(action, Create) and action.plural in early)]
     if FINALIZERS in early:
-        return replace(plan, actions=tuple(action for action in kept if not isinstance(action, Release)))
+        return replace(plan, actions=tuple(action for action in kept if not isinstance(action, RemoveFinalizer)))
     return replace(plan, actions=(*kept, *plan.background))
 
 
@@ -101,7 +107,7 @@ class _Pass:
     observed: Observed
     now: float
     slots: Slots
-    ledger: Ledger
+    accounting: Accounting
     tallies: Tallies
     gang: Gang
     holds: Holds
@@ -109,11 +115,11 @@ class _Pass:
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> "_Pass":
         slots = arrange(job, observed.pods)
-        ledger = keep_books(framework, job, slots)
-        tallies = tally(job, slots, ledger.succeeded, frozenset(ledger.counted_pods))
+        accounting = account_for_pods(framework, job, slots)
+        tallies = tally(job, slots, accounting.succeeded, frozenset(accounting.counted_pods))
         gang = Gang(framework, job, observed, slots, tallies)
         holds = held_up(framework, job, started=_started(job) or bool(slots.ours))
-        return cls(framework, job, observed, now, slots, ledger, tallies, gang, holds)
+        return cls(framework, job, observed, now, slots, accounting, tallies, gang, holds)
 
     def decide(self) -> Plan:
         job, now = self.job, self.now
@@ -128,15 +134,15 @@ class _Pass:
         outcome = self.framework.decide(job, self.tallies)
         if outcome.succeeded:
             return self._succeed()
-        final = [e for e in self.ledger.having(Verdict.PERMANENT) if not self.framework.tolerates_failure(job, e.replica)]
+        final = [e for e in self.accounting.having(Verdict.PERMANENT) if not self.framework.tolerates_failure(job, e.replica)]
         if final:
             first = min(final, key=lambda e: e.ending.finished_at or float("inf"))
             cause = first.ending.describe(first.replica, first.pod.node_name)
             return self._fail(reasons.of_kind(job.kind, reasons.FAILED), f"{job.kind} {job.name} has failed because {cause}")
-        if job.suspended or is_stopping(job, self.slots, self.ledger):
+        if job.suspended or is_stopping(job, self.slots, self.accounting):
             return self._suspend()
-        if limits.backoff_exceeded(job, self.ledger):
-            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, waiting.backoff_message(job, self.ledger, self.slots.pods))
+        if limits.backoff_exceeded(job, self.accounting):
+            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, waiting.backoff_message(job, self.accounting, self.slots.pods))
         due = limits.deadline(job, now)
         if due is not None and due.passed and not job.status.has(ConditionType.SUSPENDED):
             text = f"Job {job.name} has failed because it was active longer than specified deadline"
@@ -170,7 +176,7 @@ class _Pass:
         return Plan(
             status=if_changed(self.job, status),
             urgency=Urgency.TERMINAL,
-            events=(*self._exits(), event),
+            events=(*self._exit_events(), event),
             wake_at=self._expiry_of(status),
             reason=f"{kind}: {reason}",
         )
@@ -191,24 +197,25 @@ class _Pass:
         message = f"{job.kind} {job.name} is suspended."
         created = self._created(self._waits.note)
         status = self._status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
-        events = [*self._exits(), *self._waiting_events()]
+        events = [*self._exit_events(), *self._waiting_events()]
         if not job.status.has(ConditionType.SUSPENDED):
             events.append(Event(NORMAL, reason, message))
             return Plan((), if_changed(job, status), tuple(events), reason="job is suspended")
         clean_up = [
             *cleanup.stop_pods(self._recorded_or_running(), "job is suspended"),
-            *cleanup.release(self.slots.strangers),
+            *cleanup.release(self.slots.unowned),
             *cleanup.delete_services(self.observed, "job is suspended"),
             *remove_pod_group(job, self.observed),
         ]
-        actions = taken_away(self.framework, job, self.observed, clean_up)
+        actions = with_companions_deleted(self.framework, job, self.observed, clean_up)
         # It may have been resumed, and its pods be another operator's, before this one has heard of it.
-        confirm = any(map(deletes_pod, actions))
-        return Plan(tuple(actions), if_changed(job, status), tuple(events), self._waits.wake_at, "job is suspended", confirm)
+        live = any(map(deletes_pod, actions))
+        written = if_changed(job, status)
+        return Plan(tuple(actions), written, tuple(events), self._waits.wake_at, "job is suspended", verify_live=live)
 
     def _recorded_or_running(self) -> list[PodView]:
         """The pods that may be taken away: all but those whose end is only now being entered into the books."""
-        entered = {entry.pod.uid for entry in self.ledger.entries}
+        entered = {entry.pod.uid for entry in self.accounting.entries}
         return [pod for pod in self.slots.ours if pod.uid not in entered]
 
     def _resume(self) -> Plan:
@@ -217,7 +224,7 @@ class _Pass:
         reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
         status = self._status(self._created(self._held + self._waits.note), (ConditionType.SUSPENDED, False, reason, message))
         status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
-        events = (*self._exits(), Event(NORMAL, reason, message))
+        events = (*self._exit_events(), Event(NORMAL, reason, message))
         return Plan(status=if_changed(job, status), events=events, reason="job is resumed")
 
     # -- progress ---------------------------------------------------------------------------------------------------
@@ -225,30 +232,30 @@ class _Pass:
     def _progress(self, running: bool) -> Plan:
         job = self.job
         released, delays = self._retire_recorded()
-        leaving = scaled_down(job, self.slots, self.ledger)
+        leaving = pods_scaled_down(job, self.slots, self.accounting)
         doomed = self.holds.free(leaving)
         # A pod may have succeeded a moment ago; then that goes on record first (rule R1: the decision depends on its state).
-        surplus = [*cleanup.stop_pods(doomed, "scaled down", unchanged=True), *cleanup.release(self.slots.strangers)]
+        surplus = [*cleanup.stop_pods(doomed, "scaled down", unchanged=True), *cleanup.release(self.slots.unowned)]
         pods = self._missing_pods()
         about_to_need = self._waiting_to_be_started or bool(pods)
-        creates = self._others(self.now - LOOK_AGAIN if about_to_need else -inf) + pods
+        creates = self._others(self.now - RECHECK_PERIOD if about_to_need else -inf) + pods
         status, events = self._progress_status(running)
         if not _started(self.job):
             # The deadline does not run while the job waits in a queue.
             status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
-        look_again = [self.now + LOOK_AGAIN] if about_to_need and self.observed.sights else []
+        look_again = [self.now + RECHECK_PERIOD] if about_to_need and self.observed.last_observed else []
         wakes = [*delays, *([due.at] if due else []), *look_again, *filter(None, [self._waits.wake_at])]
         return Plan(
             actions=(*released, *surplus, *creates),
             status=if_changed(job, status),
             urgency=urgency(job.status, status),
-            events=(*self._exits(), *events, *self._troubles()),
+            events=(*self._exit_events(), *events, *self._trouble_events()),
             wake_at=min(wakes, default=None),
             reason="job is active",
             # The first objects of a new job need no second look. What is missing later may be so because the job is gone
             # and the garbage collector was quicker; and what is surplus may be wanted by now.
-            confirm=any(map(deletes_pod, surplus))
+            verify_live=any(map(deletes_pod, surplus))
             or any(isinstance(a, Delete) and a.resource_version for a in released)
             or ((self._has_begun or limits.late(job, self.now)) and any(isinstance(a, Create) for a in creates)),
         )
@@ -269,7 +276,7 @@ class _Pass:
     def _missing_pods(self) -> list[Action]:
         if self.gang.waiting:
             return []
-        done = self.ledger.succeeded
+        done = self.accounting.succeeded
         vacant = [r for r in self.slots.vacant if r.index not in done[r.type] and r.type not in self.holds.types]
         free = [replica for replica in vacant if self.job.pod_name(replica) not in self.observed.predecessors]
         missing = [replica for replica in free if self.framework.may_create(self.job, replica, self.tallies)]
@@ -287,7 +294,7 @@ class _Pass:
         if self.holds.types:
             return []
         whose = self.framework, self.job, self.observed
-        return tend_services(*whose) + tend_companions(*whose, since) + self.gang.actions()
+        return reconcile_services(*whose) + reconcile_companions(*whose, since) + self.gang.actions()
 
     def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of what became of it."""
@@ -295,7 +302,7 @@ class _Pass:
         note = self._waits.note_with("; ".join(filter(None, (self.holds.why, self.observed.refusal))))
         steps: list[_Step] = [self._created(self._held)]
         events: list[Event] = []
-        lost = self.ledger.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
+        lost = self.accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
         if lost:
             reason = reasons.of_kind(job.kind, reasons.RESTARTING)
             causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
@@ -305,7 +312,7 @@ class _Pass:
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
             reason = reasons.of_kind(job.kind, reasons.RUNNING)
-            text = (waiting.restarted(job, self.slots.pods) if self.ledger.in_place else "") + note
+            text = (waiting.restarted(job, self.slots.pods) if self.accounting.in_place else "") + note
             steps.append((ConditionType.RUNNING, True, reason, f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]))
         elif (held := job.status.running_or_restarting) is not None:
             message = waiting.with_note(held.message, note)
@@ -335,13 +342,13 @@ class _Pass:
     def _waiting_events(self) -> list[Event]:
         return [Event(WARNING, reason, message, lasting=True) for reason, message in self._waits.events[:MAX_EVENTS]]
 
-    def _troubles(self) -> list[Event]:
+    def _trouble_events(self) -> list[Event]:
         """What keeps pods from running, each said once, and pods that claim to be ours but are not."""
         events = self._waiting_events()
         events += waiting.container_events(self.framework, self.job, self.slots.pods)
         events += [
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
-            for p in self.slots.strangers[:MAX_EVENTS]
+            for p in self.slots.unowned[:MAX_EVENTS]
         ]
         events += self.gang.events()
         events += self.holds.events
@@ -355,13 +362,13 @@ class _Pass:
         reason = reasons.of_kind(self.job.kind, reasons.CREATED)
         return ConditionType.CREATED, True, reason, f"{self.job.kind} {self.job.name} is created{note}."[:MAX_MESSAGE]
 
-    def _exits(self) -> list[Event]:
+    def _exit_events(self) -> list[Event]:
         pods: dict[int | None, list[str]] = {}
-        for entry in self.ledger.entries:
+        for entry in self.accounting.entries:
             pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
         told = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code is not None}
         events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in told.items()]
-        return [*events[:MAX_EVENTS], *waiting.cut_short(self.ledger.entries)]
+        return [*events[:MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
 
     def _status(self, *steps: "_Step", active: bool = True, ends: bool = False) -> JobStatus:
         """The status with the books of this pass and `steps` applied to the conditions in order."""
@@ -374,20 +381,17 @@ class _Pass:
                 "conditions": list(conditions),
                 "replica_statuses": replica_statuses(
                     job,
-                    self.ledger,
+                    self.accounting,
                     active={kind: t.active if active else 0 for kind, t in self.tallies.items()},
                     failed={kind: t.failed for kind, t in self.tallies.items()},
                     selectors=selectors(self.framework, job),
                 ),
-                "restarts": waiting.restarts(job, self.ledger, self.slots.pods, ends=ends) or None,
-                "disruptions": self.ledger.disruptions or None,
-                "failures": list(self.ledger.failures),
-                "counted_pods": list(self.ledger.counted_pods),
+                "restarts": waiting.restarts(job, self.accounting, self.slots.pods, ends=ends) or None,
+                "disruptions": self.accounting.disruptions or None,
+                "failures": list(self.accounting.failures),
+                "counted_pods": list(self.accounting.counted_pods),
             }
         )
 
 
 _Step = tuple[ConditionType, bool, str, str]
-
-
-__all__ = ["NOTHING", "Release", "plan", "plan_for_orphans"]

@@ -5,7 +5,7 @@ from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import cleanup, limits
-from jobcommon.reconcile.companions import taken_away
+from jobcommon.reconcile.companions import with_companions_deleted
 from jobcommon.reconcile.gang import remove_pod_group
 from jobcommon.reconcile.plan import Delete, Plan, Urgency
 from jobcommon.reconcile.slots import arrange
@@ -18,7 +18,7 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
     """
     slots = arrange(job, observed.pods)
     clean_up = [*cleanup.clean_up_finished(job, observed, slots.ours), *remove_pod_group(job, observed)]
-    actions = taken_away(framework, job, observed, clean_up)
+    actions = with_companions_deleted(framework, job, observed, clean_up)
     expiry = limits.expiry(job, now)
     if expiry is not None and expiry.passed:
         # Of the job as it was read: its time to live may have been changed since (rule R1).

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from jobcommon.api.pod import PodView
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Job
-from jobcommon.reconcile.ledger import Ledger
+from jobcommon.reconcile.accounting import Accounting
 
 # A restart that comes right away is the rule; what keeps failing at once is slowed down, so that a program which cannot
 # start does not load the API server. Same shape as the kubelet's CrashLoopBackOff, with a lower cap.
@@ -28,10 +28,10 @@ class Due:
         return self.now >= self.at
 
 
-def backoff_exceeded(job: Job, ledger: Ledger) -> bool:
+def backoff_exceeded(job: Job, accounting: Accounting) -> bool:
     """Whether more runs have failed than backoffLimit allows: limit + 1 runs in all, whatever restarted them."""
     limit = job.run_policy.backoff_limit
-    return limit is not None and ledger.charged > limit
+    return limit is not None and accounting.charged > limit
 
 
 def late(job: Job, now: float) -> bool:

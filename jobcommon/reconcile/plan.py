@@ -76,7 +76,7 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class RemoveFinalizer:
     """Take our finalizer off a pod whose end is on record. `finalizers` is the list the decision was made on."""
 
     name: str
@@ -84,11 +84,11 @@ class Release:
     finalizers: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"release pods/{self.name}"
+        return f"remove finalizer from pods/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class LookUp:
+class Get:
     """Look at an object that is not watched. Of a `required` one that is not there no pods are created.
 
     `fields` are those that are to be remembered beside its metadata; `known` says whether it was there when last looked at.
@@ -102,10 +102,10 @@ class LookUp:
     known: bool = False
 
     def __str__(self) -> str:
-        return f"look at {self.plural}/{self.name}"
+        return f"get {self.plural}/{self.name}"
 
 
-Action = Create | Update | Delete | Release | LookUp
+Action = Create | Update | Delete | RemoveFinalizer | Get
 
 
 def deletes_pod(action: Action) -> bool:
@@ -154,8 +154,8 @@ class Plan:
     The shell carries it out in this order: expectations, `actions`, then the one write of `status` (None: nothing changed;
     `urgency` says how soon), then `events` and those actions that are `background`. It comes back at `wake_at` (seconds since
     the epoch) if nothing else brings it back before.
-    With `confirm`, a live read must show the job unchanged before anything is created or deleted (rule R7). The same for
-    the `witnesses`, names and UIDs of ended pods: a pod that is gone has been counted, for its finalizer held it until then.
+    With `verify_live`, a live read must show the job unchanged before anything is created or deleted (rule R7). The same for
+    the `must_exist`, names and UIDs of ended pods: a pod that is gone has been counted, for its finalizer held it until then.
     """
 
     actions: tuple[Action, ...] = ()
@@ -163,18 +163,18 @@ class Plan:
     events: tuple[Event, ...] = ()
     wake_at: float | None = None
     reason: str = ""
-    confirm: bool = False
-    witnesses: tuple[tuple[str, str], ...] = ()
+    verify_live: bool = False
+    must_exist: tuple[tuple[str, str], ...] = ()
     urgency: Urgency = Urgency.NORMAL
 
     @property
-    def background(self) -> tuple[Release, ...]:
+    def background(self) -> tuple[RemoveFinalizer, ...]:
         """The finalizers that are removed last: the end of their pods is on record, so nothing waits for it.
 
         The finalizer of a pod that the plan deletes is not among them: without it the pod is gone at once.
         """
         deleted = {action.name for action in self.actions if deletes_pod(action)}
-        return tuple(action for action in self.actions if isinstance(action, Release) and action.name not in deleted)
+        return tuple(action for action in self.actions if isinstance(action, RemoveFinalizer) and action.name not in deleted)
 
     def describe(self) -> str:
         """The plan in words, a line each, for people and for golden tests."""

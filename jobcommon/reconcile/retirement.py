@@ -8,8 +8,8 @@ from jobcommon.api.status import ConditionType
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import cleanup, limits
+from jobcommon.reconcile.accounting import Accounting, ending_in_slot, is_counted, recorded_success
 from jobcommon.reconcile.ending import Verdict, is_over
-from jobcommon.reconcile.ledger import Ledger, ending_in_slot, is_entered, recorded_success
 from jobcommon.reconcile.plan import Action
 from jobcommon.reconcile.slots import Slots
 
@@ -49,12 +49,12 @@ def retire_recorded(
     return actions, delays
 
 
-def scaled_down(job: Job, slots: Slots, ledger: Ledger) -> list[PodView]:
+def pods_scaled_down(job: Job, slots: Slots, accounting: Accounting) -> list[PodView]:
     """The surplus pods that may be deleted: those that are on record, so that what they end by counts as nothing.
 
     One that has succeeded meanwhile is kept until that is on record, too.
     """
-    counted = set(job.status.counted_pods) - {entry.pod.uid for entry in ledger.entries}
+    counted = set(job.status.counted_pods) - {entry.pod.uid for entry in accounting.entries}
     return [pod for pod in slots.surplus.values() if pod.uid in counted]
 
 
@@ -66,7 +66,7 @@ def given_up(framework: Framework, job: Job, replica: Replica, pod: PodView) -> 
     return ending is not None and ending.verdict == Verdict.PERMANENT
 
 
-def is_stopping(job: Job, slots: Slots, ledger: Ledger) -> bool:
+def is_stopping(job: Job, slots: Slots, accounting: Accounting) -> bool:
     """Whether a job that is to be resumed has to be stopped first: a pod of it is not being deleted, or too many terminate.
 
     Also when none seems to be: another operator may have deleted them on the suspension that is on record, and the watch be
@@ -77,4 +77,4 @@ def is_stopping(job: Job, slots: Slots, ledger: Ledger) -> bool:
     everywhere = (*slots.pods.items(), *slots.surplus.items())
     if any(pod.deletion_time is None and not is_over(pod) for _, pod in everywhere):
         return True
-    return not all(is_entered(ledger, replica, pod) for replica, pod in everywhere if pod.deletion_time is not None)
+    return not all(is_counted(accounting, replica, pod) for replica, pod in everywhere if pod.deletion_time is not None)

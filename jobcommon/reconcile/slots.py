@@ -19,14 +19,14 @@ class Slots:
     """The pods of a job by slot.
 
     `pods` holds the wanted slots that have a pod, `vacant` those that have none; `surplus` pods that are ours but beyond the
-    wanted number (scale-down) or of a type the job no longer has, which is then spelt as in the label; `strangers` pods that
+    wanted number (scale-down) or of a type the job no longer has, which is then spelt as in the label; `unowned` pods that
     claim the job as owner but fit no slot.
     """
 
     pods: Mapping[Replica, PodView]
     vacant: tuple[Replica, ...]
     surplus: Mapping[Replica, PodView]
-    strangers: tuple[PodView, ...]
+    unowned: tuple[PodView, ...]
 
     @property
     def ours(self) -> tuple[PodView, ...]:
@@ -49,7 +49,7 @@ def arrange(job: Job, pods: tuple[PodView, ...]) -> Slots:
         pods=placed,
         vacant=tuple(vacant),
         surplus={replica: pod for pod, replica in others if replica is not None},
-        strangers=tuple(pod for pod, replica in others if replica is None),
+        unowned=tuple(pod for pod, replica in others if replica is None),
     )
 
 

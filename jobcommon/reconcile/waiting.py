@@ -17,8 +17,8 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE, Failure
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job
+from jobcommon.reconcile.accounting import Accounting, Entry, restart_policy
 from jobcommon.reconcile.ending import Verdict, awaited, charged_containers, decode, is_over, left_running, restarts_in_place
-from jobcommon.reconcile.ledger import Entry, Ledger, restart_policy
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
 
 # Without trouble a scheduler and a kubelet need seconds, and a large image a few minutes, which is worth saying, too.
@@ -131,27 +131,27 @@ def restarted(job: Job, pods: Mapping[Replica, PodView]) -> str:
     return f"; {replica} restarted {'once' if count == 1 else f'{count} times'}{why}{more}"
 
 
-def restarts(job: Job, ledger: Ledger, pods: Mapping[Replica, PodView], *, ends: bool) -> int:
+def restarts(job: Job, accounting: Accounting, pods: Mapping[Replica, PodView], *, ends: bool) -> int:
     """The restarts made so far or about to be made, in place or by a new pod; what failed last in a job that `ends` is none.
 
     The number never falls: what a pod had of them is lost with a pod that vanishes.
     """
-    failed_now = len(ledger.having(Verdict.RETRYABLE)) if ends else 0
-    living = pods.items() if ledger.in_place else ()
+    failed_now = len(accounting.having(Verdict.RETRYABLE)) if ends else 0
+    living = pods.items() if accounting.in_place else ()
     in_place = sum(restarts_made(pod, restart_policy(job, replica)) for replica, pod in living if not is_over(pod))
-    return max(ledger.recorded - failed_now + in_place, job.status.restarts or 0)
+    return max(accounting.recorded - failed_now + in_place, job.status.restarts or 0)
 
 
-def backoff_message(job: Job, ledger: Ledger, pods: Mapping[Replica, PodView]) -> str:
+def backoff_message(job: Job, accounting: Accounting, pods: Mapping[Replica, PodView]) -> str:
     """Why the job has failed that has used up its backoffLimit, with the last cause."""
     text = f"Job {job.name} has failed because it has reached the specified backoff limit"
-    causes = [entry.ending.describe(entry.replica, entry.pod.node_name) for entry in ledger.having(Verdict.RETRYABLE)]
+    causes = [entry.ending.describe(entry.replica, entry.pod.node_name) for entry in accounting.having(Verdict.RETRYABLE)]
     for replica, pod in pods.items():
         run = None if is_over(pod) else last_failure_in_place(pod)
         if run is not None:
             causes.append(f"{replica}: {how(run)}")
     cause = f"; last: {causes[-1]}" if causes else ""
-    return f"{text}: failed runs {ledger.charged}, restarts allowed {job.run_policy.backoff_limit}{cause}"
+    return f"{text}: failed runs {accounting.charged}, restarts allowed {job.run_policy.backoff_limit}{cause}"
 
 
 def restarts_made(pod: PodView, policy: RestartPolicy) -> int:

@@ -228,8 +228,8 @@ class Driver:
                 informer.failed(TransportError(str(error)), self._clock.monotonic())
                 informer.relist()
                 await self._clock.sleep(MISHAP_DELAY)
-                self.controller.look_at_all()
-            self._complain(name, informer)
+                self.controller.resync()
+            self._log_cache_error(name, informer)
 
     async def _fetch(self, name: str, informer: Informer[Any], request: Request) -> None:
         try:
@@ -285,7 +285,7 @@ class Driver:
             if not informer.streaming:
                 self._pokes[name].set()
 
-    def _complain(self, name: str, informer: Informer[Any]) -> None:
+    def _log_cache_error(self, name: str, informer: Informer[Any]) -> None:
         """Say what keeps a cache from being up to date, once per cause and then rarely."""
         error = informer.reflector.last_error
         text, now = str(error or ""), self._clock.monotonic()

@@ -20,10 +20,10 @@ from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
 from jobcommon.client.pruning import check_stored
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.controller.result import Effect, Outcome, Result, Work
+from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_too_large, shortened
 from jobcommon.framework import Framework
-from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update, Urgency
+from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, Update, Urgency
 from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.fence import Fence, FencedError, NoFence
 from jobcommon.runtime.flow_control import FlowController, PriorityLevel, Seat
@@ -62,15 +62,15 @@ class Executor:
     async def execute(self, work: Work) -> Result:
         """Carry `work.plan` out. Errors of the API server are part of the Result and never raised."""
         plan, recheck = work.plan, Recheck(lambda: self._unchanged(work, seated=True), self.clock)
-        if (plan.confirm and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
+        if (plan.verify_live and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
             return Result(stale=True)
-        if plan.witnesses and not all(await _together(self._is_there(work, *witness) for witness in plan.witnesses)):
+        if plan.must_exist and not all(await _together(self._is_there(work, *witness) for witness in plan.must_exist)):
             return Result(stale=True)
-        done: dict[int, Outcome] = {}
+        done: dict[int, ActionResult] = {}
         background = set(map(id, plan.background))
         last = [i for i, action in enumerate(plan.actions) if id(action) in background]
         if len(last) < len(plan.actions):
-            await self._take_away(work, done, background)
+            await self._delete_and_update(work, done, background)
             await self._create(work, recheck, done)
         version, error = await self._write_status(work)
         if shorten := plan.status is not None and is_too_large(error):
@@ -83,46 +83,48 @@ class Executor:
 
     # -- the steps ---------------------------------------------------------------------------------------------------
 
-    async def _take_away(self, work: Work, done: dict[int, Outcome], background: Collection[int]) -> None:
+    async def _delete_and_update(self, work: Work, done: dict[int, ActionResult], background: Collection[int]) -> None:
         """Deletions, releases and updates at once; those of one object in the plan's order, a release first."""
         chains: dict[tuple[str, str], list[int]] = {}
         for i, action in enumerate(work.plan.actions):
-            if not isinstance(action, Create | LookUp) and id(action) not in background:
-                plural = PODS if isinstance(action, Release) else action.plural
+            if not isinstance(action, Create | Get) and id(action) not in background:
+                plural = PODS if isinstance(action, RemoveFinalizer) else action.plural
                 chains.setdefault((plural, action.name), []).append(i)
 
         async def run(chain: list[int]) -> None:
-            for i in sorted(chain, key=lambda i: not isinstance(work.plan.actions[i], Release)):
+            for i in sorted(chain, key=lambda i: not isinstance(work.plan.actions[i], RemoveFinalizer)):
                 done[i] = await self._carry_out(work, work.plan.actions[i])
 
         await _together(run(chain) for chain in chains.values())
 
-    async def _create(self, work: Work, recheck: Recheck, done: dict[int, Outcome]) -> None:
+    async def _create(self, work: Work, recheck: Recheck, done: dict[int, ActionResult]) -> None:
         """What pods need first, then the pods; replica types do not wait for each other (rule R15).
 
         Without what they need no pods: they would fail, or find another owner's Secret under the name of theirs.
         """
-        others: list[tuple[int, Create | LookUp]] = []
+        others: list[tuple[int, Create | Get]] = []
         types: dict[str, list[tuple[int, Create]]] = {}
         for i, action in enumerate(work.plan.actions):
-            if isinstance(action, LookUp) or (isinstance(action, Create) and action.plural != PODS):
+            if isinstance(action, Get) or (isinstance(action, Create) and action.plural != PODS):
                 others.append((i, action))
             elif isinstance(action, Create):
                 types.setdefault(action.replica_type, []).append((i, action))
-        first = [(i, action) for i, action in others if isinstance(action, LookUp) or action.after is None]
+        first = [(i, action) for i, action in others if isinstance(action, Get) or action.after is None]
         outcomes = await _together(self._carry_out(work, action, recheck) for _, action in first)
         done.update((i, outcome) for (i, _), outcome in zip(first, outcomes, strict=True))
         failed = {(action.plural, action.name) for i, action in first if not _is_made(done[i])}
         for i, action in others:
             if isinstance(action, Create) and action.after is not None:
-                late = Outcome(action, Effect.SKIPPED) if action.after in failed else None
+                late = ActionResult(action, Effect.SKIPPED) if action.after in failed else None
                 done[i] = late or await self._carry_out(work, action, recheck)
         if any(action.required and not _is_made(done[i]) for i, action in others):
-            done.update((i, Outcome(action, Effect.SKIPPED)) for pods in types.values() for i, action in pods)
+            done.update((i, ActionResult(action, Effect.SKIPPED)) for pods in types.values() for i, action in pods)
             return
         await _together(self._slow_start(work, pods, recheck, done) for pods in types.values())
 
-    async def _slow_start(self, work: Work, pods: list[tuple[int, Create]], recheck: Recheck, done: dict[int, Outcome]) -> None:
+    async def _slow_start(
+        self, work: Work, pods: list[tuple[int, Create]], recheck: Recheck, done: dict[int, ActionResult]
+    ) -> None:
         """Create pods with slow start; stop at the first error (R16).
 
         A taken name concerns one slot only. But whoever took it may be another operator that is further on, so a live
@@ -143,7 +145,7 @@ class Executor:
             return not recheck.changed
 
         not_begun = await slow_start(pods, one, self.slow_start_cap)
-        done.update((i, Outcome(action, Effect.SKIPPED)) for i, action in not_begun)
+        done.update((i, ActionResult(action, Effect.SKIPPED)) for i, action in not_begun)
 
     async def _write_status(self, work: Work) -> tuple[str | None, ClientError | None]:
         if work.raw is None or work.plan.status is None:
@@ -177,24 +179,24 @@ class Executor:
 
     async def _carry_out(
         self, work: Work, action: Action, recheck: Recheck | None = None, level: PriorityLevel | None = None
-    ) -> Outcome:
+    ) -> ActionResult:
         try:
             match action:
                 case Create():
                     return await self._create_one(work, action, recheck)
-                case LookUp():
+                case Get():
                     return await self._look(work, action)
                 case Delete():
                     return await self._change(work, action, gone=(404, 409))
-                case Release():
+                case RemoveFinalizer():
                     # 422 is a test that failed: another incarnation, or somebody changed the finalizers since.
                     return await self._change(work, action, gone=(404, 422), level=level)
                 case Update():
                     return await self._change(work, action, gone=(404,))
         except FencedError as error:
-            return Outcome(action, Effect.SKIPPED, error=error)
+            return ActionResult(action, Effect.SKIPPED, error=error)
 
-    async def _create_one(self, work: Work, action: Create, recheck: Recheck | None) -> Outcome:
+    async def _create_one(self, work: Work, action: Create, recheck: Recheck | None) -> ActionResult:
         """Create an object, unless the job has changed while others were created or this one waited for its turn.
 
         Many creates take long, and a process that stood still knows nothing of what others did meanwhile (rule R7).
@@ -204,33 +206,33 @@ class Executor:
         except Exception as error:  # a framework's function failed for this replica (rule R14)
             refusal = ManifestError(f"{type(error).__name__}: {error}")
             refusal.__cause__ = error
-            return Outcome(action, Effect.REFUSED, error=refusal)
+            return ActionResult(action, Effect.REFUSED, error=refusal)
         try:
             async with self._seat(work):
                 if recheck is not None and not await recheck.lately():
-                    return Outcome(action, Effect.SKIPPED)
+                    return ActionResult(action, Effect.SKIPPED)
                 response = await self._send_fenced(request)
         except StatusError as error:
             if error.code == 409 and error.reason in ("AlreadyExists", ""):
                 return await self._look_up(work, action, error)
-            return Outcome(action, Effect.REFUSED, error=error)
+            return ActionResult(action, Effect.REFUSED, error=error)
         except TransportError as error:
             return await self._look_up(work, action, error)
         return self._seen(action, Effect.APPLIED, response.body)
 
-    async def _look(self, work: Work, action: LookUp) -> Outcome:
+    async def _look(self, work: Work, action: Get) -> ActionResult:
         """What is there. A terminating object is as good as gone."""
         try:
             body = (await self._read(work, request_for(action, work.namespace))).body
         except ClientError as error:
             absent = isinstance(error, StatusError) and error.code == 404
-            return Outcome(action, Effect.ABSENT if absent else Effect.REFUSED, error=error)
+            return ActionResult(action, Effect.NOT_FOUND if absent else Effect.REFUSED, error=error)
         found = objects.written(body)
         if found.controller_uid != work.uid:
-            return Outcome(action, Effect.TAKEN)
-        return Outcome(action, Effect.ABSENT) if found.deletion_timestamp else self._seen(action, Effect.APPLIED, body)
+            return ActionResult(action, Effect.NAME_CONFLICT)
+        return ActionResult(action, Effect.NOT_FOUND) if found.deletion_timestamp else self._seen(action, Effect.APPLIED, body)
 
-    async def _look_up(self, work: Work, action: Create, error: ClientError) -> Outcome:
+    async def _look_up(self, work: Work, action: Create, error: ClientError) -> ActionResult:
         """What is there under the name of an object whose create failed or got no answer (rule R12).
 
         A terminating object is a predecessor to be waited for, whoever owns it.
@@ -238,14 +240,14 @@ class Executor:
         try:
             body = (await self._read(work, objects.get(path_of(action, work.namespace)))).body
         except ClientError:
-            return Outcome(action, Effect.REFUSED, error=error)
+            return ActionResult(action, Effect.REFUSED, error=error)
         found = objects.written(body)
         if found.deletion_timestamp is not None:
             conflict = StatusError(409, "AlreadyExists", f"{action.plural} {action.name} is being deleted")
-            return Outcome(action, Effect.REFUSED, error=conflict)
+            return ActionResult(action, Effect.REFUSED, error=conflict)
         if found.controller_uid == work.uid and self._is_watched_for(found, action):
-            return self._seen(action, Effect.EXISTED, body)
-        return Outcome(action, Effect.TAKEN, error=error)
+            return self._seen(action, Effect.ALREADY_EXISTS, body)
+        return ActionResult(action, Effect.NAME_CONFLICT, error=error)
 
     def _is_watched_for(self, found: objects.WrittenMetadata, action: Create) -> bool:
         """Whether the caches show it. One without our label they never would: somebody has taken it off (attack case S6)."""
@@ -254,7 +256,9 @@ class Executor:
             return True
         return (found.labels or {}).get(labels.OPERATOR_NAME) in (wanted, *self.framework.former_controllers)
 
-    async def _change(self, work: Work, action: Action, gone: tuple[int, ...], level: PriorityLevel | None = None) -> Outcome:
+    async def _change(
+        self, work: Work, action: Action, gone: tuple[int, ...], level: PriorityLevel | None = None
+    ) -> ActionResult:
         """A write on an object that exists. With `gone` the object the decision was about is no more, or has changed;
         the watch tells what is there instead, and the key comes back with it.
         """
@@ -264,25 +268,25 @@ class Executor:
             raise
         except ClientError as error:
             absent = isinstance(error, StatusError) and error.code in gone
-            return Outcome(action, Effect.ABSENT if absent else Effect.REFUSED, error=error)
+            return ActionResult(action, Effect.NOT_FOUND if absent else Effect.REFUSED, error=error)
         found = objects.written(response.body)
         if isinstance(action, Update):
             return self._seen(action, Effect.APPLIED, response.body)
         # The version that takes the last finalizer off a terminating object is not the one at which it goes.
-        return Outcome(action, Effect.APPLIED, "" if found.deletion_timestamp else found.resource_version)
+        return ActionResult(action, Effect.APPLIED, "" if found.deletion_timestamp else found.resource_version)
 
-    def _seen(self, action: Create | Update | LookUp, effect: Effect, body: bytes) -> Outcome:
+    def _seen(self, action: Create | Update | Get, effect: Effect, body: bytes) -> ActionResult:
         """The outcome with the object itself if nobody watches its kind. What was generated is not kept: it may be a key."""
         version = objects.written(body).resource_version
         if action.plural not in self._unwatched:
-            return Outcome(action, effect, version)
-        fields = action.fields if isinstance(action, LookUp) else action.manifest
-        return Outcome(action, effect, version, seen=objects.remembered(body, fields))
+            return ActionResult(action, effect, version)
+        fields = action.fields if isinstance(action, Get) else action.manifest
+        return ActionResult(action, effect, version, seen=objects.remembered(body, fields))
 
     def _request(self, action: Action, work: Work) -> Request:
         """The write of an action. The objects that the caches show need not come back whole."""
         request = request_for(action, work.namespace)
-        whole = not isinstance(action, Release) and action.plural in self._unwatched
+        whole = not isinstance(action, RemoveFinalizer) and action.plural in self._unwatched
         return request if whole else objects.metadata_only(request)
 
     # -- live reads --------------------------------------------------------------------------------------------------
@@ -362,11 +366,11 @@ async def _together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [await coroutines[0]] if len(coroutines) == 1 else await asyncio.gather(*coroutines)
 
 
-def _is_made(outcome: Outcome) -> bool:
-    return outcome.effect in (Effect.APPLIED, Effect.EXISTED)
+def _is_made(outcome: ActionResult) -> bool:
+    return outcome.effect in (Effect.APPLIED, Effect.ALREADY_EXISTS)
 
 
-def _name_in_use(outcome: Outcome) -> bool:
+def _name_in_use(outcome: ActionResult) -> bool:
     return isinstance(outcome.error, StatusError) and outcome.error.code == 409
 
 

@@ -37,7 +37,7 @@ from jobcommon.runtime.metered import MeteredTransport
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.recorder import Recorder, Reference
 from jobcommon.runtime.settings import Settings
-from jobcommon.runtime.stalls import stalls_are_told
+from jobcommon.runtime.stalls import event_loop_watchdog
 from jobcommon.runtime.start_line import log_start
 from jobcommon.runtime.terminating_namespace import release_if_terminating
 
@@ -328,7 +328,7 @@ async def run_against(
     transport = HttpTransport(endpoint, timeouts=timeouts, concurrency=settings.concurrency)
     election = HttpTransport(endpoint, timeouts=ELECTION_TIMEOUTS, concurrency=2)
     try:
-        async with stalls_are_told():
+        async with event_loop_watchdog():
             await run_operators(
                 transport, frameworks, settings, election_transport=election, stop=stop, handle_signals=handle_signals
             )

@@ -13,7 +13,7 @@ STANDARD_ERROR = 2
 
 
 @asynccontextmanager
-async def stalls_are_told(seconds: float = STALLED_AFTER) -> AsyncIterator[None]:
+async def event_loop_watchdog(seconds: float = STALLED_AFTER) -> AsyncIterator[None]:
     """While the context lasts, the stacks of all threads go to standard error once the loop has stood still for `seconds`."""
     beating = asyncio.create_task(_beat(seconds), name="stalls")
     try:

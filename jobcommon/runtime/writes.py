@@ -7,14 +7,14 @@ from jobcommon.client import objects
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request
 from jobcommon.framework import FINALIZER
-from jobcommon.reconcile.plan import Action, Create, Delete, LookUp, Release, Update
+from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, Update
 
 PODS = "pods"
 
 
 def path_of(action: Action, namespace: str) -> str:
     """The path of the object that the action is about."""
-    if isinstance(action, Release):
+    if isinstance(action, RemoveFinalizer):
         return object_path("v1", PODS, namespace, action.name)
     return object_path(action.api_version, action.plural, namespace, action.name)
 
@@ -29,13 +29,13 @@ def request_for(action: Action, namespace: str) -> Request:
             return objects.replace(path, action.manifest)
         case Delete():
             return objects.delete(path, action.uid, action.resource_version)
-        case LookUp():
+        case Get():
             return objects.get(path)
-        case Release():
+        case RemoveFinalizer():
             return objects.modify(path, _release(action))
 
 
-def _release(action: Release) -> list[dict[str, Any]]:
+def _release(action: RemoveFinalizer) -> list[dict[str, Any]]:
     """Take our finalizer off.
 
     A JSON patch with tests instead of a resourceVersion: the kubelet writes the pod's status all the time, and those

@@ -20,9 +20,9 @@ from jobcommon import (
     Tallies,
     Tally,
     Version,
-    follow_leader,
     lift_run_policy,
     remembered,
+    succeed_with,
 )
 from jobcommon.operators.mxnet.spec import JobMode, MXJobSpec, MXReplicaSpec, SuccessPolicy
 
@@ -56,11 +56,11 @@ def outcome(job: Job, tallies: Tallies) -> Outcome:
     """Tuning: the tuners decide. Training: the scheduler, or without one, or with AllWorkers, all workers."""
     spec = mx_spec(job)
     if spec.job_mode == JobMode.TUNE:
-        return follow_leader(TUNER, TUNER_SERVER, TUNER_TRACKER)(job, tallies)
+        return succeed_with(TUNER, TUNER_SERVER, TUNER_TRACKER)(job, tallies)
     if spec.success_policy == SuccessPolicy.ALL_WORKERS and WORKER in job.replica_specs:
         scheduler, workers = tallies.get(SCHEDULER, Tally()), tallies[WORKER]
         return Outcome(running=scheduler.active + workers.active > 0, succeeded=workers.complete)
-    return follow_leader(SCHEDULER, WORKER, SERVER)(job, tallies)
+    return succeed_with(SCHEDULER, WORKER, SERVER)(job, tallies)
 
 
 def is_master(job: Job, replica: Replica) -> bool:

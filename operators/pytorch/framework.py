@@ -21,7 +21,7 @@ from jobcommon import (
     RestartPolicy,
     ScalePaths,
     Tallies,
-    follow_leader,
+    succeed_with,
 )
 from jobcommon.operators.pytorch.spec import ElasticPolicy, PyTorchJobSpec
 
@@ -50,7 +50,7 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
 def outcome(job: Job, tallies: Tallies) -> Outcome:
     """The master decides; without one all workers do, or with elasticPolicy the first that is through."""
     elastic = elastic_policy(job) is not None and MASTER not in job.replica_specs
-    return follow_leader(MASTER, WORKER, any_of_last=elastic)(job, tallies)
+    return succeed_with(MASTER, WORKER, any_of_last=elastic)(job, tallies)
 
 
 def is_master(job: Job, replica: Replica) -> bool:

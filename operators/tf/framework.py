@@ -22,9 +22,9 @@ from jobcommon import (
     Tallies,
     Tally,
     Version,
-    follow_leader,
     lift_run_policy,
     remembered,
+    succeed_with,
 )
 from jobcommon.operators.tf.spec import SuccessPolicy, TFJobSpec
 
@@ -48,10 +48,10 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
 def outcome(job: Job, tallies: Tallies) -> Outcome:
     """Chief or Master decide. Without them the workers do: worker 0, or with AllWorkers all of them."""
     if any(kind in job.replica_specs for kind in LEADERS):
-        return follow_leader(*LEADERS)(job, tallies)
+        return succeed_with(*LEADERS)(job, tallies)
     workers = tallies.get(WORKER)
     if workers is None:
-        return follow_leader(PS, EVALUATOR)(job, tallies)
+        return succeed_with(PS, EVALUATOR)(job, tallies)
     return Outcome(running=workers.active > 0, succeeded=workers.complete or _first_is_enough(job, workers))
 
 

@@ -26,8 +26,8 @@ def test_what_is_taken_out_is_there(name: str) -> None:
 )
 def test_a_mechanism_is_gone_once_it_is_taken_out(name: str, gone: str) -> None:
     program = (
-        "from benchmarks.ablation import MECHANISMS; from jobcommon import Plan, Release;"
-        "from jobcommon.controller.job_state import JobState; R = (Release('a', 'u', ()),);"
+        "from benchmarks.ablation import MECHANISMS; from jobcommon import Plan, RemoveFinalizer;"
+        "from jobcommon.controller.job_state import JobState; R = (RemoveFinalizer('a', 'u', ()),);"
         f"assert not ({gone}); MECHANISMS[{name!r}][1](); assert {gone}"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=120)

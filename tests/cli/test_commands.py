@@ -76,7 +76,9 @@ spec:
             id="a polyaxonfile without a framework",
         ),
         pytest.param(
-            VALID.replace("PyTorchJob", "PytorchJob"), ['job.yaml:2: PytorchJob quick: kind: "PytorchJob" is not a kind supported here'], id="kind"
+            VALID.replace("PyTorchJob", "PytorchJob"),
+            ['job.yaml:2: PytorchJob quick: kind: "PytorchJob" is not a kind supported here'],
+            id="kind",
         ),
         pytest.param(
             VALID.replace("Worker:", "Helper:"),

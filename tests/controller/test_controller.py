@@ -18,11 +18,11 @@ from jobcommon.controller.expectations import TIMEOUT
 from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.job_state import COOLDOWN_FACTOR, COUNTS_DELAY
 from jobcommon.controller.report import Report
-from jobcommon.controller.result import Effect, Outcome, Result, Work
+from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.framework import Companion, CompanionKind, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import read_job
-from jobcommon.reconcile.plan import Action, Create, Delete, Plan, Release, Urgency
+from jobcommon.reconcile.plan import Action, Create, Delete, Plan, RemoveFinalizer, Urgency
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -86,12 +86,12 @@ class Bench:
         for action in () if result.get("stale") else work.plan.actions:
             error = refuse(action)
             if error is not None:
-                outcomes.append(Outcome(action, Effect.REFUSED, error=error))
+                outcomes.append(ActionResult(action, Effect.REFUSED, error=error))
             elif absent:
-                outcomes.append(Outcome(action, Effect.ABSENT))
+                outcomes.append(ActionResult(action, Effect.NOT_FOUND))
             else:
                 self.version += 1
-                outcomes.append(Outcome(action, Effect.APPLIED, str(self.version)))
+                outcomes.append(ActionResult(action, Effect.APPLIED, str(self.version)))
         if work.plan.status is not None and not result:
             self.version += 1
             result.setdefault("status_version", str(self.version))
@@ -114,7 +114,7 @@ def created(action: Create) -> Manifest:
 
 
 def pods_of(work: Work) -> list[str]:
-    return [str(action) for action in work.plan.actions if isinstance(action, Create | Delete | Release)]
+    return [str(action) for action in work.plan.actions if isinstance(action, Create | Delete | RemoveFinalizer)]
 
 
 CREATES = ["create services/demo", "create pods/demo-worker-0", "create pods/demo-worker-1"]
@@ -183,7 +183,7 @@ def test_a_bookmark_lifts_the_barrier(bench: Bench, manifest: Manifest) -> None:
         bench.bookmark(resource)
     bench.now += 1
     # What was made is not there, and the status does not say yet that it was made: the job may be gone.
-    assert bench.work().plan.confirm is True
+    assert bench.work().plan.verify_live is True
 
 
 def test_new_jobs_and_those_whose_last_pod_is_over_go_first_and_ended_ones_last(bench: Bench) -> None:
@@ -289,7 +289,7 @@ def test_20_a_lapsed_expectation_is_told(bench: Bench, manifest: Manifest) -> No
 def test_a_create_without_a_version_is_awaited_until_it_is_seen(bench: Bench, manifest: Manifest) -> None:
     bench.say("testjobs", "ADDED", manifest)
     work = bench.work()
-    applied = tuple(Outcome(action, Effect.APPLIED) for action in work.plan.actions)
+    applied = tuple(ActionResult(action, Effect.APPLIED) for action in work.plan.actions)
     bench.controller.finish(work, Result(applied, "99"), bench.moment)
     assert len(bench.controller.expectations.outstanding("uid-demo")) == len(CREATES)
 
@@ -329,7 +329,7 @@ def test_1_recreation_under_the_same_name(bench: Bench, manifest: Manifest) -> N
     bench.say("testjobs", "ADDED", second)
     work = bench.work()
     assert (work.orphans_of, work.uid, work.job) == ("uid-demo", "uid-demo", None)
-    assert pods_of(work) == ["release pods/demo-worker-0", "release pods/demo-worker-1"]
+    assert pods_of(work) == ["remove finalizer from pods/demo-worker-0", "remove finalizer from pods/demo-worker-1"]
     bench.finish(work)
     assert bench.begin() is None, "what was just released is not released again before it is seen"
     for pod in old:
@@ -498,12 +498,15 @@ def test_pods_that_an_orphaning_deletion_has_left_behind_are_released(bench: Ben
             del pod["metadata"]["labels"]["training.kubeflow.org/job-name"]
         bench.say("pods", "ADDED", pod)
     first, second = bench.work(), bench.work()
-    assert [pods_of(work) for work in (first, second)] == [["release pods/demo-worker-0"], ["release pods/demo-worker-1"]]
+    assert [pods_of(work) for work in (first, second)] == [
+        ["remove finalizer from pods/demo-worker-0"],
+        ["remove finalizer from pods/demo-worker-1"],
+    ]
     assert (first.orphans_of, first.job) == (None, None)
     bench.finish(first)
     bench.finish(second, refuse=lambda _: StatusError(403, "Forbidden", "no"))
     bench.now += 60
-    assert pods_of(bench.work()) == ["release pods/demo-worker-1"], "what was refused is tried again"
+    assert pods_of(bench.work()) == ["remove finalizer from pods/demo-worker-1"], "what was refused is tried again"
     assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller.states) == 0
 
 
@@ -520,7 +523,7 @@ def test_pods_of_a_kind_that_is_not_installed_are_released(manifest: Manifest, s
             bench.sync_one(name)
         bench.say("pods", "ADDED", running_pod(bench, manifest))
     work = bench.work()
-    assert (work.orphans_of, pods_of(work)[0]) == ("uid-demo", "release pods/demo-worker-0")
+    assert (work.orphans_of, pods_of(work)[0]) == ("uid-demo", "remove finalizer from pods/demo-worker-0")
     bench.finish(work, stale=True)
     bench.sync_one("testjobs")
     bench.say("testjobs", "ADDED", manifest)
@@ -561,7 +564,7 @@ def test_k_ownership_is_by_uid_and_nothing_is_adopted(bench: Bench, manifest: Ma
     work = bench.work()
     assert work.plan.status is not None
     assert work.plan.status.replica_statuses["Worker"].active is None
-    assert not [action for action in work.plan.actions if isinstance(action, Delete | Release)]
+    assert not [action for action in work.plan.actions if isinstance(action, Delete | RemoveFinalizer)]
     bench.finish(work, stale=True)
     owned["metadata"]["labels"]["group-name"] = "changed"
     bench.say("pods", "MODIFIED", owned)
@@ -801,7 +804,7 @@ def test_73_what_waits_for_a_refused_object_waits_with_it(bench: Bench, manifest
     bench.say("testjobs", "ADDED", manifest)
     work = bench.work()
     (service,) = (a for a in work.plan.actions if isinstance(a, Create) and a.plural == "services")
-    refused = Outcome(service, Effect.REFUSED, error=StatusError(403, "Forbidden", "no"))
+    refused = ActionResult(service, Effect.REFUSED, error=StatusError(403, "Forbidden", "no"))
     bench.controller.finish(work, Result((refused,), status_version=str(bench.version)), bench.moment)
     bench.now += 1
     bench.say("testjobs", "MODIFIED", manifest)
@@ -826,7 +829,7 @@ def test_a_deletion_that_met_a_conflict_is_tried_again(bench: Bench, manifest: M
     bench.say("testjobs", "ADDED", manifest)
     work = bench.work()
     (expiry,) = (a for a in work.plan.actions if isinstance(a, Delete) and a.plural == "testjobs")
-    conflict = Outcome(expiry, Effect.ABSENT, error=StatusError(409, "Conflict", "try again"))
+    conflict = ActionResult(expiry, Effect.NOT_FOUND, error=StatusError(409, "Conflict", "try again"))
     bench.controller.finish(work, Result((conflict,)), bench.moment)
     assert bench.controller.queue.next_wakeup() is not None
     bench.now += 1
@@ -944,13 +947,13 @@ def test_10_a_pod_whose_owner_is_taken_away_is_no_longer_ours(bench: Bench, mani
         bench.bookmark(resource)
     bench.now += 60
     work = bench.work()
-    assert pods_of(work) == ["release pods/demo-worker-0"]
+    assert pods_of(work) == ["remove finalizer from pods/demo-worker-0"]
     bench.finish(work)
     bench.say("pods", "MODIFIED", {**pod, "metadata": {**pod["metadata"], "ownerReferences": [], "finalizers": []}})
     work = bench.work()
     assert pods_of(work) == ["create pods/demo-worker-0"]
-    assert work.plan.confirm
-    bench.controller.finish(work, Result((Outcome(work.plan.actions[0], Effect.TAKEN),)), bench.moment)
+    assert work.plan.verify_live
+    bench.controller.finish(work, Result((ActionResult(work.plan.actions[0], Effect.NAME_CONFLICT),)), bench.moment)
     assert bench.controller.queue.requeues(("default", "demo")) == 1
 
 
@@ -973,7 +976,7 @@ def test_the_finalizer_of_a_terminating_pod_is_removed_once(bench: Bench, manife
     bench.say("testjobs", "ADDED", manifest)
     work = bench.work()
     assert [action.name for action in work.plan.background] == ["demo-worker-0"]
-    bench.controller.finish(work, Result(tuple(Outcome(a, Effect.APPLIED) for a in work.plan.actions)), bench.moment)
+    bench.controller.finish(work, Result(tuple(ActionResult(a, Effect.APPLIED) for a in work.plan.actions)), bench.moment)
     bench.say("testjobs", "MODIFIED", manifest)
     assert bench.begin() is None
     bench.say("pods", "DELETED", pod)

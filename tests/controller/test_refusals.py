@@ -2,7 +2,7 @@
 
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.refusals import FIRST_DELAY, Refusals
-from jobcommon.controller.result import Effect, Outcome
+from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.reconcile.plan import Create, Plan
 
 
@@ -10,10 +10,12 @@ def create(plural: str) -> Create:
     return Create("v1", plural, f"demo-{plural}", {})
 
 
-def refused(*plurals: str) -> tuple[Plan, list[Outcome]]:
+def refused(*plurals: str) -> tuple[Plan, list[ActionResult]]:
     """A plan of which every create was refused."""
     actions = tuple(map(create, plurals))
-    return Plan(actions), [Outcome(action, Effect.REFUSED, error=StatusError(403, "Forbidden", "no")) for action in actions]
+    return Plan(actions), [
+        ActionResult(action, Effect.REFUSED, error=StatusError(403, "Forbidden", "no")) for action in actions
+    ]
 
 
 def test_what_is_refused_during_a_back_off_joins_it() -> None:

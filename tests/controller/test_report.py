@@ -7,7 +7,7 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.report import MAX_NAMES, report
-from jobcommon.controller.result import Effect, Outcome, Result, Work
+from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create, Delete
 from jobcommon.testutil.builders import START, job_manifest
@@ -21,7 +21,7 @@ def work(workers: int = 2) -> Work:
 
 
 def told(done: Work, effect: Effect = Effect.APPLIED, error: Any = None, said: Any = None) -> tuple[list[str], dict[str, int]]:
-    outcomes = tuple(Outcome(action, effect, error=error) for action in done.plan.actions)
+    outcomes = tuple(ActionResult(action, effect, error=error) for action in done.plan.actions)
     found = report(TEST_JOB, done, Result(outcomes, status_version="9"), set() if said is None else said)
     return [str(event) for event in found.events], found.counts
 
@@ -43,7 +43,7 @@ def test_a_large_job_gets_a_handful_of_events() -> None:
     assert told(work(MAX_NAMES))[0][1].endswith("demo-worker-10, demo-worker-11")
 
 
-@pytest.mark.parametrize("effect", [Effect.EXISTED, Effect.ABSENT, Effect.SKIPPED])
+@pytest.mark.parametrize("effect", [Effect.ALREADY_EXISTS, Effect.NOT_FOUND, Effect.SKIPPED])
 def test_what_changed_nothing_is_not_told(effect: Effect) -> None:
     assert told(work(), effect) == ([], {"jobs_created": 1})
 
@@ -62,17 +62,19 @@ def test_a_refusal_is_told_once() -> None:
 
 def test_5_6_a_name_that_is_taken() -> None:
     said: set[tuple[str, str]] = set()
-    events, _ = told(work(1), Effect.TAKEN, StatusError(409, "AlreadyExists", ""), said)
+    events, _ = told(work(1), Effect.NAME_CONFLICT, StatusError(409, "AlreadyExists", ""), said)
     assert events[1] == (
         "Warning NameConflict: create pods/demo-worker-0 failed: an object of that name exists that is not this job's or has "
         "lost its labels; delete or rename it"
     )
-    assert told(work(1), Effect.TAKEN, None, said)[0] == []
+    assert told(work(1), Effect.NAME_CONFLICT, None, said)[0] == []
 
 
 def test_127_nothing_is_counted_that_was_not_written() -> None:
     done = work()
-    outcomes = tuple(Outcome(action, Effect.APPLIED) for action in done.plan.actions if isinstance(action, Create | Delete))
+    outcomes = tuple(
+        ActionResult(action, Effect.APPLIED) for action in done.plan.actions if isinstance(action, Create | Delete)
+    )
     found = report(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), set())
     assert "jobs_created" not in found.counts
     assert report(TEST_JOB, done, Result(stale=True), set()).counts == {}

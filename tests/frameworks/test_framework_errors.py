@@ -8,7 +8,7 @@ import pytest
 from jobcommon.api.job import RestartPolicy
 from jobcommon.cli.framework_errors import framework_errors
 from jobcommon.cli.frameworks import installed
-from jobcommon.framework import ReplicaType, Version, follow_leader
+from jobcommon.framework import ReplicaType, Version, succeed_with
 from jobcommon.testutil.frameworks import TEST_JOB
 from tests.frameworks.jax import JAX
 
@@ -27,10 +27,10 @@ class OwnOptions:
 
 CASES: list[tuple[dict[str, Any], str]] = [
     (
-        {"outcome": follow_leader("Clinet")},
-        'outcome: follow_leader("Clinet"): there is no such replica type; use one of Master, Worker',
+        {"outcome": succeed_with("Clinet")},
+        'outcome: succeed_with("Clinet"): there is no such replica type; use one of Master, Worker',
     ),
-    ({"outcome": follow_leader()}, "outcome: follow_leader() names no replica type, so that no job would ever end"),
+    ({"outcome": succeed_with()}, "outcome: succeed_with() names no replica type, so that no job would ever end"),
     (
         {"replica_types": (ReplicaType("Worker"), ReplicaType("worker"))},
         "replica_types: worker is there twice; names differ in more than case",

@@ -108,7 +108,7 @@ async def test_allreduce_over_kubectl_exec(works: bool) -> None:
 async def test_a_launcher_may_reach_its_own_workers_only() -> None:
     script = """
         /opt/kube/kubectl exec --namespace default demo-worker-0 -- echo in my worker
-        /opt/kube/kubectl exec --namespace default other -- echo in a strangers pod
+        /opt/kube/kubectl exec --namespace default other -- echo in a unowned pod
         /opt/kube/kubectl get --namespace default pods
         exit 0
     """
@@ -119,7 +119,7 @@ async def test_a_launcher_may_reach_its_own_workers_only() -> None:
         await cluster.until(MPI, "demo", succeeded, PATIENCE)
         said = await logs_of(cluster, "demo-launcher")
     assert "in my worker\n" in said
-    assert "in a strangers pod" not in said
+    assert "in a unowned pod" not in said
     assert sum("forbidden" in line.lower() for line in said.splitlines()) >= 2
 
 

@@ -12,14 +12,14 @@ from jobcommon.runtime import stalls
 
 STUCK = """
 import asyncio, os
-from jobcommon.runtime.stalls import stalls_are_told
+from jobcommon.runtime.stalls import event_loop_watchdog
 
 def a_hook_that_spins():
     while os.fstat(2).st_size == 0:
         pass
 
 async def main():
-    async with stalls_are_told(0.5):
+    async with event_loop_watchdog(0.5):
         await asyncio.sleep(0)
         a_hook_that_spins()
 
@@ -48,7 +48,7 @@ async def test_a_loop_that_goes_on_puts_the_complaint_off(monkeypatch: pytest.Mo
     cancelled: list[int] = []
     monkeypatch.setattr(stalls.faulthandler, "dump_traceback_later", later)
     monkeypatch.setattr(stalls.faulthandler, "cancel_dump_traceback_later", lambda: cancelled.append(put_off))
-    async with stalls.stalls_are_told(0.05):
+    async with stalls.event_loop_watchdog(0.05):
         await again.wait()
         assert cancelled == []
     assert cancelled == [put_off]

@@ -4,7 +4,7 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.reconcile import plan, plan_for_orphans, read_job
-from jobcommon.reconcile.plan import Delete, Plan, Release
+from jobcommon.reconcile.plan import Delete, Plan, RemoveFinalizer
 from jobcommon.testutil.builders import START, Pod, condition, finished_status, job_manifest, observe, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -37,7 +37,7 @@ def test_clean_pod_policy(kind: str, policy: str | None, pods: set[str], service
     decided = finished(kind, policy, MIXED)
     assert deleted(decided, "pods") == pods
     assert deleted(decided, "services") == services
-    released = {action.name for action in decided.actions if isinstance(action, Release)}
+    released = {action.name for action in decided.actions if isinstance(action, RemoveFinalizer)}
     assert released == {"demo-worker-1", "demo-worker-2"}, "an ended pod is let go of under every policy"
 
 
@@ -104,7 +104,7 @@ def test_the_job_is_deleted_as_it_was_judged() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy=run_policy, status=finished_status())
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START)
     delete, release = decided.actions
-    assert isinstance(release, Release)
+    assert isinstance(release, RemoveFinalizer)
     assert isinstance(delete, Delete)
     assert (delete.uid, delete.resource_version) == ("uid-demo", "1")
 
@@ -129,14 +129,14 @@ def test_a_job_that_is_being_deleted_creates_nothing(spec_of: str) -> None:
         manifest["spec"]["testReplicaSpecs"] = None
     manifest["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
-    assert [str(action) for action in decided.actions] == ["release pods/demo-worker-0"]
+    assert [str(action) for action in decided.actions] == ["remove finalizer from pods/demo-worker-0"]
     assert decided.status is None
 
 
 def test_orphans_are_let_go() -> None:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 2}))
     pods = [Pod.of(TEST_JOB, job, "Worker", 0).running().view, Pod.of(TEST_JOB, job, "Worker", 1).without_finalizer().view]
-    assert [str(action) for action in plan_for_orphans(pods).actions] == ["release pods/demo-worker-0"]
+    assert [str(action) for action in plan_for_orphans(pods).actions] == ["remove finalizer from pods/demo-worker-0"]
 
 
 @pytest.mark.parametrize("stage", ["active", "suspended", "finished"])
@@ -149,13 +149,13 @@ def test_a_pod_that_only_claims_to_be_ours_is_left_alone(stage: str) -> None:
         manifest["status"] = {"conditions": [condition("Created"), condition("Suspended")]}
     job = read_job(TEST_JOB, manifest)
     ours = Pod.of(TEST_JOB, job, "Worker", 0).running()
-    strangers = [
+    unowned = [
         ours.renamed("mine").view,
         ours.renamed("demo-worker-x").labelled(replica_index="-1").view,
         ours.renamed("demo-worker-7").labelled(replica_index="8").view,
         ours.renamed("demo-worker-9").labelled(replica_index="9" * 30).view,
     ]
-    decided = plan(TEST_JOB, job, Observed((ours.view, *strangers), services_of(TEST_JOB, job)), START)
+    decided = plan(TEST_JOB, job, Observed((ours.view, *unowned), services_of(TEST_JOB, job)), START)
     assert deleted(decided, "pods") == (set() if stage == "active" else {"demo-worker-0"})
     if stage == "active":
         assert decided.status is not None

@@ -564,9 +564,9 @@ def test_after_a_start_in_vain_the_job_is_looked_at_again() -> None:
     there.settle()
     there.phase("Inqueue")
     decided = there.step(writes=1)
-    assert decided.confirm
+    assert decided.verify_live
     assert len(there.pods) == 1
-    assert there.step().confirm
+    assert there.step().verify_live
     assert len(there.pods) == 3
 
 

@@ -137,7 +137,7 @@ def evicted() -> ClusterModel:
 
 
 @situation
-def scaled_down() -> ClusterModel:
+def pods_scaled_down() -> ClusterModel:
     world = started()
     world.scale("Worker", 1)
     return world
@@ -145,7 +145,7 @@ def scaled_down() -> ClusterModel:
 
 @situation
 def scaled_down_on_record() -> ClusterModel:
-    world = scaled_down()
+    world = pods_scaled_down()
     world.step()
     return world
 

@@ -435,7 +435,7 @@ def test_the_user_deletes_the_service() -> None:
     world.delete_service("demo")
     (first, _) = world.settle()
     assert [str(action) for action in first.actions] == ["create services/demo"]
-    assert first.confirm, "the garbage collector may have taken it, and its job is gone"
+    assert first.verify_live, "the garbage collector may have taken it, and its job is gone"
 
 
 def test_restarting_ends_when_every_replica_is_back() -> None:

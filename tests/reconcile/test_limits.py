@@ -48,7 +48,7 @@ def test_backoff_limit(policy: str, pods: list[str], limit: int | None, restarts
 
 
 @pytest.mark.parametrize(
-    ("pod", "after", "witnesses"),
+    ("pod", "after", "must_exist"),
     [
         pytest.param("failed 137", 1, (), id="a failure of late"),
         pytest.param("failed 137", 60, (("demo-worker-0", "uid-demo-worker-0"),), id="a failure of long ago"),
@@ -59,7 +59,7 @@ def test_backoff_limit(policy: str, pods: list[str], limit: int | None, restarts
     ],
 )
 def test_a_failure_that_is_entered_late_needs_its_pod_for_a_witness(
-    pod: str, after: float, witnesses: tuple[tuple[str, str], ...]
+    pod: str, after: float, must_exist: tuple[tuple[str, str], ...]
 ) -> None:
     """Another operator may have counted it, and released the pod, while our view of the pods stood still.
 
@@ -67,7 +67,7 @@ def test_a_failure_that_is_entered_late_needs_its_pod_for_a_witness(
     """
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="ExitCode", run_policy={"backoffLimit": 2}, status=STARTED)
     observed = observe(TEST_JOB, manifest, {"Worker-0": f"running,{pod}"})
-    assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + after).witnesses == witnesses
+    assert plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START + after).must_exist == must_exist
 
 
 def test_the_message_says_what_failed_last() -> None:

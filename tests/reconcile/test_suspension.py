@@ -7,7 +7,7 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import format_time
-from jobcommon.reconcile import ledger, plan, read_job
+from jobcommon.reconcile import accounting, plan, read_job
 from jobcommon.testutil.builders import START, Pod, condition, job_manifest, observe
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -175,7 +175,7 @@ def test_pods_that_seem_not_to_be_deleted_are_stopped_before_the_job_is_resumed(
         f"delete pods/{name} (job is suspended)" for name in world.pods
     ]
     assert decided.status is None, "the suspension stays on record"
-    assert decided.confirm, "the job may be resumed already, and have new pods"
+    assert decided.verify_live, "the job may be resumed already, and have new pods"
     world.settle()
     world.stop_terminating(1)
     world.settle()
@@ -206,7 +206,7 @@ def test_a_job_that_is_half_stopped_is_stopped_before_it_is_resumed() -> None:
 
 
 def test_a_resume_waits_until_all_terminating_pods_fit_into_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(accounting, "MAX_ENTRIES", 2)
     world = suspended("Never")
     world.edit(suspend=False)
     world.settle()
@@ -235,7 +235,7 @@ def test_what_ended_is_on_record_before_suspension_takes_it_away() -> None:
     assert first.status.restarts == 1
     second = world.step()
     assert [str(action) for action in second.actions if "pods" in str(action)] == [
-        "release pods/demo-worker-0", "release pods/demo-worker-1",
+        "remove finalizer from pods/demo-worker-0", "remove finalizer from pods/demo-worker-1",
         "delete pods/demo-master-0 (job is suspended)", "delete pods/demo-worker-0 (job is suspended)",
         "delete pods/demo-worker-1 (job is suspended)",
     ]  # fmt: skip
@@ -291,10 +291,10 @@ def test_a_deletion_before_a_start_that_was_written_late_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "confirm"),
+    ("change", "verify_live"),
     [("nothing", False), ("scaled down", True), ("suspended", True)],
 )
-def test_nothing_that_runs_is_taken_away_on_an_old_view_of_the_job(change: str, confirm: bool) -> None:
+def test_nothing_that_runs_is_taken_away_on_an_old_view_of_the_job(change: str, verify_live: bool) -> None:
     """Another operator may have created the pod for the job as it is now: a live read comes first."""
     world = started("Never")
     if change == "scaled down":
@@ -303,5 +303,5 @@ def test_nothing_that_runs_is_taken_away_on_an_old_view_of_the_job(change: str, 
         world.edit(suspend=True)
     world.step()
     decided = world.step()
-    assert ("delete pods/demo-worker-1" in " ".join(map(str, decided.actions))) is confirm
-    assert decided.confirm is confirm
+    assert ("delete pods/demo-worker-1" in " ".join(map(str, decided.actions))) is verify_live
+    assert decided.verify_live is verify_live

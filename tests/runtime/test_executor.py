@@ -16,13 +16,13 @@ from jobcommon.controller.report import report
 from jobcommon.controller.result import Effect, Result, Work
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.mpi import MPI
-from jobcommon.reconcile import Action, Create, Delete, Plan, Release, Update, read_job
+from jobcommon.reconcile import Action, Create, Delete, Plan, RemoveFinalizer, Update, read_job
 from jobcommon.reconcile.plan import Urgency
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.executor import BULK, Executor
 from jobcommon.runtime.fence import FencedError, FencedTransport
 from jobcommon.runtime.flow_control import SHARE, FlowController, PriorityLevel
-from jobcommon.runtime.recheck import SIGHT_SECONDS
+from jobcommon.runtime.recheck import RECHECK_SECONDS
 from tests.runtime.fakes import TESTJOB, Answer, FakeClock, ScriptedTransport, a_job, refusal, reply, turns
 
 UID = "job-uid"
@@ -58,7 +58,7 @@ def a_pod(name: str = "p", kind: str = "worker") -> Create:
 CREATE = a_pod()
 SERVICE = Create("v1", "services", "train", {"metadata": {"name": "train"}})
 DELETE = Delete("v1", "pods", "p", "pod-uid", "test")
-RELEASE = Release("p", "pod-uid", ("other", FINALIZER))
+RELEASE = RemoveFinalizer("p", "pod-uid", ("other", FINALIZER))
 UPDATE = Update("v1", "configmaps", "c", {"metadata": {"name": "c", "uid": "u", "resourceVersion": "3"}})
 
 
@@ -96,9 +96,9 @@ NOTHING = Response(200, b"{}", {"content-type": "application/json"})
 EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
     # what is done, the answer, what a live read then finds, and the effect, its version and the code of its error
     "created": (CREATE, reply({"metadata": {"resourceVersion": "9"}}, 201), LOST, Effect.APPLIED, "9", None),
-    "created before, by us": (CREATE, EXISTS, found(), Effect.EXISTED, "50", None),
-    "name taken": (CREATE, EXISTS, found(owner="other"), Effect.TAKEN, "", 409),
-    "name taken by nobody's": (CREATE, EXISTS, found(owner=""), Effect.TAKEN, "", 409),
+    "created before, by us": (CREATE, EXISTS, found(), Effect.ALREADY_EXISTS, "50", None),
+    "name taken": (CREATE, EXISTS, found(owner="other"), Effect.NAME_CONFLICT, "", 409),
+    "name taken by nobody's": (CREATE, EXISTS, found(owner=""), Effect.NAME_CONFLICT, "", 409),
     "predecessor terminating": (CREATE, EXISTS, found(owner="other", deleting=True), Effect.REFUSED, "", 409),
     "our own terminating": (CREATE, EXISTS, found(deleting=True), Effect.REFUSED, "", 409),
     "gone again": (CREATE, EXISTS, NO_JOB, Effect.REFUSED, "", 409),
@@ -106,22 +106,22 @@ EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
     "over quota": (CREATE, refusal(403, "Forbidden", "exceeded quota"), LOST, Effect.REFUSED, "", 403),
     "invalid": (CREATE, refusal(422, "Invalid"), LOST, Effect.REFUSED, "", 422),
     "another conflict": (CREATE, refusal(409, "Conflict"), LOST, Effect.REFUSED, "", 409),
-    "answer lost, there": (CREATE, LOST, found(), Effect.EXISTED, "50", None),
+    "answer lost, there": (CREATE, LOST, found(), Effect.ALREADY_EXISTS, "50", None),
     "answer lost, not there": (CREATE, LOST, NO_JOB, Effect.REFUSED, "", None),
-    "answer lost, another's": (CREATE, LOST, found(owner="other"), Effect.TAKEN, "", None),
+    "answer lost, another's": (CREATE, LOST, found(owner="other"), Effect.NAME_CONFLICT, "", None),
     "deleted": (DELETE, reply({"kind": "Status"}), LOST, Effect.APPLIED, "", None),
     "deleted gracefully": (DELETE, found(deleting=True), LOST, Effect.APPLIED, "", None),
-    "deleted before": (DELETE, refusal(404, "NotFound"), LOST, Effect.ABSENT, "", 404),
-    "another incarnation": (DELETE, refusal(409, "Conflict"), LOST, Effect.ABSENT, "", 409),
+    "deleted before": (DELETE, refusal(404, "NotFound"), LOST, Effect.NOT_FOUND, "", 404),
+    "another incarnation": (DELETE, refusal(409, "Conflict"), LOST, Effect.NOT_FOUND, "", 409),
     "may not delete": (DELETE, refusal(403, "Forbidden"), LOST, Effect.REFUSED, "", 403),
     "deletion unknown": (DELETE, LOST, LOST, Effect.REFUSED, "", None),
     "released": (RELEASE, found(version="60"), LOST, Effect.APPLIED, "60", None),
     "released at its end": (RELEASE, found(deleting=True), LOST, Effect.APPLIED, "", None),
-    "nothing to release": (RELEASE, refusal(404, "NotFound"), LOST, Effect.ABSENT, "", 404),
-    "other finalizers by now": (RELEASE, refusal(422, "Invalid"), LOST, Effect.ABSENT, "", 422),
+    "nothing to release": (RELEASE, refusal(404, "NotFound"), LOST, Effect.NOT_FOUND, "", 404),
+    "other finalizers by now": (RELEASE, refusal(422, "Invalid"), LOST, Effect.NOT_FOUND, "", 422),
     "a webhook is down": (RELEASE, refusal(500, "InternalError"), LOST, Effect.REFUSED, "", 500),
     "creation redirected": (CREATE, REDIRECT, NO_JOB, Effect.REFUSED, "", None),
-    "creation redirected, there": (CREATE, REDIRECT, found(), Effect.EXISTED, "50", None),
+    "creation redirected, there": (CREATE, REDIRECT, found(), Effect.ALREADY_EXISTS, "50", None),
     "a page for a pod": (CREATE, PAGE, NO_JOB, Effect.REFUSED, "", None),
     "a page for a pod and for a look": (CREATE, PAGE, PAGE, Effect.REFUSED, "", None),
     "deletion redirected": (DELETE, REDIRECT, LOST, Effect.REFUSED, "", None),
@@ -129,7 +129,7 @@ EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
     "a page for a release": (RELEASE, PAGE, LOST, Effect.REFUSED, "", None),
     "nothing for an update": (UPDATE, NOTHING, LOST, Effect.REFUSED, "", None),
     "updated": (UPDATE, found(version="61"), LOST, Effect.APPLIED, "61", None),
-    "update in vain": (UPDATE, refusal(404, "NotFound"), LOST, Effect.ABSENT, "", 404),
+    "update in vain": (UPDATE, refusal(404, "NotFound"), LOST, Effect.NOT_FOUND, "", 404),
     "update on an old version": (UPDATE, refusal(409, "Conflict"), LOST, Effect.REFUSED, "", 409),
 }
 
@@ -298,7 +298,7 @@ UNCHANGED: dict[str, tuple[Answer, bool]] = {
 async def test_replacements_are_created_only_if_a_live_read_shows_the_job_unchanged(case: str) -> None:
     live, stale = UNCHANGED[case]
     transport = ScriptedTransport().on("GET", JOB, live).on("POST", "/", reply())
-    result = await run(transport, work(CREATE, confirm=True))
+    result = await run(transport, work(CREATE, verify_live=True))
     assert result.stale == stale
     assert len(transport.made("POST")) == (0 if stale else 1)
 
@@ -336,7 +336,7 @@ async def test_a_failure_is_entered_only_if_its_pod_is_there(case: str) -> None:
     live, stale = WITNESS[case]
     transport = ScriptedTransport().on("GET", f"{POD}/p", live).on("PUT", JOB, echo)
     late = work(status=STATUS)
-    result = await run(transport, replace(late, plan=replace(late.plan, witnesses=(("p", "pod-uid"),))))
+    result = await run(transport, replace(late, plan=replace(late.plan, must_exist=(("p", "pod-uid"),))))
     assert result.stale == stale
     assert len(transport.made("PUT")) == (0 if stale else 1)
 
@@ -395,7 +395,7 @@ async def test_after_a_taken_name_the_others_are_created_if_the_job_is_unchanged
     transport.on("POST", POD, lambda r: EXISTS if body(r)["metadata"]["name"] == "worker-0" else reply({}, 201))
     result = await run(transport, work(*pods(4)))
     assert len(transport.made("POST")) == created
-    assert result.outcomes[0].effect is Effect.TAKEN
+    assert result.outcomes[0].effect is Effect.NAME_CONFLICT
 
 
 class StoodStill(SystemClock):
@@ -413,9 +413,9 @@ class StoodStill(SystemClock):
 STANDSTILL: dict[str, tuple[float, Answer, int, int]] = {
     # how long it stood still, the job after that, the looks at the job, and the pods created
     "for a moment": (1.0, job_found("8"), 0, 4),
-    "for long, nothing has happened": (SIGHT_SECONDS, job_found(), 1, 4),
-    "for long, and the job has changed": (SIGHT_SECONDS, job_found("8"), 1, 0),
-    "for long, and the job is gone": (SIGHT_SECONDS, NO_JOB, 1, 0),
+    "for long, nothing has happened": (RECHECK_SECONDS, job_found(), 1, 4),
+    "for long, and the job has changed": (RECHECK_SECONDS, job_found("8"), 1, 0),
+    "for long, and the job is gone": (RECHECK_SECONDS, NO_JOB, 1, 0),
 }
 
 
@@ -445,7 +445,7 @@ async def test_a_wait_for_the_turn_counts_as_well() -> None:
     async with flow_controller.seat("others"):
         running = asyncio.create_task(Executor(TESTJOB, transport, flow_controller, clock=clock).execute(work(CREATE)))
         await turns()
-        await clock.advance(SIGHT_SECONDS)
+        await clock.advance(RECHECK_SECONDS)
     assert [o.effect for o in (await running).outcomes] == [Effect.SKIPPED]
     assert transport.made("POST") == []
 

@@ -11,7 +11,7 @@ import pytest
 from jobcommon.client.request import Response
 from jobcommon.controller.result import Effect, Result, Work
 from jobcommon.reconcile import Action, Create, Plan, read_job
-from jobcommon.reconcile.plan import LookUp
+from jobcommon.reconcile.plan import Get
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import FlowController
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
@@ -85,7 +85,7 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 ROLES, BINDINGS = (f"/apis/{_RBAC}/namespaces/default/{plural}" for plural in ("roles", "rolebindings"))
 ROLE = Create(_RBAC, "roles", "train-ssh", {"metadata": {"name": "train-ssh"}, "rules": []})
 BINDING = Create(_RBAC, "rolebindings", "train-ssh", {"metadata": {"name": "train-ssh"}}, after=("roles", "train-ssh"))
-LOOK = LookUp(_RBAC, "roles", "train-ssh", known=True)
+LOOK = Get(_RBAC, "roles", "train-ssh", known=True)
 
 
 @pytest.mark.parametrize(

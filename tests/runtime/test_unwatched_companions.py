@@ -9,7 +9,7 @@ import pytest
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.operators.mpi import MPI
-from jobcommon.reconcile.companions import LOOK_AGAIN
+from jobcommon.reconcile.companions import RECHECK_PERIOD
 from jobcommon.testutil.builders import finished_status, job_manifest
 from jobcommon.testutil.recording import Recording
 from tests.charts.test_recorded_verbs import Life
@@ -77,7 +77,7 @@ async def test_what_is_deleted_before_the_pods_run_comes_back(path: str, name: s
         world.schedule_all()
         started = world.clock.monotonic()
         await world.clock.until(lambda: world.call("GET", path).status == 200, step=1)
-        assert world.clock.monotonic() - started <= 2 * LOOK_AGAIN
+        assert world.clock.monotonic() - started <= 2 * RECHECK_PERIOD
         assert world.uid(path) != before
         await world.clock.until(lambda: "Lost" in world.events(), step=0.5)
         events = world.ok("GET", f"{CORE}/events")["items"]
@@ -86,7 +86,7 @@ async def test_what_is_deleted_before_the_pods_run_comes_back(path: str, name: s
 
 async def test_what_is_deleted_before_the_launcher_is_created_comes_back_first() -> None:
     async with life(names=sorted(WORKERS), launcherCreationPolicy="WaitForWorkersReady") as world:
-        await world.clock.advance(LOOK_AGAIN + 1)
+        await world.clock.advance(RECHECK_PERIOD + 1)
         world.ok("DELETE", SECRET)
         world.recording.asked.clear()
         world.play_all("Running")
@@ -101,7 +101,7 @@ async def test_pods_that_run_keep_what_they_have() -> None:
         world.play_all("Running")
         await world.clock.until(lambda: world.conditions()[-1:] == ["Running"], step=0.5)
         world.ok("DELETE", SECRET)
-        await world.clock.advance(10 * LOOK_AGAIN)
+        await world.clock.advance(10 * RECHECK_PERIOD)
         assert world.call("GET", SECRET).status == 404
 
 
@@ -118,7 +118,7 @@ async def test_a_configmap_that_somebody_has_changed_is_put_right_with_the_next_
 
 async def test_a_strangers_object_in_the_place_of_ours_is_left_alone() -> None:
     async with life(names=sorted(WORKERS), launcherCreationPolicy="WaitForWorkersReady") as world:
-        await world.clock.advance(LOOK_AGAIN + 1)
+        await world.clock.advance(RECHECK_PERIOD + 1)
         world.ok("DELETE", SECRET)
         world.ok("POST", f"{CORE}/secrets", {"metadata": {"name": "train-ssh"}, "stringData": {"mine": "x"}})
         uid = world.uid(SECRET)
@@ -136,7 +136,7 @@ async def test_an_operator_that_has_just_started_looks_once_and_creates_nothing_
         uid = world.uid(SECRET)
     world.recording.asked.clear()
     async with operating(world, MPI, SETTINGS):
-        await world.clock.advance(3 * LOOK_AGAIN)
+        await world.clock.advance(3 * RECHECK_PERIOD)
         assert world.asked() == [("get", "configmaps"), ("get", "secrets")]
         assert world.uid(SECRET) == uid
 
@@ -185,5 +185,5 @@ async def test_a_cold_start_asks_about_no_finished_job() -> None:
     async with operating(world, MPI, SETTINGS):
         world.submit({"Launcher": LAUNCHER, "Worker": 2})
         await world.clock.until(lambda: world.named() >= ALL, step=0.5)
-        await world.clock.advance(3 * LOOK_AGAIN)
+        await world.clock.advance(3 * RECHECK_PERIOD)
         assert world.asked() == [("create", "configmaps"), ("create", "secrets")]

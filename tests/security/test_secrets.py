@@ -94,7 +94,7 @@ async def test_s18_no_key_is_kept_in_memory() -> None:
     await world.clock.until(lambda: ALL <= world.named(), step=0.5)  # noqa: SIM300
     await world.clock.advance(5)
     (driver,) = manager.drivers
-    seen = [v for state in driver.controller.states.values() for v in state.sights.found("secrets")]
+    seen = [v for state in driver.controller.states.values() for v in state.last_observed.found("secrets")]
     assert [view.name for view in seen] == ["train-ssh"]
     assert "data" not in seen[0].raw
     manager.stop()

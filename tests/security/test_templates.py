@@ -20,7 +20,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
-from jobcommon.reconcile.plan import Create, Delete, Release
+from jobcommon.reconcile.plan import Create, Delete, RemoveFinalizer
 from jobcommon.testutil import rbac
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe, replica_spec
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -249,7 +249,7 @@ def test_s07_a_label_is_never_an_index(index: str) -> None:
     pod = Pod.of(TEST_JOB, job, "Worker", 0).running()
     odd = Pod.of(TEST_JOB, job, "Worker", 0, uid="odd").renamed("odd").running().labelled(replica_index=index)
     decided = plan(TEST_JOB, job, Observed(pods=(pod.view, odd.view)), START)
-    assert not [a for a in decided.actions if isinstance(a, Delete | Release)]
+    assert not [a for a in decided.actions if isinstance(a, Delete | RemoveFinalizer)]
     assert decided.status is not None
     assert decided.status.replica_statuses["Worker"].active == 1
 

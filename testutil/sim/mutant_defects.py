@@ -15,7 +15,7 @@ from jobcommon.cache.store import Change, ChangeKind
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.controller.expectations import Expectations, Expected
 from jobcommon.controller.job_controller import JobController
-from jobcommon.controller.result import Outcome, Work
+from jobcommon.controller.result import ActionResult, Work
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import Job
 from jobcommon.reconcile import cleanup, decision, ending, limits, slots
@@ -55,7 +55,7 @@ def _no_services(self: JobController, resource: str, change: Change[Any]) -> Non
         _child_changed(self, resource, change)
 
 
-async def _raises(self: Executor, work: Work, action: Any, gone: tuple[int, ...]) -> Outcome:
+async def _raises(self: Executor, work: Work, action: Any, gone: tuple[int, ...]) -> ActionResult:
     outcome = await _change(self, work, action, gone)
     if isinstance(outcome.error, StatusError) and outcome.error.code != 404:
         raise AttributeError("'NoneType' object has no attribute 'resource_version'")

@@ -9,16 +9,16 @@ from jobcommon.api.pod import PodView, Terminated
 from jobcommon.api.replica import parse_indexes, replica_count
 from jobcommon.api.status import JobStatus
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import cleanup, decision, ending, ledger, limits
+from jobcommon.reconcile import accounting, cleanup, decision, ending, limits
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.plan import Plan
 from jobcommon.reconcile.slots import Slots
 from jobcommon.testutil.sim.mutation import Mutant
 
 _ending_of = ending.ending_of
-_ending = ledger._ending
+_ending = accounting._ending
 _suspend = decision._Pass._suspend
-_counted = ledger._counted
+_counted = accounting._counted
 
 
 def _main_run(pod: PodView, main: str) -> Terminated | None:
@@ -42,7 +42,7 @@ def _not_deleted(pod: PodView) -> PodView:
 def _stopped_by_timestamps(framework: Framework, job: Job, replica: Any, pod: PodView, *, resumed: bool) -> Ending | None:
     """Only an end without an exit code counts as one by the suspension."""
     found = _ending(framework, job, replica, pod, resumed=resumed)
-    own = ledger.ending_in_slot(framework, job, replica, pod)
+    own = accounting.ending_in_slot(framework, job, replica, pod)
     if found is not None and found.verdict == Verdict.STOPPED and own is not None and own.exit_code is not None:
         return own
     return found
@@ -104,7 +104,7 @@ ENDINGS = (
     Mutant(
         "E1-ended-before-the-deletion",
         "What finished before deletionTimestamp less the grace period ended by itself; the last DELETE moves that time.",
-        ((ledger, "ending_of", _by_timestamps), (ledger, "_ending", _stopped_by_timestamps)),
+        ((accounting, "ending_of", _by_timestamps), (accounting, "_ending", _stopped_by_timestamps)),
         where=("*/L16-preempted-*", "*/L16-deleted-*"),
         pair="With the suspension on record the ends of its pods count as nothing; so exit codes count there, too.",
     ),
@@ -118,25 +118,25 @@ ENDINGS = (
     Mutant(
         "E3-resumed-without-the-terminating",
         "A resume does not enter the pods that still terminate, so their ends count as disruptions of the resumed job.",
-        ((ledger, "_resumed", _never), (decision, "is_stopping", _never)),
+        ((accounting, "_resumed", _never), (decision, "is_stopping", _never)),
         where=_STOPPED,
     ),
     Mutant(
         "E4-scaled-down-without-a-record",
         "Surplus pods are deleted and not entered, so they count as disruptions when the job is scaled up again.",
-        ((ledger, "_counted", _surplus_not_entered), (decision, "scaled_down", _all_surplus)),
+        ((accounting, "_counted", _surplus_not_entered), (decision, "pods_scaled_down", _all_surplus)),
         where=("*/L16-scaled-*",),
     ),
     Mutant(
         "E5-success-forgotten-when-scaled-away",
         "Successes beyond the wanted number are dropped, and run again when the job is scaled up.",
-        ((ledger, "_succeeded", _wanted_only),),
+        ((accounting, "_succeeded", _wanted_only),),
         where=("*/L16-success-scaled-away",),
     ),
     Mutant(
         "E6-exit-0-before-the-platform",
         "Exit 0 is a success whatever the platform says, so a drained or evicted replica is taken for done.",
-        ((ledger, "ending_of", _exit_0_first),),
+        ((accounting, "ending_of", _exit_0_first),),
         where=("pytorch/L12-drained", "tensorflow/L12-drained", "mxnet/L12-drained"),
     ),
     Mutant(
@@ -148,7 +148,7 @@ ENDINGS = (
     Mutant(
         "E8-sidecars-are-charged",
         "Restarts of sidecars and init containers are charged to backoffLimit.",
-        ((ledger, "restarts_in_place", _all_restarts), (ending, "restarts_in_place", _all_restarts)),
+        ((accounting, "restarts_in_place", _all_restarts), (ending, "restarts_in_place", _all_restarts)),
         where=("*/L17-native-*",),
     ),
     Mutant(

@@ -36,8 +36,8 @@ def _owned_only(child: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _needs_the_definition(api_version: str, plural: str, *more: Any, **fields: Any) -> watched.Resource:
-    if fields.get("dispensable") == (404,):
-        fields["dispensable"] = ()
+    if fields.get("optional") == (404,):
+        fields["optional"] = ()
     return _resource(api_version, plural, *more, **fields)
 
 

@@ -22,9 +22,9 @@ from jobcommon.controller.expectations import Expectations
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.job_state import JobState
 from jobcommon.controller.orphans import left_behind
-from jobcommon.controller.result import Effect, Outcome, Work
+from jobcommon.controller.result import ActionResult, Effect, Work
 from jobcommon.framework import Job
-from jobcommon.reconcile import cleanup, decision, finished, ledger, retirement
+from jobcommon.reconcile import accounting, cleanup, decision, finished, retirement
 from jobcommon.reconcile.plan import Create
 from jobcommon.runtime import executor
 from jobcommon.runtime.clock import Clock
@@ -86,12 +86,12 @@ _retire = decision._Pass._retire_recorded
 
 def _not_recorded_first(self: Any) -> tuple[list[Any], list[float]]:
     """Ended pods are deleted in the reconcile that observes them, at the same time as they are recorded."""
-    gone = [entry.pod for entry in self.ledger.entries]
+    gone = [entry.pod for entry in self.accounting.entries]
     actions, delays = _retire(self)
     return [*cleanup.stop_pods(gone, "to be replaced"), *actions], delays
 
 
-_succeeded = ledger._succeeded
+_succeeded = accounting._succeeded
 
 
 def _recorded(job: Job) -> dict[str, frozenset[int]]:
@@ -102,9 +102,9 @@ def _none_succeeded(job: Job) -> dict[str, frozenset[int]]:
     return dict.fromkeys(job.replica_specs, frozenset())
 
 
-async def _no_answer_is_a_success(self: Executor, work: Work, action: Any, error: Any) -> Outcome:
+async def _no_answer_is_a_success(self: Executor, work: Work, action: Any, error: Any) -> ActionResult:
     if isinstance(error, TransportError):
-        return Outcome(action, Effect.APPLIED)
+        return ActionResult(action, Effect.APPLIED)
     return await _look_up(self, work, action, error)
 
 
@@ -112,9 +112,9 @@ async def _status_is_written(*_: object) -> tuple[str | None, None]:
     return "0", None
 
 
-async def _no_answer_to_a_change(self: Executor, work: Work, action: Any, gone: tuple[int, ...]) -> Outcome:
+async def _no_answer_to_a_change(self: Executor, work: Work, action: Any, gone: tuple[int, ...]) -> ActionResult:
     outcome = await _change(self, work, action, gone)
-    return Outcome(action, Effect.APPLIED) if isinstance(outcome.error, TransportError) else outcome
+    return ActionResult(action, Effect.APPLIED) if isinstance(outcome.error, TransportError) else outcome
 
 
 _look_up = Executor._look_up
@@ -140,10 +140,10 @@ async def _no_status_after_a_failure(self: Executor, work: Work) -> Any:
     first, *others = _types(work)
     del others
     found = await _execute(self, replace(work, plan=replace(work.plan, actions=first, status=None)))
-    if found.stale or any(o.effect in (Effect.REFUSED, Effect.TAKEN, Effect.SKIPPED) for o in found.outcomes):
+    if found.stale or any(o.effect in (Effect.REFUSED, Effect.NAME_CONFLICT, Effect.SKIPPED) for o in found.outcomes):
         return found
     left = tuple(action for action in work.plan.actions if action not in first)
-    rest = await _execute(self, replace(work, plan=replace(work.plan, actions=left, confirm=False)))
+    rest = await _execute(self, replace(work, plan=replace(work.plan, actions=left, verify_live=False)))
     return replace(rest, outcomes=(*found.outcomes, *rest.outcomes))
 
 
@@ -249,7 +249,7 @@ RULES = (
     Mutant(
         "R10-success-forgotten",
         "That a slot has succeeded is known by its pod alone, so it runs again when the pod is gone.",
-        ((ledger, "_succeeded", _none_succeeded), (retirement, "recorded_success", _recorded)),
+        ((accounting, "_succeeded", _none_succeeded), (retirement, "recorded_success", _recorded)),
         where=("*/all-workers", "*/workers-only", "*/worker-1-first"),
         faults=(),
         always=(Fault("pod-gc", at=0.5, seconds=120.0),),

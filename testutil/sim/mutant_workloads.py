@@ -1,4 +1,4 @@
-"""Scenarios and an oracle that only mutants need: strangers under our names, platforms that never say yes, wasted requests."""
+"""Scenarios and an oracle that only mutants need: unowned under our names, platforms that never say yes, wasted requests."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

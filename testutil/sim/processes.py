@@ -43,7 +43,7 @@ class Process:
         self.loop: SimLoop = links.loop
         self.clock = SimClock(self.loop, epoch)
         self.alive = True
-        self._complain = complain
+        self._log_cache_error = complain
         self.deployment = deployment
         settings = deployment.settings
         timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
@@ -67,7 +67,7 @@ class Process:
             settings,
             election_transport=self.election,
             env=self._env,
-            log=complaining(self._complain),
+            log=complaining(self._log_cache_error),
         )
         self._task = self.loop.create_task(self.manager.run())
         self._task.add_done_callback(self._ended)
@@ -118,9 +118,9 @@ class Process:
             return
         self.alive = False
         if task.cancelled():
-            self._complain("the operator was cancelled by itself")
+            self._log_cache_error("the operator was cancelled by itself")
         elif (error := task.exception()) is not None:
-            self._complain("the operator ended with\n" + "".join(traceback.format_exception(error)))
+            self._log_cache_error("the operator ended with\n" + "".join(traceback.format_exception(error)))
 
 
 def complaining(complain: Callable[[str], None]) -> Log:

@@ -233,7 +233,7 @@ class Simulation:
         """At rest there is nothing to do for any job, also for those that had no cause to be reconciled."""
         for process in self.alive:
             for driver in process.manager.drivers if process.manager is not None else ():
-                driver.controller.look_at_all()
+                driver.controller.resync()
 
     def _look_for_leaks(self) -> None:
         """State that operators keep of deleted jobs, and expectations that cannot be met any more (oracles O6, O7)."""

@@ -1,4 +1,4 @@
-"""The ledger: ended pods entered into the status, each exactly once.
+"""The accounting: ended pods entered into the status, each exactly once.
 
 Record, then act. What a decision destroys the evidence of is first counted in the status, keyed by pod UID; only when the
 API server has that status may the pod's finalizer be removed and the pod be deleted (rule R9). A pod is entered if its UID
@@ -49,7 +49,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Accounting:
     """The books of a job after this pass: totals that include `entries`, and what still runs on credit.
 
     `succeeded` holds, by type, the indexes that have succeeded; `charged` are failures that count against backoffLimit,
@@ -74,7 +74,7 @@ class Ledger:
         """All failures charged to backoffLimit so far."""
         return self.recorded + self.in_place
 
-    def witnesses(self, now: float) -> tuple[tuple[str, str], ...]:
+    def must_exist(self, now: float) -> tuple[tuple[str, str], ...]:
         """Name and UID of the pods whose failures are entered late, or may be: a time ahead of ours says nothing, nor does
         deletionTimestamp, which lies the grace period ahead of one DELETE and is moved by another.
         """
@@ -90,7 +90,7 @@ class Ledger:
         return tuple(entry for entry in self.entries if entry.ending.verdict in verdicts)
 
 
-def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
+def account_for_pods(framework: Framework, job: Job, slots: Slots) -> Accounting:
     """Enter what has ended since the status was written."""
     status = job.status
     succeeded = {kind: set(indexes) for kind, indexes in _succeeded(job).items()}
@@ -119,7 +119,7 @@ def keep_books(framework: Framework, job: Job, slots: Slots) -> Ledger:
     for entry in _scaled_away(framework, job, slots, succeeded):
         entries.append(entry)
         succeeded[entry.replica.type].add(entry.replica.index)
-    return Ledger(
+    return Accounting(
         entries=tuple(entries),
         succeeded={kind: frozenset(indexes) for kind, indexes in succeeded.items()},
         restarts=restarts,
@@ -142,9 +142,9 @@ def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodVie
     return ending
 
 
-def is_entered(ledger: Ledger, replica: Replica, pod: PodView) -> bool:
+def is_counted(accounting: Accounting, replica: Replica, pod: PodView) -> bool:
     """Whether the end of the pod is in the books of this pass, whatever it may be."""
-    return pod.uid in ledger.counted_pods or replica.index in ledger.succeeded.get(replica.type, ())
+    return pod.uid in accounting.counted_pods or replica.index in accounting.succeeded.get(replica.type, ())
 
 
 def restart_policy(job: Job, replica: Replica) -> RestartPolicy:
@@ -158,7 +158,7 @@ def recorded_success(job: Job) -> Mapping[str, frozenset[int]]:
 
 
 def replica_statuses(
-    job: Job, ledger: Ledger, active: Mapping[str, int], failed: Mapping[str, int], selectors: Mapping[str, str]
+    job: Job, accounting: Accounting, active: Mapping[str, int], failed: Mapping[str, int], selectors: Mapping[str, str]
 ) -> dict[str, ReplicaStatus]:
     """The counts per type as they are written; zero fields are left out, as in the reference.
 
@@ -175,11 +175,11 @@ def replica_statuses(
         kind: known.get(kind, ReplicaStatus()).model_copy(
             update={
                 "active": active.get(kind) or None,
-                "succeeded": sum(index < replica_count(spec) for index in ledger.succeeded[kind]) or None,
+                "succeeded": sum(index < replica_count(spec) for index in accounting.succeeded[kind]) or None,
                 "failed": failed.get(kind) or None,
                 "selector": selectors.get(kind),
-                "succeeded_indexes": format_indexes(ledger.succeeded[kind]),
-                "restarts": ledger.restarts.get(kind) or None,
+                "succeeded_indexes": format_indexes(accounting.succeeded[kind]),
+                "restarts": accounting.restarts.get(kind) or None,
             }
         )
         for kind, spec in job.replica_specs.items()

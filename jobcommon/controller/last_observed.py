@@ -1,19 +1,19 @@
 """What was last seen of a job's companions that nobody watches.
 
 It comes from the answers to our own reads and writes. All of it may be out of date: before pods are created, and while some
-wait to be started, it is looked at again once it is `jobcommon.reconcile.companions.LOOK_AGAIN` seconds old.
+wait to be started, it is looked at again once it is `jobcommon.reconcile.companions.RECHECK_PERIOD` seconds old.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jobcommon.api.view import ObjectView
-from jobcommon.controller.result import Effect, Outcome
-from jobcommon.reconcile.plan import Create, Delete, LookUp, Release
+from jobcommon.controller.result import ActionResult, Effect
+from jobcommon.reconcile.plan import Create, Delete, Get, RemoveFinalizer
 
 
 @dataclass(slots=True)
-class Sights:
+class LastObserved:
     """By plural and name: when an object was last looked at, and what was there."""
 
     _at: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -27,13 +27,13 @@ class Sights:
         """Those of them that were there."""
         return [view for (kind, _), view in self._found.items() if kind == plural]
 
-    def take(self, outcome: Outcome, now: float) -> bool:
+    def take(self, outcome: ActionResult, now: float) -> bool:
         """Take note of what became of an action at `now`.
 
         Returns whether the job must be decided on anew: no watch will tell of it.
         """
         action = outcome.action
-        if isinstance(action, Release) or outcome.effect is Effect.SKIPPED:
+        if isinstance(action, RemoveFinalizer) or outcome.effect is Effect.SKIPPED:
             return False
         plural, name = action.plural, action.name
         before = self._found.get((plural, name))
@@ -41,11 +41,11 @@ class Sights:
             self._at.setdefault(plural, {})[name] = now
             self._found[plural, name] = outcome.seen
             unchanged = before is not None and before.resource_version == outcome.seen.resource_version
-            return isinstance(action, LookUp) and not unchanged
-        if isinstance(action, Create) or (isinstance(action, LookUp | Delete) and outcome.effect is Effect.REFUSED):
+            return isinstance(action, Get) and not unchanged
+        if isinstance(action, Create) or (isinstance(action, Get | Delete) and outcome.effect is Effect.REFUSED):
             return False
         self._found.pop((plural, name), None)
-        if isinstance(action, LookUp) or (isinstance(action, Delete) and outcome.effect is Effect.APPLIED):
+        if isinstance(action, Get) or (isinstance(action, Delete) and outcome.effect is Effect.APPLIED):
             self._at.setdefault(plural, {})[name] = now
         else:
             # Another object is there than the one that the write was for, or its fate is unknown (rule R12).
