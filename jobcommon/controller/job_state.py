@@ -26,9 +26,9 @@ _OF_VALIDATION = (400, 422)
 
 INTERACTIVE, NORMAL, BACKGROUND = range(3)
 """The priority levels at which jobs wait in the queue."""
-COUNTS_DELAY = 0.5
+COUNTS_DELAY = 1.0
 """Pods of one job start and end close together. A status with new counts only is written this many seconds after the first
-change, as the Job controller of Kubernetes does it (its batch period is 1 s)."""
+change, as the Job controller of Kubernetes does it (syncJobBatchPeriod)."""
 COOLDOWN_FACTOR = 10.0
 """A plan costs in proportion to the job's pods, and each pod brings events: with a plan for each the cost would be quadratic.
 So the next plan comes no sooner than after this many times the cost of the last one, and is for all that happened meanwhile."""

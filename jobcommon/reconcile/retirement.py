@@ -28,17 +28,18 @@ def retire_recorded(
     restarting = status.condition(ConditionType.RESTARTING)
     recorded_at = parse_time(restarting.last_update_time) if restarting else None
     actions: list[Action] = []
+    kept: list[PodView] = []
     delays: list[float] = []
     for replica, pod in slots.pods.items():
         over = is_over(pod)
         if not over and pod.uid not in counted:
             continue
         if replica.index in on_record[replica.type]:
-            actions += cleanup.release([pod])
+            kept.append(pod)
         elif pod.uid not in counted or replica.type in held:
             continue
         elif given_up(framework, job, replica, pod):
-            actions += cleanup.release([pod])
+            kept.append(pod)
         elif not (due := limits.restart_due(pod, earlier, now, recorded_at)).passed:
             delays.append(due.at)
         elif over:
@@ -46,7 +47,9 @@ def retire_recorded(
         elif pod.deletion_time is None:
             # Another container still runs, or this view of the pod is an old one: then it is not deleted.
             actions.append(cleanup.delete_pod(pod, "to be replaced", unchanged=True))
-    return actions, delays
+    # The finalizer of a pod that stays hinders its deletion alone. To remove those of all while the job runs would put as many
+    # requests before its end.
+    return [*actions, *cleanup.release(pod for pod in kept if pod.deletion_time is not None)], delays
 
 
 def pods_scaled_down(job: Job, slots: Slots, accounting: Accounting) -> list[PodView]:

@@ -13,7 +13,7 @@ from enum import IntEnum
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller.fair_queue import FairQueue
 
-SHARE = 4
+SHARE = 2
 """BULK and BACKGROUND hold at most one seat in so many, but at least one."""
 
 

@@ -21,7 +21,7 @@ class Settings:
 
     namespace: str | None = None
     workers: int = 128
-    concurrency: int = 64
+    concurrency: int = 32
     slow_start_cap: int = 64
     qps: float | None = None
     burst: int | None = None

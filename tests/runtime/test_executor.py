@@ -481,7 +481,7 @@ async def test_the_bound_on_requests_holds_for_deletions_too() -> None:
 
 @pytest.mark.parametrize("urgency", Urgency)
 async def test_the_end_of_a_big_job_does_not_wait_behind_the_pods_of_others(urgency: Urgency) -> None:
-    transport, flow_controller = ScriptedTransport().on("PUT", "/", echo), FlowController(SHARE)
+    transport, flow_controller = ScriptedTransport().on("PUT", "/", echo), FlowController(SHARE + 1)
     async with (
         flow_controller.seat("others", level=PriorityLevel.BULK),
         flow_controller.seat("x", level=PriorityLevel.BACKGROUND),
@@ -495,7 +495,7 @@ async def test_the_end_of_a_big_job_does_not_wait_behind_the_pods_of_others(urge
 
 async def test_finalizers_are_removed_last_and_in_the_background() -> None:
     transport = ScriptedTransport().on("PATCH", "/", reply()).on("PUT", "/", echo)
-    flow_controller = FlowController(SHARE)
+    flow_controller = FlowController(SHARE + 1)
     async with flow_controller.seat("x", level=PriorityLevel.BACKGROUND):
         executor = Executor(TESTJOB, transport, flow_controller)
         running = asyncio.create_task(executor.execute(work(RELEASE, status=STATUS)))
