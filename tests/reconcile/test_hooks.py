@@ -32,10 +32,11 @@ def test_a_tolerated_failure_leaves_the_job_running() -> None:
     assert world.current == "Running"
     assert world.runs["demo-worker-0"] == 1
     assert world.status["failures"][0]["replica"] == "Worker-0"
-    assert "training.kubeflow.org/job-tracking" not in world.pods["demo-worker-0"].view.finalizers
+    assert "training.kubeflow.org/job-tracking" in world.pods["demo-worker-0"].view.finalizers
     world.exit("demo-master-0", 1)
     world.settle()
     assert world.current == "Failed"
+    assert "training.kubeflow.org/job-tracking" not in world.pods["demo-worker-0"].view.finalizers
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "ExitCode"])
