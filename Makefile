@@ -139,4 +139,4 @@ verify: crds ## fail if the committed CRDs are not what the code generates
 	git diff --exit-code -- charts/crds
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,5 +1,7 @@
 """Running `jobcommon` and kubectl as a user does: as processes."""
 
+import contextlib
+import io
 import os
 import shutil
 import signal
@@ -7,9 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+
+from jobcommon.cli.main import main
 
 JOBCOMMON = (sys.executable, "-m", "jobcommon.cli")
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +26,20 @@ def jobcommon(*arguments: str, stdin: str | None = None, env: dict[str, str] | N
         [*JOBCOMMON, *arguments],
         input=stdin, capture_output=True, text=True, cwd=ROOT, timeout=2 * PATIENCE, env={**os.environ, **(env or {})},
     )  # fmt: skip
+
+
+def answered(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same within this process, at a tenth of the cost: for commands that answer at once."""
+    out, err, before, code = io.StringIO(), io.StringIO(), sys.argv, 0
+    sys.argv = ["jobcommon", *arguments]
+    try:
+        with contextlib.chdir(ROOT), redirect_stdout(out), redirect_stderr(err):
+            main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    finally:
+        sys.argv = before
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def kubectl_path() -> str:

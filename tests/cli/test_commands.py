@@ -15,7 +15,7 @@ import yaml
 from jobcommon.cli.errors import UserError, missing_extra
 from jobcommon.cli.manifests import Manifest, load
 from jobcommon.cli.run import Wanted
-from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, jobcommon
+from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, answered, jobcommon
 
 JOB = """
 apiVersion: kubeflow.org/v1
@@ -103,7 +103,7 @@ spec:
 def test_bad_input_is_refused_with_file_and_field(manifest: str, messages: Sequence[str], tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(manifest)
-    done = jobcommon("run", "-f", str(file))
+    done = answered("run", "-f", str(file))
     assert done.returncode == 2
     assert done.stdout == ""
     assert all(line.startswith("error: ") for line in done.stderr.splitlines())
@@ -114,7 +114,7 @@ def test_bad_input_is_refused_with_file_and_field(manifest: str, messages: Seque
 def test_a_job_given_twice_is_refused(tmp_path: Path) -> None:
     for name in ("a.yaml", "b.yaml"):
         (tmp_path / name).write_text(VALID)
-    done = jobcommon("run", "-f", str(tmp_path))
+    done = answered("run", "-f", str(tmp_path))
     assert done.returncode == 2
     assert done.stderr == (
         f"error: {tmp_path}/b.yaml:2: PyTorchJob quick: is given twice, first in {tmp_path}/a.yaml:2; "
@@ -239,7 +239,7 @@ def test_the_last_lines_of_a_container_that_was_restarted_in_place_are_kept(tmp_
     ],
 )
 def test_bad_arguments_are_refused_with_the_fix(arguments: Sequence[str], message: str) -> None:
-    done = jobcommon(*arguments)
+    done = answered(*arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr

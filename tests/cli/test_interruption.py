@@ -115,6 +115,7 @@ def test_up_takes_its_kubeconfig_away_and_ends_with_0(tmp_path: Path) -> None:
     assert not kubeconfig.exists()
 
 
+@pytest.mark.slow
 def test_a_second_up_leaves_the_kubeconfig_of_the_first_alone(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     with cluster_up(tmp_path) as kubectl:
@@ -130,6 +131,7 @@ def test_a_second_up_leaves_the_kubeconfig_of_the_first_alone(tmp_path: Path) ->
     assert not kubeconfig.exists()
 
 
+@pytest.mark.slow
 def test_the_kubeconfig_of_a_killed_cluster_is_replaced(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     with started("up", "--kubeconfig", str(kubeconfig), until="The cluster is up") as process:
@@ -189,6 +191,7 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
     assert done.stderr == f"error: --port {port}: it is in use; choose another, or leave it out for a free one\n"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_data_directory_survives_kill_9(tmp_path: Path, marker: str) -> None:
     data, kubeconfig = tmp_path / "data", tmp_path / "kubeconfig"

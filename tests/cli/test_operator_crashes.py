@@ -93,6 +93,7 @@ async def test_crashes_change_nothing(seed: int, tmp_path: Path) -> None:
     assert status.replica_statuses["Worker"].succeeded == WORKERS
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_process_killed_with_signal_9_is_followed_by_another(tmp_path: Path) -> None:
     runs, flag = tmp_path / "runs", tmp_path / "flag"

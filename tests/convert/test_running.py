@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.commands import ROOT, cluster_up, jobcommon
+from tests.cli.commands import ROOT, answered, cluster_up, jobcommon
 from tests.convert.documents import DIRECTORY
 
 EXAMPLES = ROOT / "examples" / "polyaxon"
@@ -76,7 +76,7 @@ def test_convert_writes_the_manifest_and_warns_on_standard_error(tmp_path: Path)
     manifest = yaml.safe_load(done.stdout)
     assert manifest["metadata"]["name"] == "named"
     assert manifest["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["image"] == "other"
-    assert jobcommon("convert", str(source), "-o", str(tmp_path)).returncode == 2
+    assert answered("convert", str(source), "-o", str(tmp_path)).returncode == 2
 
 
 def test_a_nameless_job_is_called_by_its_file_or_directory(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_nameless_job_is_called_by_its_file_or_directory(tmp_path: Path) -> No
     directory.mkdir()
     for name, called in (("polyaxonfile.yml", "my-digits"), ("Fit_all.yaml", "fit-all")):
         (directory / name).write_text(PLAIN, encoding="utf-8")
-        assert f"  name: {called}\n" in jobcommon("convert", str(directory / name)).stdout
+        assert f"  name: {called}\n" in answered("convert", str(directory / name)).stdout
     assert "  name: experiment\n" in jobcommon("convert", "-", stdin=PLAIN).stdout
 
 
@@ -100,7 +100,7 @@ def test_errors_name_file_and_field(tmp_path: Path, text: str | None, message: s
     file = tmp_path / "p.yml"
     if text is not None:
         file.write_text(text, encoding="utf-8")
-    done = jobcommon("convert", str(file))
+    done = answered("convert", str(file))
     assert (done.returncode, done.stdout) == (2, "")
     assert message.format(file=file) in done.stderr
 
@@ -110,7 +110,7 @@ def test_plan_takes_a_polyaxonfile_and_a_flat_mpijob() -> None:
         ("seed-000-pytorch", "seed-000-pytorch-polyaxon-worker-2"),
         ("flat-mpijob", "distributed-mpi-job-worker-1"),
     ):
-        done = jobcommon("plan", "-f", str(DIRECTORY / f"{name}.polyaxon.yml"))
+        done = answered("plan", "-f", str(DIRECTORY / f"{name}.polyaxon.yml"))
         assert done.returncode == 0, done.stderr
         assert f"create pods/{pod}\n" in done.stdout
 

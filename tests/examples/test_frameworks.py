@@ -36,6 +36,7 @@ def test_every_example_is_tried_and_listed() -> None:
     assert [name for name in RUNS if f"({name})" not in listed] == []
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.training
 @pytest.mark.timeout(240)

@@ -34,6 +34,7 @@ def test_every_example_is_tried_and_listed() -> None:
     assert [name for name in EXAMPLES if f"({name})" not in listed] == []
 
 
+@pytest.mark.slow
 @needs_mpi
 @pytest.mark.parametrize("name", [pytest.param(EXAMPLES[0], marks=needs_sshd), EXAMPLES[1]])
 def test_example(name: str) -> None:

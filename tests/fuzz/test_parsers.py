@@ -41,6 +41,8 @@ from tests.fuzz.profile import examples
 from tests.fuzz.trial import trial
 from tests.runtime.fakes import FakeClock, quiet_log
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = range(len(FRAMEWORKS))
 JOBS = [job(number) for number in NUMBERS]
 POLYAXONFILES = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(DIRECTORY.glob("*.polyaxon.yml"))]

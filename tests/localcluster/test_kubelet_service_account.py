@@ -124,6 +124,7 @@ async def test_kubectl_in_a_pod_acts_as_its_service_account(running: TestCluster
     assert 'pods is forbidden: User "system:serviceaccount:default:stranger" cannot list resource "pods"' in said
 
 
+@pytest.mark.slow
 async def test_the_python_client_in_a_pod(running: TestCluster, request: pytest.FixtureRequest) -> None:
     # Without namespaces the files are elsewhere; load_config, which many programs call, tries both ways.
     load = "load_incluster_config" if request.node.callspec.params["running"] == "namespaces" else "load_config"

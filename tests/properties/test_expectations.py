@@ -1,5 +1,6 @@
 """Expectations and the barrier do what their models do."""
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -7,6 +8,8 @@ from jobcommon.controller.barrier import STALL, Barrier
 from jobcommon.controller.expectations import TIMEOUT, Creation, Expectations
 from jobcommon.testutil.models.expectations import BarrierModel, ExpectationsModel
 from tests.properties.profile import examples
+
+pytestmark = pytest.mark.slow
 
 UIDS = st.sampled_from(["u1", "u2", "u3"])
 RESOURCES = st.sampled_from(["pods", "services"])

@@ -7,6 +7,7 @@ reports add up to what it holds; and once the faults end, it catches up within m
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -18,6 +19,8 @@ from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.testutil.models.api_history import ApiHistory, Entry, document
 from tests.properties.profile import examples
+
+pytestmark = pytest.mark.slow
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 REFUSALS = [

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
@@ -19,6 +20,8 @@ from jobcommon.runtime.leader import LeaderElector, LeaseSettings
 from tests.properties.asynchronous import AsyncMachine
 from tests.properties.profile import examples
 from tests.runtime.fakes import FakeClock, quiet_log, refusal
+
+pytestmark = pytest.mark.slow
 
 TIMEOUT = 4.0
 # Renewals are good for 10 s, the lease for 15 s: in between, writes begun under it come to their end.

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
@@ -18,6 +19,8 @@ from jobcommon.testutil.models.token_bucket import exceeds, schedule
 from tests.properties.asynchronous import AsyncMachine
 from tests.properties.profile import examples
 from tests.runtime.fakes import turns
+
+pytestmark = pytest.mark.slow
 
 FRACTIONS = st.floats(0, 1, exclude_max=True)
 

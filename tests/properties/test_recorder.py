@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
@@ -17,6 +18,8 @@ from jobcommon.runtime.recorder import BURST, REFILL_SECONDS, RETRY_DELAY, TRIES
 from tests.properties.asynchronous import AsyncMachine
 from tests.properties.profile import examples
 from tests.runtime.fakes import quiet_log, refusal, turns
+
+pytestmark = pytest.mark.slow
 
 Said = tuple[str, str, str]
 

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from jobcommon.controller.workqueue import BASE_DELAY, MAX_DELAY, WorkQueue
 from jobcommon.testutil.models.work_queue import WorkQueueModel
 from tests.properties.profile import examples
+
+pytestmark = pytest.mark.slow
 
 KEYS = st.sampled_from("abcd")
 # Few distinct values, so that equal times happen.

@@ -13,6 +13,8 @@ from jobcommon.testutil.builders import condition
 from tests.runtime.world import PODS, Json, World, operating
 from tests.upgrade.reference import SHAPES, Shape
 
+pytestmark = pytest.mark.slow
+
 SERVICES = "/api/v1/namespaces/default/services"
 SETTLED = 30.0
 OF_KIND = {"argvalues": SHAPES, "ids": [shape.framework.kind for shape in SHAPES]}
