@@ -150,7 +150,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K, not_before: float | None = None) -> None:
-        """Mark a key from `get` as processed. If it was added meanwhile it is ready again, unless at level 0 from `not_before`."""
+        """Mark a key from `get` as processed. If added meanwhile it is ready again, from `not_before` unless at level 0."""
         if key not in self._processing:
             return
         self._processing.remove(key)
@@ -163,7 +163,7 @@ class WorkQueue(Generic[K]):
             self._append(key)
 
     def next_wakeup(self) -> float | None:
-        """When the earliest delayed key becomes ready (monotonic seconds); None without one. May be past until the next `get`."""
+        """When the earliest delayed key is ready (monotonic seconds); None without one. May be past until the next `get`."""
         self._drop_stale_timers()
         return self._timers[0][0] if self._timers else None
 

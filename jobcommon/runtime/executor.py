@@ -184,7 +184,7 @@ class Executor:
                 case Create():
                     return await self._create_one(work, action, recheck)
                 case Get():
-                    return await self._look(work, action)
+                    return await self._get(work, action)
                 case Delete():
                     return await self._change(work, action, gone=(404, 409))
                 case RemoveFinalizer():
@@ -208,7 +208,7 @@ class Executor:
             return ActionResult(action, Effect.REFUSED, error=refusal)
         try:
             async with self._seat(work):
-                if recheck is not None and not await recheck.lately():
+                if recheck is not None and not await recheck.recent():
                     return ActionResult(action, Effect.SKIPPED)
                 response = await self._send_fenced(request)
         except StatusError as error:
@@ -219,7 +219,7 @@ class Executor:
             return await self._look_up(work, action, error)
         return self._seen(action, Effect.APPLIED, response.body)
 
-    async def _look(self, work: Work, action: Get) -> ActionResult:
+    async def _get(self, work: Work, action: Get) -> ActionResult:
         """Read the object. A terminating one counts as absent."""
         try:
             body = (await self._read(work, request_for(action, work.namespace))).body

@@ -294,8 +294,8 @@ async def run_operators(
 ) -> None:
     """Run the operators of `frameworks` against the API server behind `transport`.
 
-    Returns after `stop` is set or, with `handle_signals`, after SIGTERM or SIGINT, once the writes under way are done, at
-    most 30 seconds later. A second signal, or cancelling, breaks off at once. Raises ValueError for settings that make no
+    Returns after `stop` is set or, with `handle_signals`, after SIGTERM or SIGINT, once the writes in flight are done, at
+    most 30 seconds later. A second signal, or cancelling, aborts at once. Raises ValueError for settings that make no
     sense and OSError when the metrics port is in use. The transports stay open.
     """
     manager = Manager(transport, frameworks, settings, election_transport=election_transport, env=env, log=log)

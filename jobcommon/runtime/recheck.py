@@ -16,15 +16,15 @@ class Recheck:
     changed, the answer stays False.
     """
 
-    def __init__(self, look: Callable[[], Awaitable[bool]], clock: Clock) -> None:
-        self._look = look
+    def __init__(self, read: Callable[[], Awaitable[bool]], clock: Clock) -> None:
+        self._read = read
         self._clock = clock
-        self._looking = asyncio.Lock()
-        self._seen_at = clock.monotonic()
+        self._reading = asyncio.Lock()
+        self._read_at = clock.monotonic()
         self.changed = False
         """Whether a live read has shown the job changed or deleted, or has failed."""
 
-    async def lately(self) -> bool:
+    async def recent(self) -> bool:
         """Whether the job is unchanged, by a live read at most `RECHECK_SECONDS` old."""
         return await self._since(self._clock.monotonic() - RECHECK_SECONDS)
 
@@ -34,13 +34,13 @@ class Recheck:
 
     async def _since(self, moment: float) -> bool:
         if self._is_due(moment):
-            async with self._looking:
+            async with self._reading:
                 # Another caller may have read the job meanwhile.
                 if self._is_due(moment):
                     now = self._clock.monotonic()
-                    self.changed = not await self._look()
-                    self._seen_at = now
+                    self.changed = not await self._read()
+                    self._read_at = now
         return not self.changed
 
     def _is_due(self, moment: float) -> bool:
-        return self._seen_at <= moment and not self.changed
+        return self._read_at <= moment and not self.changed

@@ -11,8 +11,8 @@ T = TypeVar("T")
 async def slow_start(things: Iterable[T], carry_out: Callable[[T], Awaitable[bool]], cap: int) -> tuple[T, ...]:
     """Carry out `things` in order: one at first, then one more concurrently for each success, at most `cap`.
 
-    The concurrency doubles with each round trip, as with client-go's batches of 1, 2, 4, …, but without waiting for the
-    slowest of a batch. When `carry_out` returns False, no more is started. Returns what was not started.
+    The concurrency doubles with each round trip, as with the Job controller's batches of 1, 2, 4, …, but without waiting for
+    the slowest of a batch. When `carry_out` returns False, no more is started. Returns what was not started.
     """
     waiting = deque(things)
     hands = 1
