@@ -25,7 +25,7 @@ class Companion:
 
     `manifest` is the wanted object without our labels and owner reference, which the controller adds; None means that
     the object must not exist. `owned_fields` names the top-level fields that are corrected when they differ.
-    A companion whose failure must not block the job (an autoscaler) is not `required`. `generate` returns random fields, such as
+    A companion whose failure must not block the job (an autoscaler) is not `required`. `generate` returns random fields, like
     a key: it is called once, when the object is created, and its fields are added to the manifest. The object is created after
     the companion `after` (plural and name) exists and is owned by the job.
     """
