@@ -81,7 +81,7 @@ class Timeouts:
     `write` exceeds the API server's own limit (60 s), for admission may take long: a client that gives up sooner does not learn
     what became of the write, and sends it again. A write is not sent later than `sending` after its beginning. With leader
     election this must not exceed lease duration - renew deadline - 1 s, so that nothing begun under the lease is sent after
-    it (rule R8); the wait for the answer ends with the lease, because then the writes under way are cancelled. Streams have
+    it (rule R8); the wait for the answer ends with the lease, because then the writes in flight are cancelled. Streams have
     only `connect`: their readers detect silence.
     """
 

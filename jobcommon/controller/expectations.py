@@ -57,7 +57,7 @@ class Expectations:
         return self._lower(uid, Creation(resource, name))
 
     def observe_deleted(self, uid: str, object_uid: str) -> None:
-        """The object is gone from the cache, or is seen there with a deletion time."""
+        """The object is no longer in the cache, or has a deletionTimestamp there."""
         self._lower(uid, Deletion(object_uid))
 
     def creation_failed(self, uid: str, resource: str, name: str) -> None:
@@ -93,7 +93,7 @@ class Expectations:
         return _sorted(lapsed)
 
     def forget(self, uid: str) -> None:
-        """Drop everything about job `uid`: it is gone, or its key now belongs to another UID."""
+        """Drop everything about job `uid`: it is deleted, or its key now belongs to another UID."""
         self._lapse_times.pop(uid, None)
 
     def _raise(self, uid: str, expected: Expected, now: float) -> None:

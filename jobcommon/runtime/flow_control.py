@@ -1,6 +1,6 @@
 """Flow control of our own requests, in the words of the API server's Priority and Fairness.
 
-A request needs a seat while it is under way. Seats are handed out by priority level, and inside a level the flows (a
+A request needs a seat while it is in flight. Seats are handed out by priority level, and inside a level the flows (a
 namespace, then a job) take turns. BULK and BACKGROUND hold at most a share of the seats each: their requests in flight are
 queued in the API server ahead of all later ones, so without that bound a small job beside a big one waits 5 to 15
 times as long. A request that waits for a Retry-After keeps its seat, so an overloaded API server receives fewer requests.
