@@ -1,7 +1,7 @@
 """The common job controller for Kubernetes training jobs.
 
-What the author of a framework needs, and whoever runs one; ``jobcommon.controller`` has the parts of a controller. The names
-stand in ``__init__.pyi`` alone, as type checkers read them, and each is imported when it is first used: ``import jobcommon``
+The names for authors and operators of frameworks; ``jobcommon.controller`` has the parts of a controller. The names are
+listed in ``__init__.pyi`` alone, as type checkers read them, and each is imported when it is first used: ``import jobcommon``
 costs next to nothing, and what is pure never loads an HTTP client.
 """
 

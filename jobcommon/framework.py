@@ -31,7 +31,7 @@ OUR_MANAGERS = (None, "kubeflow.org/training-operator")
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field of a job, and what to change. `path` is written as kubectl writes it."""
+    """An error in one field of a job, and its remedy. `path` is written as kubectl writes it."""
 
     path: str
     message: str
@@ -42,7 +42,7 @@ class FieldError:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaType:
-    """One kind of replica: its canonical name, its defaults and how many a job may have.
+    """One replica type: its canonical name, its defaults and the allowed numbers of replicas.
 
     The name of a pod ends with its index, unless the type is not `indexed`; then `max_replicas` must be 1. A type that does not
     run to completion serves the others until the job ends: exit 0 before that is no success but a disruption.
@@ -63,8 +63,8 @@ class ReplicaType:
 class EnvVar:
     """An environment variable of a replica.
 
-    What defines the cluster replaces a variable of that name in the user's template, as in the reference, where the
-    later of two entries won. A `default` gives way to the user's.
+    It replaces a variable of that name in the user's template, as in the reference, where the later of two entries won. A
+    `default` does not: the user's variable wins.
     """
 
     name: str
@@ -74,10 +74,10 @@ class EnvVar:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the one who runs the operator chooses for the jobs of every framework.
+    """Operator-wide options, for the jobs of every framework.
 
     `cluster_domain` is appended to the addresses of replicas. `tracking_finalizer`: keep ended pods until they are counted.
-    `gang`: the scheduler that places a job's pods all at once; None leaves every pod to whichever its template names.
+    `gang`: the scheduler that places a job's pods all at once; with None each pod keeps the scheduler of its template.
     """
 
     cluster_domain: str = ""
@@ -89,8 +89,8 @@ class Options:
 class Job:
     """One job at one version: defaulted, its replica types in the framework's order and canonical spelling.
 
-    `errors` says what is wrong with the spec; such a job keeps only the replica specs that could be read, and `unread` names
-    the types whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
+    `errors` are those of the spec; such a job keeps only the replica specs that could be read, and `unread` names the types
+    whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
     `index_offsets`: by such a type, what the replica-index label of its pods adds to the index. `own_options` are those of its
     framework.
     """
@@ -134,7 +134,7 @@ class Job:
 
     @property
     def managed_elsewhere(self) -> bool:
-        """Whether another controller runs this job; then nothing is read into it and nothing written."""
+        """Whether another controller manages this job (`managedBy`); then this one neither interprets nor writes it."""
         return self.run_policy.managed_by not in OUR_MANAGERS
 
     def count(self, kind: str) -> int:
@@ -177,8 +177,8 @@ class Job:
 class Tally:
     """The pods of one replica type, counted.
 
-    `succeeded` counts slots that have succeeded, also those whose pod is gone; `active` pods run and are not being
-    deleted; `failed` pods ended in failure and still exist.
+    `succeeded` counts slots that have succeeded, including those whose pod no longer exists; `active` pods run and are not
+    being deleted; `failed` pods ended in failure and still exist.
     """
 
     wanted: int = 0
@@ -200,7 +200,7 @@ Tallies = Mapping[str, Tally]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a framework makes of the tallies: does the job run, has it succeeded."""
+    """A framework's evaluation of the tallies: does the job run, has it succeeded."""
 
     running: bool = False
     succeeded: bool = False
@@ -283,18 +283,18 @@ class Framework:
     Functions, all pure and total:
 
     * `index_offsets(job)`: by type in lower case, what its pods' replica-index label adds to the index in their names;
-    * `env(job, replica)`: the variables that tell a replica of its cluster, for every container or, with
+    * `env(job, replica)`: the variables that describe the cluster to a replica, for every container or, with
       `env_in_main_only`, for the main one;
     * `outcome(job, tallies)`: does the job run, has it succeeded;
     * `is_master(job, replica)`: which replica carries the job-role=master label;
     * `upgrade(spec, version)`: the raw spec of an older or looser form, brought to the current one;
     * `validate(job)`: errors of spec and metadata beyond those of the models; not asked again when only the status changes;
-    * `blocked(job)`: what an operator with these options lacks to start the job; "" when nothing. No error of the spec: the
-      job waits, and one that has begun goes on;
+    * `blocked(job)`: why an operator with these options cannot start the job; "" if it can. This is no error of the spec: the
+      job waits, and one that has begun continues;
     * `shape_pod(job, replica, pod)`: anything else a pod needs; may change and return `pod`;
     * `companions(job, pods)`: the further objects the job needs now;
     * `may_create(job, replica, tallies)`: whether that replica's pod may be created yet;
-    * `tolerates_failure(job, replica)`: whether the job lives on when that replica has failed for good;
+    * `tolerates_failure(job, replica)`: whether the job continues when that replica has failed for good;
     * `retries(job, replica)`: whether its pod is replaced after any failure, as a batch Job does within backoffLimit.
     """
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 class CompanionKind(NamedTuple):
     """A kind of companions.
 
-    Those that are not `watched` are asked for one by one, by name: whoever may list or watch Secrets may read all of them.
-    Of a kind that is not `required` the API server need not have any, nor let us see them: jobs go on without.
+    Those that are not `watched` are read one by one, by name: permission to list or watch Secrets would allow reading all.
+    A kind that is not `required` need neither be served nor readable: jobs continue without it.
     """
 
     api_version: str
@@ -24,10 +24,10 @@ class Companion:
     """An object that a job needs beside its pods and Service (a ConfigMap, a HorizontalPodAutoscaler, a Role, …).
 
     `manifest` is the wanted object without our labels and owner reference, which the controller adds; None means that
-    the object must not be there. `owned_fields` names the top-level fields that are put right when they differ.
-    A companion whose failure must not hold up the job (an autoscaler) is not `required`. `generate` gives what must not be
-    decided twice, such as a key: it is called once when the object is created, and its fields are added to the manifest. It is
-    created once the companion `after`, a plural and a name, is there and is the job's.
+    the object must not exist. `owned_fields` names the top-level fields that are corrected when they differ.
+    A companion whose failure must not block the job (an autoscaler) is not `required`. `generate` returns random fields, like
+    a key: it is called once, when the object is created, and its fields are added to the manifest. The object is created after
+    the companion `after` (plural and name) exists and is owned by the job.
     """
 
     api_version: str

@@ -1,4 +1,4 @@
-"""What a framework says for the definition (CRD) of its kind: versions, rules, columns, the scale subresource."""
+"""A framework's input to the CRD of its kind: versions, rules, columns, the scale subresource."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """The scale subresource: where the wanted and the actual number of replicas and the selector stand."""
+    """The scale subresource: the paths of the wanted and the actual number of replicas and of the selector."""
 
     spec: str
     status: str

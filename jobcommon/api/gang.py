@@ -34,7 +34,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class GangScheduler:
-    """A gang scheduler: what stands in a pod's schedulerName, and the API its PodGroups belong to."""
+    """A gang scheduler: its name in a pod's schedulerName, and the API of its PodGroups."""
 
     name: str
     api_version: str

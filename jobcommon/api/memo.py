@@ -1,4 +1,4 @@
-"""Remembering what is the same for all replicas of a job."""
+"""Caching of values that are the same for all replicas of a job."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -8,10 +8,10 @@ R = TypeVar("R")
 
 
 def remembered(function: Callable[[A], R]) -> Callable[[A], R]:
-    """`function`, called once for as long as it is asked about one and the same object.
+    """`function` with a cache of one result: consecutive calls with the same object compute it once.
 
-    What tells each of N replicas of all the others costs N² when it is made anew for each. `function` must be pure and its
-    argument a frozen value: only identity is compared.
+    Building the list of all peers for each of N replicas costs O(N²). `function` must be pure and its argument a frozen value:
+    only identity is compared.
     """
     last: list[tuple[A, R]] = []
 

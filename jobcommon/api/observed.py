@@ -1,4 +1,4 @@
-"""What a decision is made on besides the job: what was observed of its children and of the cluster."""
+"""The input of a decision besides the job: the observed state of its children and of the cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -25,7 +25,7 @@ def pod_name(job_name: str, replica: Replica, *, indexed: bool = True) -> str:
 
 @lru_cache(maxsize=1024)
 def _name_of_type(job_name: str, kind: str) -> str:
-    """What the names of a type's pods begin with. Asked for each pod at each look."""
+    """The common prefix of the names of a type's pods. Called for each pod in each pass."""
     return f"{job_name}-{kind.lower()}".replace("/", "-")
 
 
@@ -51,7 +51,7 @@ def format_indexes(indexes: set[int] | frozenset[int]) -> str | None:
 def parse_indexes(text: str | None, limit: int) -> frozenset[int]:
     """The indexes below `limit` that ``0-3,7`` names. Total: what is not a range of that form names nothing."""
     ranges: list[tuple[int, int]] = []
-    # So many names there are at most; somebody may have written more.
+    # There are at most `limit` indexes; a forged status may list more.
     for part in (text or "").split(",", limit)[:limit]:
         first, dash, last = part.partition("-")
         if len(part) <= 20 and first.isdecimal() and (last.isdecimal() or not dash):

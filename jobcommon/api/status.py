@@ -1,6 +1,6 @@
 """The status of a job: conditions, counts per replica type, times, and the story of what failed.
 
-`read_status` is total: a status that somebody forged or mangled is read as far as it can be, never raised over.
+`read_status` is total: it reads as much as possible of a forged or malformed status and never raises.
 """
 
 from collections.abc import Mapping

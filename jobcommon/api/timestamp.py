@@ -12,7 +12,7 @@ def format_time(seconds: float) -> str:
         return "9999-12-31T00:00:00Z" if seconds > 0 else "0001-01-01T00:00:00Z"
 
 
-# A status says the same times each time it is written, and jobs that begin together say those of each other.
+# A status has the same times in each write, and jobs that start together share theirs.
 @lru_cache(maxsize=1024)
 def _text(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat() + "Z"

@@ -50,7 +50,7 @@ class Identity(msgspec.Struct, frozen=True, gc=False):
 class ObjectView(msgspec.Struct, frozen=True, gc=False):
     """Any API object: its identity, and the whole of it in `data`.
 
-    `labels` holds the job labels only. `raw` decodes `data` afresh at each access, so that nobody can change the
+    `labels` holds the job labels only. `raw` decodes `data` afresh at each access, so that no caller can change the
     cached object through it (rule R17).
     """
 

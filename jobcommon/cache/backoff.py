@@ -8,7 +8,7 @@ RESET_AFTER = 120.0
 
 
 class Backoff:
-    """0.8 s doubled up to 30 s, each drawn from [d, 2d); starts anew when the last one was over two minutes ago."""
+    """0.8 s doubled up to 30 s, each drawn from [d, 2d); reset if the last attempt was over two minutes ago."""
 
     def __init__(self, random: Callable[[], float]) -> None:
         self._random = random

@@ -1,4 +1,4 @@
-"""What a reflector learns from the API server, as values for a store."""
+"""The changes that a reflector reads from the API server, as values for a store."""
 
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -6,11 +6,11 @@ from typing import Generic, Protocol, TypeVar
 from jobcommon.api.view import Identity
 
 Key = tuple[str, str]
-"""Namespace and name. Not an identity: an object deleted and created anew keeps its key and changes its UID."""
+"""Namespace and name. Not an identity: an object deleted and recreated keeps its key and changes its UID."""
 
 
 class Cached(Protocol):
-    """What every cached object has. Objects are frozen values; nobody changes one that is in a store (rule R17)."""
+    """The attributes of every cached object. Objects are frozen values: one in a store is never changed (rule R17)."""
 
     @property
     def namespace(self) -> str: ...
@@ -27,10 +27,10 @@ T = TypeVar("T", bound=Cached)
 
 @dataclass(frozen=True, slots=True)
 class Replaced(Generic[T]):
-    """A complete list. What it lacks is gone, except `unreadable`: those exist, but could not be decoded.
+    """A complete list. Objects missing from it are deleted, except `unreadable`: those exist, but could not be decoded.
 
-    `quorum` tells a list that was at least as new as anything written before `requested_at`, from one that only was not
-    older than what we had.
+    `quorum`: the list is at least as new as any write before `requested_at` (monotonic seconds); otherwise it is only not older
+    than the store.
     """
 
     objects: tuple[T, ...]
@@ -57,7 +57,7 @@ class Removed(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """All changes up to `resource_version` have been seen, and none concerned us (a bookmark)."""
+    """A bookmark: all changes up to `resource_version` have been sent, and none concerned our objects."""
 
     resource_version: str
 

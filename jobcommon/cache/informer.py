@@ -1,4 +1,4 @@
-"""The informer: a reflector that feeds a store and tells what changed."""
+"""The informer: a reflector that feeds a store, and returns the changes."""
 
 from dataclasses import dataclass
 from typing import Generic
@@ -12,7 +12,7 @@ from jobcommon.client.request import Response
 
 @dataclass(frozen=True, slots=True)
 class Relisted:
-    """A complete list was taken in. If `quorum`, the barrier is to be told (`Barrier.reset`)."""
+    """A complete list has been stored. If `quorum`, call `Barrier.reset`."""
 
     resource_version: str
     requested_at: float
@@ -21,7 +21,7 @@ class Relisted:
 
 @dataclass(frozen=True, slots=True)
 class Batch(Generic[T]):
-    """What one input brought: changes in order, objects skipped, and the list if one was completed."""
+    """The effects of one input: changes in order, objects skipped, and the list if one was completed."""
 
     changes: tuple[Change[T], ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
@@ -29,9 +29,9 @@ class Batch(Generic[T]):
 
 
 class Informer(Generic[T]):
-    """Keeps `store` up to date by `reflector`, and is driven like it.
+    """Keeps `store` up to date through `reflector`, and is driven like it.
 
-    It calls nobody: changes are returned, after the store has taken them in, so that no handler can break it.
+    It calls no handlers: changes are returned after they are stored, so that no handler's exception can break it.
     """
 
     def __init__(self, reflector: Reflector[T], store: Store[T]) -> None:
@@ -41,7 +41,7 @@ class Informer(Generic[T]):
 
     @property
     def synced(self) -> bool:
-        """Whether the store has had its first complete list. No decision may be made before."""
+        """Whether the store has had its first complete list. No decision may be made before that."""
         return self._synced
 
     @property
@@ -63,7 +63,7 @@ class Informer(Generic[T]):
         return self._take(self.reflector.received(response, now))
 
     def line(self, data: bytes, now: float) -> Batch[T]:
-        """One line of a `Stream`. Afterwards the stream is to be closed unless `streaming`."""
+        """One line of a `Stream`. Afterwards the caller must close the stream unless `streaming`."""
         return self._take(self.reflector.line(data, now))
 
     def failed(self, error: ClientError, now: float) -> None:

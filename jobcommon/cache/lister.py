@@ -1,4 +1,4 @@
-"""Read-only queries on a store, and the index that makes them cheap."""
+"""Read-only queries on a store, and the index by controller owner."""
 
 from collections.abc import Hashable, Iterable
 from typing import Generic, Protocol, TypeVar
@@ -38,7 +38,7 @@ class Lister(Generic[O]):
 
     @property
     def resource_version(self) -> str:
-        """Up to which version the answers are complete (for the barrier)."""
+        """The resourceVersion up to which the store is complete (for the barrier)."""
         return self._store.resource_version
 
     def get(self, namespace: str, name: str) -> O | None:

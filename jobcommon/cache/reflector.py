@@ -1,18 +1,18 @@
-"""The reflector: keeps up with one resource by list and watch. A state machine without I/O.
+"""The reflector: lists and watches one resource. A state machine without I/O.
 
-It says which request to make next, is told what came of it, and turns that into deltas for a store. A driver runs it::
+It returns the next request, receives the response, and turns it into deltas for a store. A driver runs it::
 
     match reflector.next(now):
         case Wait(until): sleep
         case Fetch(request): send it, then `received` or `failed`
         case Stream(request): pass each line to `line`; when the stream ends by itself, `ended` or `failed`;
-                              at `deadline`, `timed_out`; once it is not `streaming` any more, close it
+                              at `deadline`, `timed_out`; once it is no longer `streaming`, close it
 
 Semantics: client-go's (reliability reference, 2.1 and 2.2), with these differences. Every list not bound to our own
-last version is a quorum read, the first one too: a restart must not travel back in time. A lost connection never costs
-a list, because the version we watch from stays good. A watch that falls silent without bookmarks is noticed. And a
-list that is streamed (WatchList) is given up for plain lists for good after its first failure that is not the
-network's, throttling or an old version: plain lists work everywhere.
+last version is a quorum read, including the first one: a restart must not go back in time. A lost connection never causes
+a relist, because the version we watch from stays valid. A watch that falls silent without bookmarks is detected. And
+streamed lists (WatchList) are replaced by plain lists for good after the first failure other than a network error,
+throttling or an expired version: plain lists work everywhere.
 """
 
 from collections.abc import Callable
@@ -33,12 +33,12 @@ from jobcommon.client.status import response_error, status_error
 
 PAGE_SIZE = 500
 MIN_WATCH_SECONDS = 300
-# Bookmarks come about once a minute. Silence beyond this means that the server is not looking at us any more.
+# Bookmarks arrive about once a minute. A longer silence (seconds) means that the server no longer serves this watch.
 WATCH_SILENCE = 150.0
-# Servers that do not know streamed lists answer 200 and nothing (or never the end mark); a list would be quick.
+# Servers without support for streamed lists answer 200 without data (or without the end mark); a list would be quick.
 STREAMED_LIST_SILENCE = 30.0
 MAX_SILENT_RECONNECTS = 2
-# A watch that ends sooner than this and brought nothing is a failure, or we would reconnect in a tight loop.
+# A watch that ends sooner than this (seconds) without an event counts as a failure; else we would reconnect in a tight loop.
 MIN_WATCH_LIFE = 1.0
 
 
@@ -109,24 +109,24 @@ class Reflector(Generic[T]):
         self._progressed = False
         self._silences = 0
         self.unreadable = 0
-        """How many objects and events were skipped since the start."""
+        """The number of objects and events skipped since the start."""
         self.last_error: ClientError | None = None
-        """What went wrong last, None once a list has succeeded since."""
+        """The last error; None once a list has succeeded since."""
 
     @property
     def streaming(self) -> bool:
-        """Whether the stream opened last is still wanted."""
+        """Whether the last stream is still wanted."""
         return self._streaming
 
     @property
     def deadline(self) -> float | None:
-        """When to call `timed_out` unless a line comes before; None when not streaming."""
+        """When to call `timed_out` unless a line arrives before; None if not streaming."""
         if not self._streaming:
             return None
         return self._heard_at + (STREAMED_LIST_SILENCE if self._phase is _Phase.STREAMED_LIST else WATCH_SILENCE)
 
     def next(self, now: float) -> Step:
-        """What to do now. Not to be called while a request is under way."""
+        """The next step. Not to be called while a request is in flight."""
         if now < self._not_before:
             return Wait(self._not_before)
         if self._phase is _Phase.LIST:
@@ -165,7 +165,7 @@ class Reflector(Generic[T]):
         return [*deltas, self._complete(self._list_version)]
 
     def line(self, data: bytes, now: float) -> list[Delta[T]]:
-        """One line of a `Stream`. Afterwards the stream is to be closed unless `streaming`."""
+        """One line of a `Stream`. Afterwards the caller must close the stream unless `streaming`."""
         if not self._streaming:
             return []
         self._silences = 0
@@ -174,7 +174,7 @@ class Reflector(Generic[T]):
             if event.type == "BOOKMARK":
                 return self._bookmark(wire.bookmark(event.object).metadata, now)
         except msgspec.DecodeError as error:
-            # What was in the line is unknown, so nothing but a list makes up for it.
+            # The content of the line is unknown, so only a relist can recover it.
             self._stream_refused(StatusError(500, message=f"not a watch event: {error}"), now)
             return []
         self._heard_at = now
@@ -210,7 +210,7 @@ class Reflector(Generic[T]):
             self._relist(now)
 
     def timed_out(self, now: float) -> None:
-        """The `deadline` has passed; nothing happens if it has not."""
+        """The `deadline` has passed; no effect if it has not."""
         if self.deadline is None or now < self.deadline:
             return
         if self._phase is _Phase.STREAMED_LIST:
@@ -222,7 +222,7 @@ class Reflector(Generic[T]):
             self.relist()
 
     def relist(self) -> None:
-        """Give up the watch for a quorum list: it is known to be behind. No effect while a list is under way."""
+        """Replace the watch, which is known to lag, by a quorum list. No effect while a list is in flight."""
         if self._phase is not _Phase.WATCH:
             return
         self._quorum = True
@@ -250,10 +250,10 @@ class Reflector(Generic[T]):
         return Request("GET", self._path, tuple(query))
 
     def _read(self, data: bytes) -> tuple[T | None, Identity | None, str]:
-        """The object and its identity; without the object, what is wrong with it."""
+        """The object and its identity; if it cannot be decoded, the error instead of the object."""
         try:
             found = self._decode(data)
-        except Exception as error:  # the decoder is not ours, and no object may stop the others (rule R14)
+        except Exception as error:  # the caller's decoder failed: one object must not stop the others (rule R14)
             self.unreadable += 1
             try:
                 return None, identity(data), f"{type(error).__name__}: {error}"
@@ -334,7 +334,7 @@ class Reflector(Generic[T]):
         paging = bool(self._continue)
         self._start_list()
         if paging and not self._unpaged and wire.is_expired(error):
-            # Pages as slow as this would expire again; one long answer cannot.
+            # Pages this slow would expire again; a single response cannot.
             self._unpaged = True
         elif not self._quorum and (wire.is_expired(error) or wire.is_too_large(error)):
             self._quorum = True

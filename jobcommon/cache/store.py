@@ -22,10 +22,10 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """A change of one object, of one UID: an object deleted and created anew is a deletion and an addition (rule R13).
+    """A change of one object, of one UID: an object deleted and recreated is a deletion and an addition (rule R13).
 
-    `old` is None for an addition, `new` for a deletion. The `old` of a deletion is the final state when the watch gave
-    it, otherwise the last known one, which may lag behind what the object was in the end.
+    `old` is None for an addition, `new` for a deletion. The `old` of a deletion is the final state if the watch sent it,
+    otherwise the last known one, which may be older than the final state.
     """
 
     kind: ChangeKind
@@ -48,7 +48,7 @@ class Store(Generic[T]):
 
     @property
     def resource_version(self) -> str:
-        """All changes up to this version are in; "" before the first list. It falls only by a list (etcd restored)."""
+        """The version up to which all changes are stored; "" before the first list. Only a list lowers it (etcd restored)."""
         return self._resource_version
 
     def get(self, namespace: str, name: str) -> T | None:
@@ -67,7 +67,7 @@ class Store(Generic[T]):
         return [self._objects[key] for key in sorted(self._indexed[index].get(value, ()))]
 
     def apply(self, delta: Delta[T]) -> list[Change[T]]:
-        """Take in what a reflector learnt; returns the changes in order, deletions of a list first."""
+        """Apply a reflector's delta; returns the changes in order, deletions of a list first."""
         match delta:
             case Replaced():
                 return self._replace(delta)
@@ -87,7 +87,7 @@ class Store(Generic[T]):
 
     def _upsert(self, new: T) -> list[Change[T]]:
         old = self._objects.get((new.namespace, new.name))
-        # A stream does not go backwards; should a proxy or a fake repeat an event, an older state must not win.
+        # A watch does not go backwards; but if a proxy or a fake repeats an event, an older state must not win.
         if old is not None and is_older(new.resource_version, old.resource_version):
             return []
         return self._put(new)
@@ -99,7 +99,7 @@ class Store(Generic[T]):
         if old is None:
             return []
         if identity.uid != old.uid:
-            # A late report about a predecessor says nothing about the object we have; a later one says it is gone too.
+            # A late event about a predecessor does not concern the object we have; a newer one means it is deleted, too.
             if is_older(identity.resource_version, old.resource_version):
                 return []
             return self._drop(key, old)
@@ -126,7 +126,7 @@ class Store(Generic[T]):
         self._objects[key] = new
         for name, index in self._indexes.items():
             values = tuple(index(new))
-            # Hardly ever does an update change them; and what stays is not stored under a second, equal key.
+            # An update rarely changes index values; an unchanged value is not stored again under an equal key.
             if old is None or values != (before := tuple(index(old))):
                 self._unindex(name, key, () if old is None else before)
                 for value in values:

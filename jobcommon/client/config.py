@@ -1,7 +1,7 @@
-"""Where the API server is and who we are: kubeconfig, exec plugins, token files, service accounts.
+"""The API server's address and our credentials: kubeconfig, exec plugins, token files, service accounts.
 
-All of it is read by kubernetes-asyncio's loaders; this module finds the source, asks again when credentials age, and says in
-its errors which file is wrong and what to do.
+All of it is read by kubernetes-asyncio's loaders; this module finds the source, refreshes credentials before they expire, and
+names the invalid file and the remedy in its errors.
 """
 
 import asyncio
@@ -22,19 +22,19 @@ from jobcommon.client.impersonation import Headers, impersonation
 from jobcommon.client.kubernetes_config import readers
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-# Files and identity providers are looked at this often; the kubelet rotates tokens well before they expire.
+# Files and identity providers are read again after this many seconds; the kubelet rotates tokens well before they expire.
 REFRESH_SECONDS = 60.0
-# An exec plugin is run again this long before its credentials expire.
+# An exec plugin is run again this many seconds before its credentials expire.
 EXPIRY_MARGIN = 300.0
 
 
 class ConfigError(TransportError):
-    """The configuration does not say how to reach an API server. The text names the file and what to change."""
+    """The configuration is not sufficient to reach an API server. The text names the file and what to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach the API server, at one moment. `authorization` is the header's value, None without credentials."""
+    """The address of the API server and the current credentials. `authorization` is the header's value, None without one."""
 
     base_url: str
     authorization: str | None = field(repr=False)
@@ -43,13 +43,13 @@ class Access:
     proxy: str | None
     namespace: str
     stale_at: float | None
-    """When, on the wall clock, to read it anew; None: when the server refuses it."""
+    """When to read it again (seconds since the epoch); None: only when the server refuses it."""
     acting_as: Headers = ()
-    """The headers that say on whose behalf."""
+    """The impersonation headers."""
 
 
 class Source(Protocol):
-    """Something that tells how to reach the API server."""
+    """A source of the API server's address and credentials."""
 
     async def load(self) -> Access:
         """Read it now. Raises ConfigError."""
@@ -65,7 +65,7 @@ class Cluster:
         self._now = now
         self._lock = asyncio.Lock()
         self.refresh_error: ConfigError | None = None
-        """Why credentials could not be read anew the last time; the old ones are used as long as the server takes them."""
+        """Why the last refresh of the credentials failed; the old ones are used as long as the server accepts them."""
 
     @property
     def base_url(self) -> str:
@@ -107,7 +107,7 @@ class Cluster:
         """See `Endpoint.reload`. Raises ConfigError."""
         seen = self._access
         async with self._lock:
-            # Many requests are refused at once; the first of them has already done it.
+            # Many requests may be refused at once; the first of them has already refreshed the credentials.
             if self._access is seen:
                 self._access = await self._source.load()
 
@@ -193,10 +193,10 @@ class Kubeconfig:
         return "see kubectl config view"
 
     def _stale_at(self, loader: Any) -> float | None:
-        """A plugin tells when; a file or provider does not, so it is looked at now and then."""
+        """A plugin gives its expiry; a file or provider does not, so it is read again every `REFRESH_SECONDS`."""
         expiry = getattr(loader, "exec_plugin_expiry", None)
         if expiry is not None:
-            # Not at once again, should it hand out what expires within the margin.
+            # No tight loop if the plugin returns credentials that expire within the margin.
             return max(float(expiry.timestamp()) - EXPIRY_MARGIN, self.now() + REFRESH_SECONDS)
         user = loader._user.value if loader._user is not None else {}
         return self.now() + REFRESH_SECONDS if loader.provider or "tokenFile" in user else None
@@ -253,9 +253,9 @@ def _access(
 
 
 def _proxy(configuration: Any, origin: str, environ: Mapping[str, str]) -> str | None:
-    """That of the kubeconfig (`proxy-url`), whatever the environment says; else that of the environment.
+    """The proxy of the kubeconfig (`proxy-url`), which takes precedence; else that of the environment.
 
-    Looked up once; aiohttp would do it at each request.
+    Determined once; aiohttp would do it at each request.
     """
     try:
         if configuration.proxy:

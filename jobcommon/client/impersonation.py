@@ -6,7 +6,7 @@ from typing import Any
 
 Headers = tuple[tuple[str, str], ...]
 
-#: What may stand in the name of a header (RFC 9110, 5.6.2), but the escape itself.
+#: The characters allowed in the name of a header (RFC 9110, 5.6.2), except the escape itself.
 _TOKEN = frozenset(ascii_letters + digits + "!#$&'*+-.^_`|~")
 
 

@@ -1,4 +1,4 @@
-"""A limit on requests per second, for those who want one besides the API server's own flow control."""
+"""An optional limit on requests per second, in addition to the API server's own flow control."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,7 +8,7 @@ from jobcommon.client.request import Request, Response, Transport
 
 
 class TokenBucket:
-    """`rate` tokens a second, at most `burst` saved up. Whoever takes one waits for it, in order of arrival."""
+    """A token bucket: `rate` tokens a second, at most `burst` saved. Requests wait for a token in order of arrival."""
 
     def __init__(
         self,
@@ -28,11 +28,11 @@ class TokenBucket:
         self._last_booked = self._at
 
     async def take(self) -> None:
-        """Return once a token was to be had."""
+        """Wait for a token and take it."""
         now = self._now()
         self._tokens = min(self._tokens + (now - self._at) * self._rate, self._burst)
         self._at = now
-        # Going below zero books the token: later takers see the debt and wait longer.
+        # A negative number reserves the token: later requests see the debt and wait longer.
         self._tokens -= 1
         if self._tokens >= 0:
             return
@@ -40,14 +40,14 @@ class TokenBucket:
         try:
             await self._sleep_until(booked)
         except asyncio.CancelledError:
-            # Given back by one in the middle it would let somebody new through together with the last one.
+            # A token returned by a cancelled request in the middle would admit a new request together with the last one.
             if booked == self._last_booked:
                 self._tokens += 1
             raise
 
 
 class LimitedTransport:
-    """A transport that waits before each request: `wait` returns when the next one may go, such as with a token taken."""
+    """A transport that waits before each request: `wait` returns when the next one may be sent, such as with a token."""
 
     def __init__(self, transport: Transport, wait: Callable[[], Awaitable[None]]) -> None:
         self._transport = transport

@@ -1,4 +1,4 @@
-"""Requests on Kubernetes objects, as values, and what matters of the answers."""
+"""Requests on Kubernetes objects, as values, and the needed parts of the responses."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,12 +14,12 @@ from jobcommon.client.status import response_error
 
 encode = msgspec.json.Encoder().encode
 
-# The last clause is for answers that have no metadata of their own, such as a Status.
+# The last clause is for responses that have no metadata of their own, such as a Status.
 _METADATA_ONLY = {"accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"}
 
 
 class WrittenMetadata(msgspec.Struct, rename="camel"):
-    """What matters of the metadata of an object in a response."""
+    """The needed metadata of an object in a response."""
 
     uid: str = ""
     resource_version: str = ""

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from urllib.parse import urlsplit
 
 _PORTS = {"http": "80", "https": "443"}
-#: Those that the HTTP client can speak to.
+#: The schemes that the HTTP client supports.
 SCHEMES = ("http", "https")
 
 _Ip = IPv4Address | IPv6Address
@@ -25,7 +25,7 @@ def from_environment(url: str, environ: Mapping[str, str]) -> str | None:
 
 
 def checked(proxy: str) -> str:
-    """The URL of a proxy. Raises ValueError with what is wrong."""
+    """The URL of a proxy. Raises ValueError that names the error."""
     parts = urlsplit(proxy)
     if parts.scheme not in SCHEMES or not parts.hostname:
         raise ValueError(f"the proxy {proxy!r} must be a URL that begins with http:// or https://")
@@ -33,7 +33,7 @@ def checked(proxy: str) -> str:
 
 
 def _named(environ: Mapping[str, str], name: str) -> str:
-    """The variable in capitals goes first."""
+    """The variable in capitals takes precedence."""
     return environ.get(name.upper()) or environ.get(name, "")
 
 
@@ -62,7 +62,7 @@ def _matches(entry: str, target: _Target) -> bool:
         return False
     if (ip := _ip(host)) is not None:
         return ip == target.ip
-    # A domain stands for itself and all below it, with a dot or an asterisk before it for those below it only.
+    # A domain matches itself and its subdomains; with a leading dot or asterisk, its subdomains only.
     suffix = host.removeprefix("*") if host.startswith("*.") else host
     return target.host.endswith(suffix if suffix.startswith(".") else f".{suffix}") or target.host == host
 

@@ -1,4 +1,4 @@
-"""Status fields that the API server drops without a word, because the CustomResourceDefinition it serves lacks them.
+"""Status fields that the API server drops silently, because the CustomResourceDefinition it serves lacks them.
 
 Helm never replaces a definition, so an older one, or another operator's of the same kind, may be in place. What is not
 stored must not count as recorded.
@@ -34,7 +34,7 @@ _answer = decoder(_Answer)
 
 
 def check_stored(sent: Mapping[str, Any], body: bytes) -> None:
-    """Raise PrunedError if the status in the answer to a write lacks fields of ours that were sent."""
+    """Raise PrunedError if the status in the response to a write lacks fields of ours that were sent."""
     try:
         stored = _answer(body).status
     except msgspec.DecodeError:
@@ -55,7 +55,7 @@ def fields_of(status: Mapping[str, Any]) -> frozenset[str]:
 
 
 def in_short(fields: frozenset[str]) -> str:
-    """A few of the names, for people."""
+    """Some of the names, for messages."""
     names = [f"status.{name}" for name in sorted(fields)]
     more = f" and {len(names) - MOST_NAMED} more fields" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more

@@ -47,7 +47,7 @@ class Response:
 
 
 class Transport(Protocol):
-    """Where requests go: a real API server, the embedded one in process, or the simulator."""
+    """Sends requests to a real API server, to the embedded one in process, or to the simulator."""
 
     async def send(self, request: Request) -> Response:
         """Send `request` and read the whole response.

@@ -1,4 +1,4 @@
-"""Error statuses as the API server writes them, and how long it asks us to wait."""
+"""Error statuses as the API server writes them, and its Retry-After."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -28,7 +28,7 @@ _status = decoder(_Status)
 
 
 def status_error(body: bytes | msgspec.Raw, *, code: int, retry_after: float | None = None) -> StatusError:
-    """The error in a Status object; `code` stands in for a missing one. Garbage gives an error without a reason."""
+    """The error in a Status object; `code` is used if it has none. An unreadable body gives an error without a reason."""
     try:
         status = _status(body)
     except msgspec.DecodeError:

@@ -1,8 +1,8 @@
-"""The transport to a real API server: one aiohttp session of ours.
+"""The transport to a real API server, by aiohttp.
 
-`trust_env` stays off, because it costs two thread hops per request; a proxy is given once, at the start. Retried is only
-what the server says it did not process (429; 503 with Retry-After for what may be sent twice), what only reads, and once
-what it refused for old credentials. A write that got no answer is never repeated: its outcome is unknown (rule R12).
+`trust_env` stays off, because it costs two thread hops per request; a proxy is configured once, at the start. Retried are only
+requests that the server reports as not processed (429; 503 with Retry-After for idempotent ones), reads, and once those that
+it refused because of expired credentials. A write without a response is never repeated: its outcome is unknown (rule R12).
 """
 
 import asyncio
@@ -26,12 +26,12 @@ from jobcommon.client.status import response_error, retry_after
 READS = ("GET", "HEAD")
 IDEMPOTENT = ("GET", "HEAD", "PUT", "DELETE")
 RETRIES = 5
-# A 429 without Retry-After comes from something that is not an API server; it still wants a pause.
+# The pause (seconds) after a 429 without Retry-After, which comes from a proxy rather than an API server.
 DEFAULT_PAUSE = 1.0
 RECONNECT_PAUSE = 0.1
 _CHUNK = 1 << 18
 LATE = "its time was over before it could be sent"
-# A watch is not to share the pool with requests: each holds a connection for minutes.
+# Watches do not share the pool with requests: each holds a connection for minutes.
 _UNLIMITED = 0
 # Until when, by the loop's time, the request of the current task may be sent.
 _send_by: ContextVar[float] = ContextVar("send_by", default=math.inf)
@@ -66,7 +66,7 @@ class Endpoint(Protocol):
         ...
 
     async def headers(self) -> Mapping[str, str]:
-        """The headers that say who we are, fresh. A multi-dict's may occur several times."""
+        """The current authentication headers. In a multi-dict a name may occur several times."""
         ...
 
     async def reload(self) -> None:
@@ -81,8 +81,8 @@ class Timeouts:
     `write` exceeds the API server's own limit (60 s), for admission may take long: a client that gives up sooner does not learn
     what became of the write, and sends it again. A write is not sent later than `sending` after its beginning. With leader
     election this must not exceed lease duration - renew deadline - 1 s, so that nothing begun under the lease is sent after
-    it (rule R8); the wait for the answer ends with the lease, because then the writes under way are cancelled. Streams have
-    only `connect`: who reads them watches over their silence.
+    it (rule R8); the wait for the answer ends with the lease, because then the writes in flight are cancelled. Streams have
+    only `connect`: their readers detect silence.
     """
 
     connect: float = 10.0
@@ -111,7 +111,7 @@ class StaticEndpoint:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     async def reload(self) -> None:
-        """There is nothing newer."""
+        """No effect: the credentials are fixed."""
 
 
 class HttpTransport:
@@ -187,7 +187,7 @@ class HttpTransport:
         reloaded = False
         for attempt in range(RETRIES + 1):
             if _too_late():
-                # The process stood still while it waited to try again.
+                # The process was suspended during the pause before the retry.
                 raise TimeoutError(LATE)
             try:
                 response = await self._once(request)
@@ -207,7 +207,7 @@ class HttpTransport:
         return response
 
     def _pause(self, request: Request, response: Response) -> float | None:
-        """How long to wait before sending it again; None: not at all."""
+        """The seconds to wait before a retry; None for no retry."""
         if response.status not in (429, 503):
             return None
         asked = retry_after(response.headers.get("retry-after"), self._now())
@@ -223,7 +223,7 @@ class HttpTransport:
             raise _no_answer(request, error) from error
 
     async def _open(self, request: Request) -> aiohttp.ClientResponse:
-        # Compression would hold events back and costs more than it saves on a stream.
+        # Compression would delay events, and costs more than it saves on a stream.
         return await self._request(self._session("stream"), request, {"Accept-Encoding": "identity"})
 
     async def _request(
@@ -263,10 +263,10 @@ class HttpTransport:
 
 
 class _PunctualConnector(aiohttp.TCPConnector):
-    """Gives no connection to a request whose time is over.
+    """Refuses a connection to a request whose deadline has passed.
 
-    After a pause of the whole process, such as a frozen virtual machine, the loop goes on with what waited for a
-    connection before it comes to the timeouts; a write begun under the lease would be sent long after it (rule R8).
+    After a pause of the whole process, such as a frozen virtual machine, the loop resumes the requests that waited for a
+    connection before it runs the timeouts; a write begun under the lease would be sent long after it (rule R8).
     """
 
     async def connect(self, *arguments: Any, **options: Any) -> Any:
@@ -278,11 +278,11 @@ class _PunctualConnector(aiohttp.TCPConnector):
 
 
 class _PunctualRequest(aiohttp.ClientRequest):
-    """Is not sent when its time is over: before Python 3.12 the loop goes round once more between connection and body."""
+    """Not sent after its deadline: before Python 3.12 the loop runs once more between connection and body."""
 
     async def write_bytes(self, writer: Any, conn: Any, content_length: int | None = None) -> None:
         if _too_late():
-            # Nothing has been sent, since the head goes with the body. Whoever waits for the answer is told.
+            # Nothing has been sent, since the head is sent with the body. Closing fails the wait for the response.
             conn.close()
             return
         await super().write_bytes(writer, conn, content_length)

@@ -1,7 +1,7 @@
 """The controller without I/O: queue, expectations, per-job state, and the two calls between which a plan is carried out.
 
-The names here are for whoever writes a controller: `JobController` is that of a framework's jobs, and the rest serves for any
-object (docs/new-controller.md).
+These names are for authors of controllers: `JobController` reconciles a framework's jobs; the other parts work for any object
+(docs/new-controller.md).
 """
 
 from jobcommon.api.view import object_view

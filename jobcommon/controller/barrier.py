@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from jobcommon.api.resource_version import is_older, is_valid
 
-# Bookmarks come about once a minute, so a store that is behind for longer than two has most likely lost track.
+# Bookmarks arrive about once a minute, so a store that is behind for more than two minutes has most likely lost its watch.
 STALL = 120.0
 
 
@@ -26,14 +26,14 @@ class Barrier:
     _writes: dict[str, dict[str, _Write]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How many jobs have writes on record."""
+        """The number of jobs with recorded writes."""
         return len(self._writes)
 
     def wrote(self, uid: str, resource: str, version: str, now: float) -> None:
-        """A create, update or patch for job `uid` returned `version`, received at `now`.
+        """A create, update or patch for job `uid` returned `version`, received at `now` (monotonic seconds).
 
-        Not for deletions, nor for the update that removes the last finalizer of a terminating object: the version those
-        return is not the one at which the object goes. A version that cannot be compared is ignored.
+        Not for deletions, nor for the update that removes the last finalizer of a terminating object: the version which those
+        return is not the version of the object's deletion. A version that cannot be compared is ignored.
         """
         if not is_valid(version):
             return
@@ -50,18 +50,18 @@ class Barrier:
         return self._stale(uid, store_versions, float("inf"))
 
     def stalled(self, uid: str, store_versions: Mapping[str, str], now: float) -> tuple[str, ...]:
-        """Those of `behind` that have been so for `STALL` seconds: let their reflectors list anew.
+        """Those of `behind` whose write is `STALL` seconds old at `now` (monotonic): their reflectors must relist.
 
-        Such a list shows whether the watch was silent or the history was rewritten; see `reset`.
+        The relist shows whether the watch was silent or the server's history was rewritten; see `reset`.
         """
         return self._stale(uid, store_versions, now - STALL)
 
     def reset(self, resource: str, version: str, requested_at: float) -> tuple[str, ...]:
-        """Take note of a quorum list of `resource` at `version`, requested at `requested_at`.
+        """Record a quorum list of `resource` at `version`, requested at `requested_at` (monotonic seconds).
 
-        A write that had returned before the request was sent, with a higher version, belongs to a history that is no
-        more (etcd was restored from a backup). Such writes are dropped, else their jobs would wait for ever. Returns
-        the UIDs of the jobs concerned, sorted, whose keys are to be queued.
+        A write that had returned before the request was sent, with a higher version, belongs to a history that no longer
+        exists (etcd was restored from a backup). Such writes are dropped, else their jobs would wait for ever. Returns
+        the UIDs of the affected jobs, sorted; their keys must be queued.
         """
         lost = [
             uid

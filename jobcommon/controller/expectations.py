@@ -1,7 +1,7 @@
 """Expectations: writes of ours that the cache has not shown yet.
 
 A job is not reconciled while some are outstanding, so that no decision is made twice (rules R4, R5). They are keyed by
-the job's UID: those of a deleted job can never hold up another of the same name (kubernetes#131917). A creation is
+the job's UID: those of a deleted job can never block another of the same name (kubernetes#131917). A creation is
 known by resource and name, a deletion by the UID of the object. All of them must be met: there is no OR over replica
 types or resources (tf-operator#1120).
 
@@ -41,7 +41,7 @@ class Expectations:
     _lapse_times: dict[str, dict[Expected, float]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How many jobs have expectations on record."""
+        """The number of jobs with outstanding expectations."""
         return len(self._lapse_times)
 
     def expect_creation(self, uid: str, resource: str, name: str, now: float) -> None:
@@ -57,7 +57,7 @@ class Expectations:
         return self._lower(uid, Creation(resource, name))
 
     def observe_deleted(self, uid: str, object_uid: str) -> None:
-        """The object is gone from the cache, or is seen there with a deletion time."""
+        """The object is no longer in the cache, or has a deletionTimestamp there."""
         self._lower(uid, Deletion(object_uid))
 
     def creation_failed(self, uid: str, resource: str, name: str) -> None:
@@ -74,9 +74,9 @@ class Expectations:
         return lapse is None or lapse <= now
 
     def next_expiry(self, uid: str) -> float | None:
-        """From when job `uid` is satisfied whatever happens; None if it is already.
+        """The monotonic time at which the expectations of job `uid` lapse; None if it is satisfied already.
 
-        An unsatisfied job must be queued for this time: no event may come that would queue it.
+        An unsatisfied job must be queued for this time, since there may be no event that would queue it.
         """
         return max(self._lapse_times.get(uid, {}).values(), default=None)
 
@@ -85,7 +85,7 @@ class Expectations:
         return _sorted(self._lapse_times.get(uid, {}))
 
     def lapsed(self, uid: str, now: float) -> tuple[Expected, ...]:
-        """Drop and return what has lapsed for job `uid`, to be logged and counted: each is a lost observation."""
+        """Drop and return the lapsed expectations of job `uid`, to be logged and counted: each is a missed watch event."""
         lapse_times = self._lapse_times.get(uid, {})
         lapsed = [expected for expected, when in lapse_times.items() if when <= now]
         for expected in lapsed:
@@ -93,7 +93,7 @@ class Expectations:
         return _sorted(lapsed)
 
     def forget(self, uid: str) -> None:
-        """Drop everything about job `uid`: it is gone, or its key now belongs to another UID."""
+        """Drop everything about job `uid`: it is deleted, or its key now belongs to another UID."""
         self._lapse_times.pop(uid, None)
 
     def _raise(self, uid: str, expected: Expected, now: float) -> None:

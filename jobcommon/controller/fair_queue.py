@@ -1,4 +1,4 @@
-"""A queue with priority levels, in which flows take turns: who has many items cannot keep out who has few."""
+"""A queue with priority levels and round-robin over flows: a flow with many items cannot starve one with few."""
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
@@ -7,11 +7,11 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 MAX_OVERTAKES = 7
-"""So many items of other levels may go before a level that waits; then it has its turn."""
+"""A non-empty level is served after at most this many items of other levels."""
 
 
 class FairQueue(Generic[T]):
-    """Items by level; level 0 goes first, and each other one gets at least each eighth turn."""
+    """Items by level. Level 0 goes first; every other non-empty level gets at least one turn in eight."""
 
     def __init__(self, levels: int) -> None:
         self._levels: list[RoundRobin[T]] = [RoundRobin() for _ in range(levels)]
@@ -22,16 +22,16 @@ class FairQueue(Generic[T]):
         return self._length
 
     def append(self, flow: Sequence[Hashable], item: T, level: int = 0) -> None:
-        """Put `item` at the end of its flow in a level."""
+        """Append `item` to its flow in a level."""
         self._levels[level].append(flow, item)
         self._length += 1
 
     def count(self, level: int) -> int:
-        """How many items wait in a level."""
+        """The number of items in a level."""
         return len(self._levels[level])
 
     def pop(self, levels: Iterable[int] | None = None) -> T:
-        """The next item, of one of `levels` if they are given. Raises StopIteration when there is none."""
+        """Remove and return the next item, of one of `levels` if given. Raises StopIteration if there is none."""
         if len(self._levels[0]) == self._length:
             item = self._levels[0].pop()
             self._length -= 1
@@ -46,7 +46,7 @@ class FairQueue(Generic[T]):
         return item
 
     def remove(self, flow: Sequence[Hashable], item: T) -> bool:
-        """Take an item out; whether it was there."""
+        """Remove an item. Returns whether it was in the queue."""
         found = any(level.remove(flow, item) for level in self._levels)
         self._length -= found
         return found
@@ -73,7 +73,7 @@ class RoundRobin(Generic[T]):
         return self._length
 
     def append(self, flow: Sequence[Hashable], item: T) -> None:
-        """Put `item` at the end of its flow. A flow that had none begins behind the others."""
+        """Append `item` to its flow. A flow that was empty starts behind the others."""
         items = self._flows.get(flow[0])
         if items is None:
             items = self._flows[flow[0]] = RoundRobin() if len(flow) > 1 else deque()
@@ -84,7 +84,7 @@ class RoundRobin(Generic[T]):
         self._length += 1
 
     def pop(self) -> T:
-        """The next item; its flow goes behind the others. Raises StopIteration when there is none."""
+        """Remove and return the next item; its flow moves behind the others. Raises StopIteration if there is none."""
         name, items = next(iter(self._flows.items()))
         item = items.pop() if isinstance(items, RoundRobin) else items.popleft()
         del self._flows[name]
@@ -94,7 +94,7 @@ class RoundRobin(Generic[T]):
         return item
 
     def remove(self, flow: Sequence[Hashable], item: T) -> bool:
-        """Take an item out of its flow; whether it was there."""
+        """Remove an item from its flow. Returns whether it was in the queue."""
         items = self._flows.get(flow[0])
         if items is None:
             return False

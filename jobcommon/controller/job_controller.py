@@ -1,14 +1,14 @@
-"""The job controller of one framework, without I/O: a driver feeds it and carries out what it says.
+"""The job controller of one framework, without I/O: a driver feeds it events and carries out its plans.
 
 The driver (asyncio in production, a seeded loop in the simulator) does four things::
 
-    batch  = controller.informers["pods"].line(data, now)      # what the API server says
+    batch  = controller.informers["pods"].line(data, now)      # a line of the watch
     controller.take("pods", batch)                             # -> keys in the queue
     work   = controller.begin(moment)                          # -> a plan for the next key, expectations raised
     after  = controller.finish(work, result, moment, cost)     # -> events to emit, counts for metrics
 
-A key is never in two hands. An exception in a framework's function costs its own job a back-off and nobody else anything
-(rule R14).
+No two workers process a key at the same time. An exception in a framework's function costs its own job a back-off and does
+not affect other jobs (rule R14).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -59,10 +59,10 @@ class JobController:
         self.queue: WorkQueue[JobKey] = WorkQueue(self.random, flow=_namespace, level=self._level, levels=BACKGROUND + 1)
         self.expectations, self.barrier = Expectations(), Barrier()
         self.on_lapsed: Callable[[JobKey, Sequence[Expected]], None] = lambda _, __: None
-        """Called with writes of ours that no watch has shown in all the time that they were waited for."""
+        """Called with the lapsed expectations of a job: writes of ours that no watch has shown in time."""
         self.pruned = Pruned(f"{self.framework.plural}.{self.framework.group}")
         self.on_pruned: Callable[[], None] = lambda: None
-        """Called when there is news of status fields that are not stored."""
+        """Called when the set of status fields that are not stored changes."""
         self.resources = watched(self.framework)
         self._jobs: Store[ObjectView] = Store()
         self._pods: Store[PodView] = Store({BY_JOB: job_keys})
@@ -82,26 +82,26 @@ class JobController:
 
     @property
     def synced(self) -> bool:
-        """Whether every cache that is to be had has had its first complete list. Before that `begin` gives nothing."""
+        """Whether every available cache has had its first complete list. Until then `begin` returns None."""
         return all(informer.synced or self._is_missing(name) for name, informer in self.informers.items())
 
     @property
     def gang_off(self) -> str:
-        """Why the gang scheduler that was chosen cannot be used now; "" if it can, or none was chosen."""
+        """Why the configured gang scheduler cannot be used now; "" if it can, or if none is configured."""
         gang = self.framework.options.gang
         if gang is None or not self._is_missing(POD_GROUPS):
             return ""
         return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
 
     def _is_missing(self, name: str) -> bool:
-        """Whether the API server does not have a resource that the controller can do without. Its cache keeps asking."""
+        """Whether the API server does not serve an optional resource. Its reflector keeps retrying."""
         error = self.informers[name].reflector.last_error
         return isinstance(error, StatusError) and error.code in self.resources[name].optional
 
-    # -- what the API server says --------------------------------------------------------------------------------------
+    # -- events from the API server ------------------------------------------------------------------------------------
 
     def take(self, resource: str, batch: Batch[Any]) -> None:
-        """Take in what an informer's input brought."""
+        """Handle the changes that an informer returned: lower expectations and queue the jobs concerned."""
         for change in batch.changes:
             if resource == self.jobs:
                 self._job_changed(change)
@@ -119,12 +119,12 @@ class JobController:
             self.queue.add((job.namespace, job.name))
 
     def served(self, undeclared: frozenset[str]) -> None:
-        """Take note of the status fields that the served schema of the jobs lacks."""
+        """Record the status fields that the served schema of the jobs lacks."""
         if self.pruned.served(undeclared):
             self._pruned_changed()
 
     def _pruned_changed(self) -> None:
-        """Jobs say so, or go on: what was not recorded may have held them up."""
+        """Queue every job: a status that was not stored whole may have blocked it, and its condition reports the fields."""
         self.resync()
         self.on_pruned()
 
@@ -136,7 +136,7 @@ class JobController:
             self.queue.add((change.old.namespace, change.old.name))
 
     def _child_changed(self, resource: str, change: Change[Any]) -> None:
-        """Lower expectations and queue the owner, the one before the change as well as the one after it."""
+        """Lower expectations and queue the owner; if the change moves the child to another owner, queue both."""
         new, old = change.new, change.old
         self._observe_expected(resource, change)
         urgency = Urgency.NORMAL
@@ -159,7 +159,7 @@ class JobController:
                     self.expectations.observe_deleted(child.owner.uid, child.uid)
 
     def _enqueue(self, key: JobKey, urgency: Urgency) -> None:
-        """Queue a job at once, or for the time from which events of that urgency count."""
+        """Queue a job at once, or for the time at which its events of that urgency are due."""
         cached = self._jobs.get(*key)
         state = self.states.get(cached.uid) if cached is not None else None
         if state is not None and (when := state.not_before(urgency)):
@@ -170,9 +170,9 @@ class JobController:
     # -- a plan for the next key ------------------------------------------------------------------------------------------
 
     def begin(self, moment: Moment) -> Work | None:
-        """The next key's plan, its expectations raised; None when no key is ready or the one that is must wait.
+        """The plan for the next key, with its expectations raised; None if no key is ready, or the ready one must wait.
 
-        Every Work must be given back with `finish`. Whatever is raised here has cost its key a back-off already.
+        Every Work must be passed to `finish`. If this raises, the key has been requeued with back-off already.
         """
         if not self.synced:
             return None
@@ -190,14 +190,14 @@ class JobController:
         return None
 
     def _notice_missing(self) -> None:
-        """When the definition of jobs or PodGroups comes or goes, every job is reconciled: it may wait in vain."""
+        """Queue every job when the definition of jobs or PodGroups appears or disappears: jobs may be waiting for it."""
         missing = (self._is_missing(self.jobs), self.gang_off)
         if missing != self._missing:
             self._missing = missing
             self.resync()
 
     def _work(self, key: JobKey, moment: Moment) -> Work | None:
-        # Without the definition there are no jobs, whatever the cache has last seen: their pods are left behind.
+        # Without the definition there are no jobs, whatever the cache contains: their pods are orphans.
         cached = None if self._is_missing(self.jobs) else self._jobs.get(*key)
         named = self._pods.indexed(BY_JOB, key)
         left = left_behind(self.framework.kind, named, cached.uid if cached is not None else "")
@@ -211,7 +211,7 @@ class JobController:
         return self._plan(cached, named, moment)
 
     def _level(self, key: JobKey) -> int:
-        """At which priority level of the queue a job waits; see `JobState.level`."""
+        """The job's priority level in the queue; see `JobState.level`."""
         cached = self._jobs.get(*key)
         if cached is None:
             return NORMAL
@@ -219,9 +219,9 @@ class JobController:
         return INTERACTIVE if state is None else state.level
 
     def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
-        """Whether our own writes are not in the caches yet, or the server has asked for a pause (rule R18).
+        """Whether the caches do not show our own writes yet, or a Retry-After of the server still runs (rule R18).
 
-        Asked before anything is read from the caches (rule R5).
+        Must be called before anything is read from the caches (rule R5).
         """
         if (state := self.states.get(uid)) is not None and moment.monotonic < state.asked_until:
             self.queue.add_at(key, state.asked_until)
@@ -260,13 +260,13 @@ class JobController:
             elif isinstance(action, Delete) and action.plural in self.informers and action.plural != self.jobs:
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
             elif isinstance(action, RemoveFinalizer) and action.uid in terminating:
-                # With its last finalizer the pod is gone, and until that is seen it would be removed again.
+                # Removing the last finalizer deletes the pod; until the cache shows that, the removal would be repeated.
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
         raw = cached.raw if plan.status is not None else None
         return Work(*key, cached.uid, plan, job, raw)
 
     def observe(self, cached: ObjectView, named: Sequence[PodView], state: JobState, moment: Moment) -> Observed:
-        """What is decided on: the job's children and the cluster as cached. `named`: the pods with the job's name as owner."""
+        """The decision's input: the job's children and the cluster as cached. `named`: pods whose owner has the job's name."""
         uid = cached.uid
         gang = self.framework.options.gang
         kinds = [(kind.kind, kind.plural) for kind in self.framework.companion_kinds if kind.watched]
@@ -299,10 +299,10 @@ class JobController:
         values = {view.name: view.raw.get("value") for view in self._others[PRIORITY_CLASSES].all()}
         return {name: value for name, value in values.items() if isinstance(value, int)}
 
-    # -- what became of it ---------------------------------------------------------------------------------------------------
+    # -- results ---------------------------------------------------------------------------------------------------------------
 
     def finish(self, work: Work, result: Result, moment: Moment, cost: float = 0.0) -> Report:
-        """Take note of what was written, see to it that the key comes back when it must, and give events and counts.
+        """Record what was written, requeue the key if needed, and return the events and counts to publish.
 
         `cost`: the seconds that `begin` took for the plan.
         """
@@ -325,7 +325,7 @@ class JobController:
         for outcome in (*result.outcomes, *skipped):
             action, wrote = outcome.action, outcome.effect in (Effect.APPLIED, Effect.ALREADY_EXISTS)
             if isinstance(action, Create) and (outcome.resource_version or not wrote):
-                # From here on the barrier covers it; the expectation covered the time until now, and goes on without a version.
+                # From here on the barrier covers the object. Without a version to compare, the expectation stays.
                 self.expectations.creation_failed(work.uid, action.plural, action.name)
             elif isinstance(action, Delete | RemoveFinalizer) and not wrote:
                 self.expectations.deletion_failed(work.uid, action.uid)
@@ -350,7 +350,7 @@ class JobController:
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
         refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.NAME_CONFLICT, Effect.SKIPPED)]
         state = self.states.setdefault(work.uid, JobState()) if work.job is not None else JobState()
-        # Nothing was deleted or released, and no event need come of it: the server may have said so for once only.
+        # Nothing was deleted and no finalizer removed, so no event need follow; the server's answer may have been transient.
         contested = any(o.effect is Effect.NOT_FOUND and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
         known = state.refusals.text
         waits = state.refused(work.plan, result.outcomes, moment.monotonic)
@@ -364,7 +364,7 @@ class JobController:
             or work.plan.reason == reasons.INTERNAL_ERROR
         )
         errors = (result.status_error, *(outcome.error for outcome in result.outcomes))
-        # The transport has waited for as long as it can; what the server asked for beyond that is ours to keep.
+        # The transport waits for a short Retry-After itself; the controller honours a longer one.
         state.asked_until = moment.monotonic + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
         if unfinished and not waits:
             self.queue.add_rate_limited(key, moment.monotonic)

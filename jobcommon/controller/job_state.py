@@ -18,9 +18,9 @@ from jobcommon.reconcile import read_job, reread_job
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import Create, Plan, Urgency
 
-# What the API server itself says of an object that it cannot take: apimachinery's words for 422 Invalid, and for a body that
-# does not fit the type (400). Admission answers with the same codes, but in other words: 'admission webhook "x" denied the
-# request', 'pods "x" is forbidden: ValidatingAdmissionPolicy …'. That is the platform's will, which changes without the job.
+# The API server's own messages for an object that it rejects: apimachinery's text for 422 Invalid, and for a body that
+# does not fit the type (400). Admission answers with the same codes, but with other messages: 'admission webhook "x" denied the
+# request', 'pods "x" is forbidden: ValidatingAdmissionPolicy …'. Such a policy can change without a change of the job.
 _OWN_VALIDATION = re.compile(r'[A-Z]\w*(\.\S+)? "[^"]*" is invalid: |[A-Z]\w* in version "[^"]*" cannot be handled as a ')
 _OF_VALIDATION = (400, 422)
 
@@ -30,8 +30,8 @@ COUNTS_DELAY = 1.0
 """Pods of one job start and end close together. A status with new counts only is written this many seconds after the first
 change, as the Job controller of Kubernetes does it (syncJobBatchPeriod)."""
 COOLDOWN_FACTOR = 10.0
-"""A plan costs in proportion to the job's pods, and each pod brings events: with a plan for each the cost would be quadratic.
-So the next plan comes no sooner than after this many times the cost of the last one, and is for all that happened meanwhile."""
+"""The cost of a plan grows with the job's pods, and so does the number of events: a plan per event would be quadratic. The next
+plan is therefore delayed by this multiple of the last plan's cost, and covers all events of that time."""
 MAX_COOLDOWN = 1.0
 MIN_COST = 0.0005
 
@@ -62,14 +62,14 @@ class JobState:
     _job: Job | None = None
 
     def take(self, outcomes: Iterable[ActionResult]) -> None:
-        """Take note of what was made, which the job's status may not say yet."""
+        """Record that objects were created, which the job's status may not show yet."""
         self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
 
     def refused(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
-        """Take note of what the API server refused to create; says whether it is to be tried again at `refusals.until`.
+        """Record what the API server refused to create. Returns whether it is to be retried at `refusals.until`.
 
-        A refusal is final, for this spec, where it is certainly the job's own fault and the job can be without the object
-        or has not begun. A job that has begun is never failed by a refusal.
+        A refusal is final, for this spec, if the job's spec is certainly its cause and the object is optional or the job has
+        not begun. A refusal never fails a job that has begun.
         """
         for_now: list[ActionResult] = []
         failed = False
@@ -84,15 +84,15 @@ class JobState:
         return not failed and self.refusals.take(plan, for_now, now)
 
     def is_final(self, action: Create, error: StatusError) -> bool:
-        """Whether a refused create is not tried again for this spec."""
+        """Whether a refused create is not retried for this spec."""
         return is_own_fault(error) and not (action.required and self._had_begun)
 
     @property
     def level(self) -> int:
-        """At which priority level the job waits in the queue.
+        """The job's priority level in the queue.
 
-        Users wait for the pods of a new job, and for the end of one whose last pod is over. Of one that is over, only cleaning
-        up is left.
+        Users wait for the pods of a new job, and for the final status of a job whose last pod has terminated. A finished job
+        only needs cleaning up.
         """
         if self.finished:
             return BACKGROUND
@@ -101,8 +101,8 @@ class JobState:
     def urgency_of(self, change: Change[PodView]) -> Urgency:
         """How soon the job is to be planned after a change of one of its pods; `active_pods` follows the change.
 
-        The number may be wrong, for a deletion is seen with a later state than the last one counted: it says when to plan, and
-        never what.
+        The number may be wrong, because a deletion event carries a later state than the last one counted. It only affects when
+        the job is planned, never the plan.
         """
         new = change.new
         before = change.old is not None and not is_over(change.old)
@@ -114,7 +114,7 @@ class JobState:
         return Urgency.NORMAL if significant else Urgency.COUNTS
 
     def not_before(self, urgency: Urgency) -> float:
-        """When the job may be planned after an event of that urgency."""
+        """The earliest time (monotonic seconds) for a plan after an event of that urgency."""
         if urgency is Urgency.TERMINAL:
             return 0.0
         if urgency is Urgency.COUNTS and self.counts_since is not None:
@@ -122,11 +122,11 @@ class JobState:
         return self.cooldown_until
 
     def planned(self, cost: float, now: float) -> None:
-        """The last plan took `cost` seconds."""
+        """Record that the plan at `now` took `cost` seconds."""
         self.cooldown_until = now + min(cost * COOLDOWN_FACTOR, MAX_COOLDOWN) if cost >= MIN_COST else 0.0
 
     def read(self, framework: Framework, cached: ObjectView) -> Job:
-        """The job in `cached`, read once for all its pods' events. What was refused of an earlier spec is forgotten."""
+        """The job in `cached`, parsed once for all events of its pods. Refusals of an earlier spec are dropped."""
         job = self._job
         if job is None or self._seen is None:
             job = read_job(framework, cached.raw)
@@ -140,9 +140,9 @@ class JobState:
         return job
 
     def decided(self, plan: Plan, now: float) -> float | None:
-        """Take note of the plan. Returns the time until which it is deferred, if it is.
+        """Record the plan. Returns the time (monotonic seconds) until which it is deferred, or None.
 
-        A plan that writes nothing but new counts waits for further ones.
+        A plan that only writes new counts is deferred, so that several changes become one write.
         """
         self._had_begun = self.begun
         self.running = plan.status.has(ConditionType.RUNNING) if plan.status is not None else self.running
@@ -162,7 +162,7 @@ class JobState:
 
 
 def is_own_fault(error: StatusError) -> bool:
-    """Whether a create was refused for what the job's author wrote, on any cluster."""
+    """Whether the spec itself is the cause of the refusal, so that every cluster would refuse it."""
     if error.code == 413 or "request is too large" in error.message:
         return True
     return error.code in _OF_VALIDATION and _OWN_VALIDATION.match(error.message) is not None

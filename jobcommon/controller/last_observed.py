@@ -1,7 +1,7 @@
-"""What was last seen of a job's companions that nobody watches.
+"""The last observed state of a job's companions of unwatched kinds.
 
-It comes from the answers to our own reads and writes. All of it may be out of date: before pods are created, and while some
-wait to be started, it is looked at again once it is `jobcommon.reconcile.companions.RECHECK_PERIOD` seconds old.
+It is taken from the responses to our own reads and writes and may be out of date: before pods are created, and while some wait
+to be started, an object is read again once its state is `jobcommon.reconcile.companions.RECHECK_PERIOD` seconds old.
 """
 
 from collections.abc import Mapping
@@ -14,23 +14,23 @@ from jobcommon.reconcile.plan import Create, Delete, Get, RemoveFinalizer
 
 @dataclass(slots=True)
 class LastObserved:
-    """By plural and name: when an object was last looked at, and what was there."""
+    """By plural and name: when an object was last observed, and its state."""
 
     _at: dict[str, dict[str, float]] = field(default_factory=dict)
     _found: dict[tuple[str, str], ObjectView] = field(default_factory=dict)
 
     def of(self, plural: str) -> Mapping[str, float]:
-        """When the objects of a kind were last looked at (seconds since the epoch), by name, there or not."""
+        """When the objects of a kind were last observed, present or absent (seconds since the epoch), by name."""
         return self._at.get(plural, {})
 
     def found(self, plural: str) -> list[ObjectView]:
-        """Those of them that were there."""
+        """The objects of a kind that were present."""
         return [view for (kind, _), view in self._found.items() if kind == plural]
 
     def take(self, outcome: ActionResult, now: float) -> bool:
-        """Take note of what became of an action at `now`.
+        """Record the outcome of an action at `now` (seconds since the epoch).
 
-        Returns whether the job must be decided on anew: no watch will tell of it.
+        Returns whether the job must be requeued, because no watch event will do it.
         """
         action = outcome.action
         if isinstance(action, RemoveFinalizer) or outcome.effect is Effect.SKIPPED:
@@ -48,6 +48,6 @@ class LastObserved:
         if isinstance(action, Get) or (isinstance(action, Delete) and outcome.effect is Effect.APPLIED):
             self._at.setdefault(plural, {})[name] = now
         else:
-            # Another object is there than the one that the write was for, or its fate is unknown (rule R12).
+            # The name now belongs to another object, or the outcome of the write is unknown (rule R12).
             self._at.get(plural, {}).pop(name, None)
         return outcome.effect is not Effect.REFUSED

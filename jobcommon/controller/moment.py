@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Now, on both clocks: `monotonic` seconds for delays, `wall` seconds since the epoch for what is written down."""
+    """Now, on both clocks: `monotonic` seconds for delays, `wall` seconds since the epoch for recorded times."""
 
     monotonic: float
     wall: float

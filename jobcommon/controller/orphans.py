@@ -1,4 +1,4 @@
-"""Pods of a job that is gone, under the name of one that may have come since."""
+"""Orphans: pods of a deleted job, whose name a new job may have by now."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,10 +11,10 @@ from jobcommon.reconcile import plan_for_orphans
 
 
 def job_keys(child: PodView | ObjectView) -> tuple[tuple[str, str], ...]:
-    """The namespace and name of the job that an object is looked up under: its owner's.
+    """The keys (namespace, name) of the jobs to reconcile for an object: that of its owner.
 
-    A pod with our finalizer and without an owner has the name in its label. The garbage collector takes owners away when a
-    job is deleted with ``--cascade=orphan``, and only we take the finalizer off.
+    A pod with our finalizer and without an owner has the name in its label. The garbage collector removes the owner reference
+    when a job is deleted with ``--cascade=orphan``, and only this controller removes the finalizer.
     """
     if child.owner is not None:
         return ((child.namespace, child.owner.name),)
@@ -24,14 +24,14 @@ def job_keys(child: PodView | ObjectView) -> tuple[tuple[str, str], ...]:
 
 
 def left_behind(kind: str, named: Iterable[PodView], uid: str) -> list[PodView]:
-    """The pods of jobs of this kind, but of another UID, or of no job, among those with a certain name for their job."""
+    """Of the pods whose job has a certain name, those of a job of this kind with a UID other than `uid`, or of no job."""
     return [pod for pod in named if pod.owner is None or (pod.owner.kind == kind and pod.owner.uid != uid)]
 
 
 def work_on_orphans(key: tuple[str, str], left: Sequence[PodView]) -> Work | None:
-    """Work on the pods of one predecessor that still carry our finalizer. The key comes back with their next event.
+    """Work on the pods of one deleted job that still carry our finalizer. Their next event queues the key again.
 
-    Pods without an owner are released without a live read of a job: none can claim them.
+    The finalizer of pods without an owner is removed without a live read of a job: none can claim them.
     """
     held = [(pod.owner.uid if pod.owner is not None else "", pod) for pod in left if FINALIZER in pod.finalizers]
     if not held:

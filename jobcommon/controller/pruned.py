@@ -1,4 +1,4 @@
-"""What a controller knows of status fields that are not stored (`jobcommon.client.pruning`)."""
+"""Status fields that the API server does not store (`jobcommon.client.pruning`), as a controller has observed them."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Pruned:
 
     @property
     def text(self) -> str:
-        """What is wrong and what to do; "" if nothing is."""
+        """The problem and its remedy; "" if every field is stored."""
         if not self.fields:
             return ""
         return (
@@ -30,20 +30,20 @@ class Pruned:
         )
 
     def served(self, undeclared: frozenset[str]) -> bool:
-        """Take note of what the served schema lacks. Returns whether that changes anything."""
+        """Record the fields that the served schema lacks. Returns whether the set of lost fields changes."""
         before, changed = self.fields, undeclared != self.undeclared
         self.undeclared = undeclared
         if changed and not undeclared:
-            # It was mended; the next write tells whether anything is still dropped.
+            # The definition was repaired; the next write shows whether any field is still dropped.
             self.dropped = frozenset()
         return self.fields != before
 
     def take(self, work: Work, result: Result) -> bool:
-        """Take note of what a status write brought back. Returns whether that changes anything."""
+        """Record the fields missing from the response to a status write. Returns whether the set of lost fields changes."""
         before, status = self.fields, work.plan.status
         if isinstance(result.status_error, PrunedError):
             self.dropped |= result.status_error.fields
         elif self.dropped and status is not None and result.status_version and self.dropped & fields_of(status.to_json()):
-            # What was dropped before is stored now.
+            # All fields are stored now.
             self.dropped = frozenset()
         return self.fields != before

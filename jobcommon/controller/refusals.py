@@ -1,11 +1,11 @@
-"""What could not be created for one job, for now: a quota, RBAC, a policy or a webhook says no, or a name is taken (409).
+"""Creates of one job that were refused for now: by a quota, RBAC, a policy or a webhook, or because the name is in use (409).
 
-The job does not fail; it is tried again after 10 s, then with pauses that double, up to 10 minutes. Until then the job's plans
-leave out what the platform refused (`Observed.backed_off`), whatever else brings the job back: one doomed call a try (rule
-R16). A name may be free with the very next event, so that is no reason to leave anything out.
+The job does not fail; the create is retried after 10 s, then with exponential back-off up to 10 minutes. Until then the job's
+plans leave out what the platform refused (`Observed.backed_off`), whatever else queues the job: one refused call per retry
+(rule R16). A name conflict may be resolved by the very next event, so it does not cause anything to be left out.
 
-Admission may answer with any code: 403 from quota and Pod Security, 422 from a ValidatingAdmissionPolicy, 400 or whatever a
-webhook chooses, 500 when a webhook cannot be reached.
+Admission may answer with any code: 403 from quota and Pod Security, 422 from a ValidatingAdmissionPolicy, any code that a
+webhook chooses (often 400), 500 when a webhook cannot be reached.
 """
 
 from collections.abc import Iterable
@@ -25,10 +25,10 @@ _WEBHOOK_UNREACHABLE = "failed calling webhook"
 
 @dataclass(slots=True)
 class Refusals:
-    """The refusals of one job. Times are seconds of a monotonic clock.
+    """The refusals of one job. Times are monotonic seconds.
 
     `text` is the first refusal, for the job's status. It stays the same while they last: the numbers in a quota's message
-    change with every pod of others, and the status is not to be written for that (rule R19).
+    change with every pod of other jobs, and that must not cause status writes (rule R19).
     """
 
     until: float = 0.0
@@ -38,7 +38,7 @@ class Refusals:
     _untried: bool = False
 
     def take(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
-        """Take note of what became of a plan; says whether something was refused and is to be tried again at `until`."""
+        """Record the outcomes of a plan. Returns whether something was refused and is to be retried at `until`."""
         outcomes = tuple(outcomes)
         creates = [outcome for outcome in outcomes if isinstance(outcome.action, Create)]
         kept = any(_keeps_finalizer(outcome) for outcome in outcomes)
@@ -46,12 +46,12 @@ class Refusals:
         if not refused and not any(getattr(outcome.error, "code", 0) == _CONFLICT for outcome in creates):
             return False
         self.text = self.text or next(filter(None, map(_said, outcomes)), "")
-        # Not made is also what was not even tried, for want of something that was refused.
+        # A create that was skipped because an object it needs was refused is missing, too.
         made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.ALREADY_EXISTS)}
         missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
         missing |= {FINALIZERS} if kept else set()
         if now < self.until and self._plurals:
-            # Refused during the back-off of another kind of object: it joins that one, or the two would lengthen it in turns.
+            # A refusal during the back-off of another kind joins that back-off; otherwise the two would extend it in turns.
             self._plurals |= frozenset(missing if refused else ())
             return True
         self.until = now + min(FIRST_DELAY * 2.0 ** min(self._tries, 10), MAX_DELAY)
@@ -60,18 +60,18 @@ class Refusals:
         return True
 
     def pending(self, now: float) -> bool:
-        """Whether something is still to be tried at `until`: also what the last plan left out, if its time has come since."""
+        """Whether something is still to be retried at `until`, or was left out of the last plan and has become due since."""
         return now < self.until or self._untried
 
     def backed_off(self, now: float) -> frozenset[str]:
-        """What the plan that is made now has to leave out."""
+        """The kinds (plurals) whose creates a plan at `now` has to leave out."""
         early = self._plurals if now < self.until else frozenset()
         self._untried = bool(early)
         return early
 
 
 def _is_refused(outcome: ActionResult) -> bool:
-    """Whether the platform's word was no, whatever code it chose."""
+    """Whether the platform refused the create, with any code."""
     code, message = getattr(outcome.error, "code", 0), getattr(outcome.error, "message", "")
     if code >= 500:
         return _WEBHOOK_UNREACHABLE in message
@@ -79,12 +79,12 @@ def _is_refused(outcome: ActionResult) -> bool:
 
 
 def _keeps_finalizer(outcome: ActionResult) -> bool:
-    """Whether the platform did not let us remove a finalizer."""
+    """Whether the removal of a finalizer was refused."""
     return isinstance(outcome.action, RemoveFinalizer) and outcome.effect is Effect.REFUSED and _is_refused(outcome)
 
 
 def _said(outcome: ActionResult) -> str:
-    """What the status says of a create; nothing of a name that a predecessor on its way out still has."""
+    """The status's text for a create; none if a terminating predecessor still has the name."""
     if _keeps_finalizer(outcome):
         return f"{outcome.action} is refused: {getattr(outcome.error, 'message', '')}"
     if not isinstance(outcome.action, Create):

@@ -1,7 +1,7 @@
-"""What a reconcile has to tell the world: events on the job, and counts for metrics.
+"""The report of a reconcile: events on the job, and counts for metrics.
 
-Both come after the writes, and from what the writes really did: a transition is announced and counted once its status is
-on record, so that a conflict or a restart counts nothing twice.
+Both are derived from the results of the writes: a transition is published and counted only after its status was written, so
+that a conflict or a restart counts nothing twice.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, Get
 
 _Done = defaultdict[tuple[type[Create] | type[Delete], str], list[str]]
 
-# What was done to many objects at once is one event: a job has room for 25 events in a burst, and each costs a request.
+# One event covers many objects: the recorder's burst is 25 events per job, and each costs a request.
 MAX_NAMES = 12
 
 JOBS_CREATED = "jobs_created"
@@ -44,7 +44,7 @@ class Report:
 
 
 def report(framework: Framework, work: Work, result: Result, said: set[tuple[str, str]]) -> Report:
-    """The report on `result`. `said` remembers the lasting events already emitted for this job; it is extended."""
+    """The report on `result`. `said` is the set of lasting events already emitted for this job; it is extended."""
     planned = () if result.stale or (work.plan.status is not None and result.status_version is None) else work.plan.events
     fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in said)]
     done = _done(result.outcomes)
@@ -78,7 +78,7 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
 
 
 def _status_events(result: Result) -> Iterable[Event]:
-    """That a status is not stored, or not whole, for its size."""
+    """Events for a status that was not stored, or only shortened, because of its size."""
     if is_too_large(result.status_error):
         text = f"The status cannot be stored, because the job is too large: {result.status_error}; make its spec smaller"
         yield Event(WARNING, reasons.STATUS_TOO_LARGE, text[:1024], lasting=True)
@@ -128,5 +128,5 @@ def _counts(framework: Framework, work: Work, result: Result, done: _Done) -> di
 
 
 def _charged(status: JobStatus) -> int:
-    """The failed runs on record."""
+    """The recorded failed runs."""
     return sum(of_type.restarts or 0 for of_type in status.replica_statuses.values())

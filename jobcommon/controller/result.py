@@ -1,4 +1,4 @@
-"""What became of a plan: the shell's report to the controller."""
+"""The result of a plan: the executor's report to the controller."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from jobcommon.reconcile.plan import Action, Plan
 class Effect(StrEnum):
     """What one request did.
 
-    APPLIED is also the effect of a get that found an object of the job. ALREADY_EXISTS: a create found the very object there,
+    APPLIED is also the effect of a get that found an object of the job. ALREADY_EXISTS: a create found that very object,
     owned by the job (success, rule R12). NOT_FOUND: a get found nothing, a delete or the removal of a finalizer nothing or
     another incarnation. NAME_CONFLICT: the name belongs to an object of another owner. SKIPPED: not tried, because an earlier
     write failed.
@@ -32,7 +32,7 @@ class Effect(StrEnum):
 class ActionResult:
     """The effect of one action. `resource_version` is that of the object after the write, when the server gave one.
 
-    `seen` is a companion as the server gave it, but only the fields that the action itself names: no keys.
+    `seen` is a companion as the server returned it, reduced to the fields that the action itself names: no keys of Secrets.
     """
 
     action: Action
@@ -44,12 +44,11 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One key's plan on its way to the shell, with the object it was decided on.
+    """One key's plan for the executor, with the object it was decided on.
 
-    `raw` is the whole job as cached, for the status write. `orphans_of` is the UID of a job that seems to be gone: the
-    shell carries the plan out only if a live read shows that no job of that UID exists. `deferred`: the plan is not carried
-    out, because all it would write are new counts of pods; the key comes back in a moment. `error` is why there is no
-    decision.
+    `raw` is the whole job as cached, for the status write. `orphans_of` is the UID of a job that seems to be deleted: the
+    executor carries the plan out only if a live read shows that no job of that UID exists. `deferred`: the plan is not carried
+    out, because it would only write new counts of pods; the key is requeued with a delay. `error` is why there is no decision.
     """
 
     namespace: str
@@ -65,10 +64,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a plan. `stale`: a live read showed another state, and nothing was written.
+    """The result of a plan. `stale`: a live read showed another state, and nothing was written.
 
-    `status_version` is the job's resourceVersion after the status write, None when it was not written;
-    `status_error` says why it failed if it was tried. With `shortened` only a shorter one could be stored.
+    `status_version` is the job's resourceVersion after the status write, None if there was no successful write;
+    `status_error` is the error of a failed write. `shortened`: only a shorter status could be stored.
     """
 
     outcomes: tuple[ActionResult, ...] = ()

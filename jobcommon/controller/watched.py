@@ -1,4 +1,4 @@
-"""What the controller of a framework keeps in its caches."""
+"""The resources that the controller of a framework caches."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ SERVICES = "services"
 class Resource:
     """A kind of object the controller caches: group and version, plural, and the labels that select ours.
 
-    `optional`: the answers (HTTP codes) after which the controller works on without it.
+    `optional`: the HTTP codes after which the controller works without the resource.
     """
 
     api_version: str
@@ -41,7 +41,7 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
     names = (framework.operator_name, *framework.former_controllers)
     ours = f"{labels.OPERATOR_NAME}={names[0]}" if len(names) == 1 else f"{labels.OPERATOR_NAME} in ({','.join(names)})"
     found = {
-        # Without the definition there are no jobs, but there may be pods of theirs to release.
+        # Without the definition there are no jobs, but there may be pods of theirs with our finalizer.
         framework.plural: Resource(framework.api_version, framework.plural, optional=(404,)),
         PODS: Resource("v1", PODS, ours),
         SERVICES: Resource("v1", SERVICES, ours),
@@ -52,7 +52,7 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
             found[kind.plural] = Resource(kind.api_version, kind.plural, ours, optional=without)
     if (gang := framework.options.gang) is not None:
         found[POD_GROUPS] = Resource(gang.api_version, POD_GROUPS, ours, optional=(404,))
-        # A Role cannot allow what belongs to no namespace; without priorities all pods are equal.
+        # A Role cannot grant access to cluster-scoped objects; without priorities all pods are equal.
         found[PRIORITY_CLASSES] = Resource(PRIORITY_CLASS_API, PRIORITY_CLASSES, namespaced=False, optional=(403, 404))
     return found
 

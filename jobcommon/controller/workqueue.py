@@ -2,8 +2,8 @@
 
 Semantics of client-go's queue (reliability reference, 2.4): a key is never handed out twice at once, no add is lost,
 keys are served in the order in which they became ready. Unlike there, keys have priority levels, and inside a level the flows
-of the keys take turns, such as namespaces: a tenant with a hundred thousand jobs delays those of others by one key each
-(attack case S10). All calls are O(1), or O(log n) in the number of delayed keys.
+of the keys, such as namespaces, take turns: a tenant with a hundred thousand jobs delays a job of another by one key (attack
+case S10). All calls are O(1), or O(log n) in the number of delayed keys.
 """
 
 from collections.abc import Callable, Hashable
@@ -18,13 +18,13 @@ K = TypeVar("K", bound=Hashable)
 BASE_DELAY = 0.005
 MAX_DELAY = 60.0
 
-# 5 ms doubled this often is past any cap; more would overflow a float on a key that fails for ever.
+# 5 ms doubled this many times exceeds any cap; without a limit a key that always fails would overflow the float.
 _MAX_DOUBLINGS = 64
 _HEAP_SLACK = 64
 
 
 def backoff(failures: int, random: float, *, base: float = BASE_DELAY, most: float = MAX_DELAY) -> float:
-    """The pause after so many failures before this one: exponential, capped, with full jitter by `random` in [0, 1)."""
+    """The delay in seconds after `failures` earlier failures: exponential, capped, with full jitter by `random` in [0, 1)."""
     return min(most, ldexp(base, min(failures, _MAX_DOUBLINGS))) * random
 
 
@@ -33,8 +33,8 @@ class WorkQueue(Generic[K]):
 
     `random` gives floats in [0, 1). Times are monotonic seconds. The n-th failure of a key in a row delays it by a
     uniform draw from [0, min(max_delay, base_delay·2ⁿ)], counting from n = 0 (rule R14: exponential, capped, full
-    jitter). `flow` says to which flow a key belongs; without it there is one. `level` says at which of `levels` priority levels
-    a key waits; a lower number goes first (see `FairQueue`). A key that waits moves up when `add` finds its level lower.
+    jitter). `flow` gives the flow of a key; without it there is one. `level` gives the key's level among `levels` priority
+    levels; a lower number goes first (see `FairQueue`). A waiting key moves up when `add` finds its level lower.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class WorkQueue(Generic[K]):
         self._max_delay = max_delay
         self._flow = flow or _single_flow
         self._level = level or _first_level
-        # A key that moved to another level is left where it was, too, and skipped there.
+        # A key that moved to another level also stays in the old one, where it is skipped.
         self._ready: FairQueue[K] = FairQueue(levels)
         self._waiting: dict[K, int] = {}
         self._dirty: set[K] = set()
@@ -64,22 +64,22 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._shut_down = False
         self.on_ready: Callable[[K], None] = lambda _: None
-        """Called with each key that becomes ready. For a driver that sleeps meanwhile, and to measure the wait."""
+        """Called with each key that becomes ready: to wake the driver, and to measure the wait."""
         self.on_timer: Callable[[], None] = lambda: None
         """Called when `next_wakeup` has become earlier."""
 
     def __len__(self) -> int:
-        """How many keys are ready to be handed out."""
+        """The number of ready keys."""
         return len(self._waiting)
 
     @property
     def delayed(self) -> int:
-        """How many keys wait for their time."""
+        """The number of delayed keys."""
         return len(self._due)
 
     @property
     def failing(self) -> int:
-        """How many keys have a back-off that `forget` has not cleared."""
+        """The number of keys with a back-off that `forget` has not cleared."""
         return len(self._failures)
 
     @property
@@ -100,7 +100,7 @@ class WorkQueue(Generic[K]):
             self._append(key)
 
     def add_at(self, key: K, when: float) -> None:
-        """Make `key` ready at `when`. Of several times for one key the earliest counts."""
+        """Make `key` ready at `when` (monotonic seconds). Of several times for one key the earliest counts."""
         if self._shut_down or when >= self._due.get(key, float("inf")):
             return
         self._due[key] = when
@@ -129,7 +129,7 @@ class WorkQueue(Generic[K]):
         self.add_after(key, backoff(failures, self._random(), base=self._base_delay, most=self._max_delay), now)
 
     def requeues(self, key: K) -> int:
-        """How many failures of `key` were counted since it was last forgotten (client-go's NumRequeues)."""
+        """The number of failures of `key` since it was last forgotten (client-go's NumRequeues)."""
         return self._failures.get(key, 0)
 
     def forget(self, key: K) -> None:
@@ -137,7 +137,7 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     def get(self, now: float) -> K | None:
-        """The next ready key, to be given back with `done`; None when there is none, or after `shutdown`."""
+        """The next ready key, which must be passed to `done`; None if there is none, or after `shutdown`."""
         self._promote(now)
         if not self._waiting:
             self._ready.clear()
@@ -150,7 +150,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K, not_before: float | None = None) -> None:
-        """Give back a key from `get`. If it was added meanwhile it is ready again, `not_before` that time unless at level 0."""
+        """Mark a key from `get` as processed. If added meanwhile it is ready again, from `not_before` unless at level 0."""
         if key not in self._processing:
             return
         self._processing.remove(key)
@@ -163,15 +163,15 @@ class WorkQueue(Generic[K]):
             self._append(key)
 
     def next_wakeup(self) -> float | None:
-        """When the earliest delayed key becomes ready; None without one. May be past until the next `get`."""
+        """When the earliest delayed key is ready (monotonic seconds); None without one. May be past until the next `get`."""
         self._drop_stale_timers()
         return self._timers[0][0] if self._timers else None
 
     def shutdown(self) -> None:
-        """Hand out no key any more and refuse new ones; what was not handed out is dropped.
+        """Drop the waiting keys, refuse new ones, and return no key from `get` any more.
 
-        Unlike client-go's, the queue does not first hand out what is ready: the next process computes everything anew
-        from the cluster, and the time until a SIGKILL belongs to the writes already begun.
+        Unlike client-go's, the queue does not first drain the ready keys: the next process computes everything again
+        from the cluster, and the time until a SIGKILL is needed for the writes in flight.
         """
         self._shut_down = True
         self._ready.clear()

@@ -1,6 +1,6 @@
 """CustomResourceDefinitions, generated from the frameworks and their pydantic models.
 
-The generated files stand in ``charts/crds`` (``make crds`` writes them, a test compares).
+The generated files are in ``charts/crds`` (``make crds`` writes them, a test compares them).
 """
 
 from jobcommon.crd.definition import crd_files, custom_resource_definition, to_file, to_json

@@ -47,7 +47,7 @@ _WIDE: tuple[Json, ...] = (
 def custom_resource_definition(framework: Framework) -> Json:
     """The CRD of the framework's kind: every version it serves, small enough for a plain ``kubectl apply``.
 
-    The same framework gives the same bytes. Descriptions of the pod template stand in the version that `kubectl explain`
+    The same framework gives the same bytes. Descriptions of the pod template are in the version that `kubectl explain`
     takes, as long as there is room for. Raises ValueError when the CRD is too large even without them, or when a rule or a
     default is for a field that is not there.
     """

@@ -1,7 +1,7 @@
 """The CEL rules that every kind has, with messages a person understands.
 
 They repeat what `jobcommon.reconcile.validation` checks, so that a wrong job is refused when it is applied and not
-accepted and failed. That a type is required is not among them: a framework may derive it from what an older form says.
+accepted and failed. They do not require any replica type: a framework may derive it from an older form of the spec.
 Rules are kept cheap: the API server refuses a CRD whose rules may cost too much.
 """
 

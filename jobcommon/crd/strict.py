@@ -1,7 +1,7 @@
-"""What an API server says of a manifest before any rule: unknown fields, wrong types, values out of bounds.
+"""The API server's validation of a manifest before any rule: unknown fields, wrong types, values out of bounds.
 
 As with `kubectl apply`, which asks for strict field validation. It needs nothing but the definition, so that it is the same on
-every machine; what the definition says in CEL, `jobcommon.reconcile.read_job` says, too.
+every machine; the CEL rules of the definition are also checked by `jobcommon.reconcile.read_job`.
 """
 
 import re
@@ -46,8 +46,8 @@ _BOUNDS: Sequence[tuple[str, Callable[[Any, Any], bool], str]] = (
 
 
 def field_errors(framework: Framework, manifest: Json) -> list[FieldError]:
-    """What an API server would refuse in the manifest of a job, in the order of its fields. Its status is not looked at: on
-    creation the server drops it.
+    """The errors that an API server would find in the manifest of a job, in the order of its fields. The status is ignored:
+    on creation the server drops it.
     """
     version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
     served = [f"{framework.group}/{one.name}" for one in framework.versions]

@@ -1,12 +1,12 @@
-"""The accounting: ended pods entered into the status, each exactly once.
+"""The accounting: every ended pod is recorded in the status exactly once.
 
-Record, then act. What a decision destroys the evidence of is first counted in the status, keyed by pod UID; only when the
-API server has that status may the pod's finalizer be removed and the pod be deleted (rule R9). A pod is entered if its UID
-is not in `countedPods`; a success is entered as its index, which cannot be counted twice.
+Record, then act. Before a decision destroys evidence, the evidence is counted in the status, keyed by pod UID; only when the
+API server has stored that status may the pod's finalizer be removed and the pod be deleted (rule R9). A pod is entered if its
+UID is not in `countedPods`; a success is entered as its index, which cannot be counted twice.
 
-So is what the operator stops itself, for once it is stopped its end does not tell why: a suspension is on record before its
-first DELETE, and as long as it is, the end of a pod counts as nothing; the resume enters the pods that are still terminating,
-and a scale-down those that it is about to delete. Their exit codes count as nothing, also when another operator sees them.
+Stops by the operator itself are recorded first, too, because the end of a pod does not show who stopped it: a suspension is
+stored before its first DELETE, and while it lasts the end of a pod is not counted; the resume enters the pods that are still
+terminating, and a scale-down those that it is about to delete. Their exit codes are ignored, also by another operator.
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,11 @@ from jobcommon.reconcile.ending import (
 )
 from jobcommon.reconcile.slots import Slots
 
-# More UIDs would make the status large; the rest is entered in the next pass (Kubernetes' Job controller has the same limit).
+# More UIDs would make the status large; the others are entered in the next pass (Kubernetes' Job controller has this limit).
 # Successes are ranges of indexes, and all of them are entered at once.
 MAX_ENTRIES = 500
-# A failure that is entered so late another operator may have entered before, and its pod be released.
+# If a failure is recorded more than these seconds after the pod's end, another replica may have recorded it already and removed
+# the finalizer: the pod must then still exist.
 LATE = 5.0
 
 
@@ -41,7 +42,7 @@ _NO_FAULT = (Verdict.SUCCEEDED, Verdict.STOPPED)
 
 @dataclass(frozen=True)
 class Entry:
-    """A pod that is entered in this pass: it has ended, or is terminating when the job is resumed."""
+    """A pod that is recorded in this pass: it has ended, or is terminating when the job is resumed."""
 
     replica: Replica
     pod: PodView
@@ -50,7 +51,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Accounting:
-    """The books of a job after this pass: totals that include `entries`, and what still runs on credit.
+    """The accounting of a job after this pass: totals that include `entries`, and failures of pods that still run.
 
     `succeeded` holds, by type, the indexes that have succeeded; `charged` are failures that count against backoffLimit,
     with those of living pods (`in_place`).
@@ -66,7 +67,7 @@ class Accounting:
 
     @property
     def recorded(self) -> int:
-        """The charged failures on record."""
+        """The charged failures in the stored status."""
         return sum(self.restarts.values())
 
     @property
@@ -75,8 +76,9 @@ class Accounting:
         return self.recorded + self.in_place
 
     def must_exist(self, now: float) -> tuple[tuple[str, str], ...]:
-        """Name and UID of the pods whose failures are entered late, or may be: a time ahead of ours says nothing, nor does
-        deletionTimestamp, which lies the grace period ahead of one DELETE and is moved by another.
+        """Name and UID of the pods whose failures are, or may be, entered late at `now` (seconds since the epoch). A time ahead
+        of our clock proves nothing, nor does deletionTimestamp, which is the time of a DELETE plus the grace period, and which
+        a second DELETE moves.
         """
         failed = (entry for entry in self.entries if entry.ending.verdict not in _NO_FAULT)
         return tuple(
@@ -91,7 +93,7 @@ class Accounting:
 
 
 def account_for_pods(framework: Framework, job: Job, slots: Slots) -> Accounting:
-    """Enter what has ended since the status was written."""
+    """Enter the pods that have ended since the status was written."""
     status = job.status
     succeeded = {kind: set(indexes) for kind, indexes in _succeeded(job).items()}
     counted = set(status.counted_pods)
@@ -131,7 +133,7 @@ def account_for_pods(framework: Framework, job: Job, slots: Slots) -> Accounting
 
 
 def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodView) -> Ending | None:
-    """How the pod in a slot ended, by its restart policy and by what the framework makes of it; None while it has not."""
+    """How the pod in a slot ended, by its restart policy and the framework's rules; None while it has not."""
     policy = restart_policy(job, replica)
     if policy not in (RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE) and framework.retries(job, replica):
         policy = RestartPolicy.ON_FAILURE
@@ -143,7 +145,7 @@ def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodVie
 
 
 def is_counted(accounting: Accounting, replica: Replica, pod: PodView) -> bool:
-    """Whether the end of the pod is in the books of this pass, whatever it may be."""
+    """Whether the accounting of this pass includes the end of the pod, of any kind."""
     return pod.uid in accounting.counted_pods or replica.index in accounting.succeeded.get(replica.type, ())
 
 
@@ -153,7 +155,7 @@ def restart_policy(job: Job, replica: Replica) -> RestartPolicy:
 
 
 def recorded_success(job: Job) -> Mapping[str, frozenset[int]]:
-    """By type, the indexes that the written status has as succeeded."""
+    """By type, the indexes that the stored status has as succeeded."""
     return {kind: frozenset(indexes) for kind, indexes in _succeeded(job).items()}
 
 
@@ -162,8 +164,8 @@ def replica_statuses(
 ) -> dict[str, ReplicaStatus]:
     """The counts per type as they are written; zero fields are left out, as in the reference.
 
-    What others have added stays, and so does a type that the job no longer has: what it did is on record. No pod of that
-    runs, unless it is there and could not be read.
+    Fields of other writers are kept, and so is a type that the job no longer has, because its results are recorded. No pod of
+    such a type runs, unless the spec has the type and it could not be read.
     """
     known = job.status.replica_statuses
     kept = {
@@ -201,9 +203,9 @@ def failure_of(replica: Replica, pod: PodView, ending: Ending) -> Failure:
 
 
 def _ending(framework: Framework, job: Job, replica: Replica, pod: PodView, *, resumed: bool) -> Ending | None:
-    """How the pod ended, seen with what the operator itself has stopped.
+    """How the pod ended, with regard to stops by the operator itself.
 
-    While the suspension is on record, also a pod that was not deleted yet may fail because its peers were.
+    During a recorded suspension a pod that is not deleted yet may fail because its peers were deleted.
     """
     on_record = job.status.has(ConditionType.SUSPENDED)
     if pod.deletion_time is not None and (on_record or job.suspended):
@@ -215,7 +217,7 @@ def _ending(framework: Framework, job: Job, replica: Replica, pod: PodView, *, r
 
 
 def _resumed(job: Job, slots: Slots) -> bool:
-    """Whether the job is to be resumed now, with so few pods still terminating that all their UIDs can be entered."""
+    """Whether the job is to be resumed now, and the UIDs of all pods still terminating fit into one status (MAX_ENTRIES)."""
     if job.suspended or not job.status.has(ConditionType.SUSPENDED):
         return False
     return sum(pod.deletion_time is not None and not is_over(pod) for pod in slots.ours) <= MAX_ENTRIES
@@ -233,7 +235,7 @@ def _scaled_away(framework: Framework, job: Job, slots: Slots, succeeded: Mappin
 
 
 def _succeeded(job: Job) -> dict[str, frozenset[int]]:
-    """By type, the indexes on record as succeeded, also those beyond what is wanted now."""
+    """By type, the indexes recorded as succeeded, including those beyond the wanted number."""
     statuses = job.status.replica_statuses
     return {
         kind: parse_indexes(statuses[kind].succeeded_indexes if kind in statuses else None, MAX_REPLICAS)
@@ -247,16 +249,16 @@ def _recorded_restarts(job: Job) -> dict[str, int]:
 
 
 def _story(status: JobStatus, entries: list[Entry]) -> tuple[Failure, ...]:
-    """The first failures, in the order in which they happened; a deletion that was asked for is none."""
+    """The first failures, in the order in which they happened; a requested deletion is no failure."""
     faults = [e for e in entries if e.ending.verdict not in _NO_FAULT and not e.ending.deleted]
     faults.sort(key=lambda e: (e.ending.finished_at or float("inf"), e.pod.name))
     return (*status.failures, *(failure_of(e.replica, e.pod, e.ending) for e in faults))[:MAX_FAILURES]
 
 
 def _counted(status: JobStatus, slots: Slots, entries: list[Entry]) -> tuple[str, ...]:
-    """The UIDs to remember: those of pods that may still be seen, and of those about to be deleted as surplus.
+    """The UIDs to keep: those of pods that a watch may still show, and of surplus pods about to be deleted.
 
-    Successes are remembered by their index.
+    Successes are kept by index.
     """
     surplus = [pod.uid for pod in slots.surplus.values()]
     still_there = {pod.uid for pod in slots.pods.values()}.union(surplus)

@@ -84,9 +84,9 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
 
 
 def create_pods(job: Job, replicas: Iterable[Replica], manifest: Callable[[Replica], dict[str, Any]]) -> Iterator[Create]:
-    """Their pods, each to be made when it is sent: to make thousands in one go would hold up everybody else.
+    """Creates of the pods. A manifest is built when it is sent: building thousands at once would block the event loop.
 
-    The first of each type is made at once: a framework's function that fails does so before anything is done for the job.
+    The first of each type is built here: a framework's function that fails does so before any write for the job.
     """
     tried: set[str] = set()
     for replica in replicas:
@@ -112,7 +112,7 @@ def service_manifests(framework: Framework, job: Job) -> list[dict[str, Any]]:
 
 
 def with_env(container: dict[str, Any], variables: Iterable[EnvVar]) -> dict[str, Any]:
-    """The container with `variables` after its own; each name stands once (see `EnvVar` for who wins)."""
+    """The container with `variables` after its own; each name occurs once (see `EnvVar` for the precedence)."""
     own = [entry for entry in container.get("env") or () if isinstance(entry, dict)]
     set_by_user = {entry.get("name") for entry in own}
     added = [v for v in variables if not (v.default and v.name in set_by_user)]
@@ -145,7 +145,7 @@ def _host(job: Job, replica: Replica) -> dict[str, str]:
 
 
 def _restart_policy(job: Job, policy: RestartPolicy) -> str:
-    # The kubelet's first restart comes at once, before anybody has seen the failure: where none is left there must be none.
+    # The kubelet's first restart is immediate, before the operator sees the failure: with a limit of 0 it must be ruled out.
     if policy == RestartPolicy.ON_FAILURE and job.run_policy.backoff_limit == 0:
         return "Never"
     return _IN_PLACE.get(policy, "Never")

@@ -1,4 +1,4 @@
-"""What is taken away: pods and Services of a suspended job, and of a finished one according to cleanPodPolicy."""
+"""Clean-up: deletes the pods and Services of a suspended job, and those of a finished one according to cleanPodPolicy."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,12 +12,12 @@ from jobcommon.reconcile.children import CORE
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import Action, Delete, RemoveFinalizer
 
-# Under these the user's wish is that the job stops; policy None then keeps the finished pods only.
+# With these reasons the job must stop; policy None then keeps the finished pods only.
 _STOPPED = (reasons.BACKOFF_LIMIT_EXCEEDED, reasons.DEADLINE_EXCEEDED, reasons.INVALID_SPEC)
 
 
 def effective_policy(job: Job) -> CleanPodPolicy:
-    """The policy that holds for a finished job, with the default filled in."""
+    """The effective policy of a finished job, with the default filled in."""
     policy = job.run_policy.clean_pod_policy or CleanPodPolicy.RUNNING
     failed = job.status.condition(ConditionType.FAILED)
     stopped = failed is not None and failed.is_true and failed.reason in _STOPPED
@@ -25,7 +25,7 @@ def effective_policy(job: Job) -> CleanPodPolicy:
 
 
 def clean_up_finished(job: Job, observed: Observed, pods: Iterable[PodView]) -> list[Action]:
-    """Release every ended pod of a finished job, and delete `pods`, those that are ours, and Services as the policy says."""
+    """Remove the finalizer of every ended pod of a finished job; delete `pods` (ours) and Services according to the policy."""
     policy = effective_policy(job)
     actions: list[Action] = [*release(observed.pods)]
     for pod in pods:
@@ -35,7 +35,7 @@ def clean_up_finished(job: Job, observed: Observed, pods: Iterable[PodView]) -> 
         if policy == CleanPodPolicy.ALL:
             actions.append(delete_pod(pod, "cleanPodPolicy All"))
         elif policy == CleanPodPolicy.RUNNING and not over:
-            # It may have finished a moment ago; then it is to be kept (rule R1: the decision depends on its state).
+            # The pod may have just finished; then it must be kept (rule R1: the decision depends on its state).
             actions.append(delete_pod(pod, "cleanPodPolicy Running", unchanged=True))
     if policy != CleanPodPolicy.NONE:
         actions += delete_services(observed, "job finished")
@@ -43,7 +43,7 @@ def clean_up_finished(job: Job, observed: Observed, pods: Iterable[PodView]) -> 
 
 
 def stop_pods(pods: Iterable[PodView], why: str, *, unchanged: bool = False) -> list[Action]:
-    """Delete the pods, and release those that are over. With `unchanged`, what still runs only if it has not changed."""
+    """Delete the pods, and remove the finalizer of ended ones. With `unchanged`, delete a running pod only if unchanged."""
     pods = list(pods)
     doomed = (delete_pod(p, why, unchanged=unchanged and not is_over(p)) for p in pods if p.deletion_time is None)
     return [*release(pods), *doomed]
@@ -55,17 +55,17 @@ def delete_pod(pod: PodView, why: str, *, unchanged: bool = False) -> Delete:
 
 
 def release(pods: Iterable[PodView]) -> Sequence[RemoveFinalizer]:
-    """Take the finalizer off the pods that are over."""
+    """Remove the finalizer of the pods that have ended."""
     return [RemoveFinalizer(pod.name, pod.uid, pod.finalizers) for pod in pods if FINALIZER in pod.finalizers and is_over(pod)]
 
 
 def release_all(pods: Iterable[PodView]) -> Sequence[RemoveFinalizer]:
-    """Take the finalizer off all of the pods, over or not: their job is being deleted and nobody will count them."""
+    """Remove the finalizer of all pods, ended or not: their job is being deleted, so they will not be counted."""
     return [RemoveFinalizer(pod.name, pod.uid, pod.finalizers) for pod in pods if FINALIZER in pod.finalizers]
 
 
 def delete_services(observed: Observed, why: str) -> list[Action]:
-    """Delete the job's Services, found by owner and not by way of pods (the reference leaked those without a pod)."""
+    """Delete the job's Services, found by owner, not through pods (the reference leaked those without a pod)."""
     return [
         Delete(CORE, "services", service.name, service.uid, why)
         for service in observed.services

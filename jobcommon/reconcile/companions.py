@@ -1,4 +1,4 @@
-"""The objects of a job beside its pods: its Services, and what else the framework wants (ConfigMaps, autoscalers, …)."""
+"""The objects of a job beside its pods: its Services, and the framework's own (ConfigMaps, autoscalers, …)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,14 +12,14 @@ from jobcommon.framework import SERVICE_PER_REPLICA, Companion, Framework, Job
 from jobcommon.reconcile.children import CORE, job_selector, owner_reference, service_manifests
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, Update
 
-# A companion that nobody watches is looked at again when it was last seen so many seconds ago and pods are about to need it.
+# An unwatched companion is read again if its last read is at least this many seconds old and pods are about to need it.
 RECHECK_PERIOD = 30.0
 
 
 def as_addressed(job: Job, observed: Observed) -> Job:
     """The job, asking for one Service per replica if it has such Services: its pods know each other by these names.
 
-    So it is with the reference's jobs. Theirs have no hostname and subdomain, so that no other name reaches them.
+    The reference's jobs have such Services. Their pods have no hostname and subdomain, so no other name resolves to them.
     """
     inherited = any(labels.REPLICA_INDEX in s.labels and s.deletion_time is None for s in observed.services)
     if not inherited or job.service_per_replica:
@@ -28,7 +28,7 @@ def as_addressed(job: Job, observed: Observed) -> Job:
 
 
 def reconcile_services(framework: Framework, job: Job, observed: Observed) -> list[Action]:
-    """Create the Services that are missing; delete those of replicas that are no more."""
+    """Create the Services that are missing; delete those of replicas that no longer exist."""
     wanted = {manifest["metadata"]["name"]: manifest for manifest in service_manifests(framework, job)}
     there = {service.name for service in observed.services}
     surplus = [
@@ -43,18 +43,18 @@ def reconcile_services(framework: Framework, job: Job, observed: Observed) -> li
 
 
 def reconcile_companions(framework: Framework, job: Job, observed: Observed, since: float = -inf) -> list[Action]:
-    """Create what is missing, put right what differs in the fields we own, delete what must not be there.
+    """Create missing companions, correct differences in the fields we own, delete companions that must not exist.
 
-    Of what is not watched, that is looked at of which nothing is known, or nothing later than `since`.
+    Companions of unwatched kinds are read if they have never been, or not since `since` (seconds since the epoch).
     """
     actions: list[Action] = []
     for companion in framework.companions(job, observed.pods):
         found = observed.companions.get((companion.kind, companion.name))
-        look = _look(job, observed, companion, found, since)
-        if look is not None:
-            actions.append(look)
+        read = _due_read(job, observed, companion, found, since)
+        if read is not None:
+            actions.append(read)
         if found is None:
-            unknown = look is not None or (companion.plural, companion.name) in observed.rejections
+            unknown = read is not None or (companion.plural, companion.name) in observed.rejections
             if companion.manifest is not None and not unknown:
                 manifest = _manifest(framework, job, companion, companion.manifest)
                 actions.append(
@@ -77,10 +77,10 @@ def reconcile_companions(framework: Framework, job: Job, observed: Observed, sin
 
 
 def with_companions_deleted(framework: Framework, job: Job, observed: Observed, clean_up: Sequence[Action]) -> list[Action]:
-    """The `clean_up` of a job that runs no more, with the companions that must not be there any more.
+    """The `clean_up` of a stopped job, with the deletion of the companions that must not outlive it.
 
-    Those go first: until they are gone, only pods that still run are deleted. So whoever finds nothing else to be cleaned up,
-    such as an operator that has just started, need not look whether one of them is left.
+    Companions are deleted first; until they are gone, only pods that still run are deleted. Hence "nothing left to clean up"
+    implies "no companions left", and a restarted operator need not read them.
     """
     companions = [a for a in reconcile_companions(framework, job, observed) if isinstance(a, Delete | Get)]
     if not clean_up:
@@ -90,12 +90,12 @@ def with_companions_deleted(framework: Framework, job: Job, observed: Observed, 
     return [*companions, *(a for a in clean_up if isinstance(a, Delete) and a.plural == "pods")]
 
 
-def _look(job: Job, observed: Observed, companion: Companion, found: ObjectView | None, since: float) -> Get | None:
-    """The look at a companion that is due, if one is. Those of a new job are created without: nothing can be there yet."""
-    sights = observed.last_observed.get(companion.plural)
-    if sights is None:
+def _due_read(job: Job, observed: Observed, companion: Companion, found: ObjectView | None, since: float) -> Get | None:
+    """The read of a companion, if one is due. A new job's are created without a read: they cannot exist yet."""
+    read_at = observed.last_observed.get(companion.plural)
+    if read_at is None:
         return None
-    at = sights.get(companion.name)
+    at = read_at.get(companion.name)
     due = at < since and found is not None if at is not None else bool(job.status.conditions) or companion.manifest is None
     if not due:
         return None

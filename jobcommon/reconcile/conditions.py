@@ -1,9 +1,9 @@
 """How conditions change. The current condition is the last one and is True, also after suspend and resume.
 
-The rules are the reference's (Running and Restarting exclude each other; the end turns Running to False) but for three: a
-terminal condition takes Restarting away and turns Suspended to False, and Created moves to the end while nothing else
-holds, so that the STATE column never shows a condition that is False. Conditions of types that we do not know belong to
-others and are kept.
+The rules are the reference's (Running and Restarting exclude each other; a terminal condition sets Running to False) with
+three exceptions: a terminal condition removes Restarting and sets Suspended to False, and Created moves to the end while no
+other condition is True, so that the STATE column never shows a condition that is False. Conditions of unknown types belong to
+other writers and are kept.
 """
 
 from collections.abc import Iterable
@@ -18,14 +18,14 @@ _EXCLUDES = {
     ConditionType.FAILED: (ConditionType.RESTARTING,),
     ConditionType.SUSPENDED: (ConditionType.RESTARTING,),
 }
-# What stops to hold, but stays in the list.
+# The conditions that each type sets to False; they stay in the list.
 _ENDS = {
     ConditionType.SUCCEEDED: (ConditionType.RUNNING, ConditionType.SUSPENDED),
     ConditionType.FAILED: (ConditionType.RUNNING, ConditionType.SUSPENDED),
     ConditionType.SUSPENDED: (ConditionType.RUNNING,),
 }
 _KNOWN = frozenset(ConditionType)
-# A forged list cannot grow a status without end.
+# Bounds the size of a status with a forged list.
 MAX_FOREIGN = 16
 
 Conditions = tuple[JobCondition, ...]
@@ -35,7 +35,7 @@ def set_condition(
     conditions: Iterable[JobCondition], kind: ConditionType, holds: bool, reason: str, message: str, now: float
 ) -> Conditions:
     """The conditions after one of them was set. Nothing changes once the job has succeeded or failed (rule R11)."""
-    conditions = tidy(conditions)
+    conditions = normalized(conditions)
     if any(c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED) and c.is_true for c in conditions):
         return conditions
     status = "True" if holds else "False"
@@ -59,15 +59,15 @@ def set_condition(
     return _current_last((*kept, new))
 
 
-def tidy(conditions: Iterable[JobCondition]) -> Conditions:
-    """The conditions with at most one of each type, the later ones winning, and few of types that others have made up."""
+def normalized(conditions: Iterable[JobCondition]) -> Conditions:
+    """The conditions with at most one of each type, the last one, and at most `MAX_FOREIGN` of unknown types."""
     by_type = {c.type: c for c in conditions}
     foreign = [kind for kind in by_type if kind not in _KNOWN][MAX_FOREIGN:]
     return _current_last(tuple(c for c in by_type.values() if c.type not in foreign))
 
 
 def _ended(condition: JobCondition, by: JobCondition) -> JobCondition:
-    """The condition when `by` has put an end to it. A suspension says so in it; after the last word it keeps its own."""
+    """The condition set to False because of `by`. A suspension gives its reason; a terminal condition keeps the old one."""
     moment = by.last_update_time
     changes = {"status": "False", "last_update_time": moment, "last_transition_time": moment}
     if by.type == ConditionType.SUSPENDED:
@@ -76,7 +76,7 @@ def _ended(condition: JobCondition, by: JobCondition) -> JobCondition:
 
 
 def _current_last(conditions: Conditions) -> Conditions:
-    """Those of others first: the last one is what `kubectl get` shows as the job's state."""
+    """Foreign conditions first: the last condition is what `kubectl get` shows as the job's state."""
     foreign = tuple(c for c in conditions if c.type not in _KNOWN)
     created = tuple(c for c in conditions if c.type == ConditionType.CREATED)
     others = tuple(c for c in conditions if c.type in _KNOWN and c.type != ConditionType.CREATED)

@@ -1,9 +1,9 @@
 """The decision: `plan(framework, job, observed, now)`.
 
 Pure and deterministic: the same arguments give an equal Plan. Replica types are visited in declared order, indices
-ascending. The order of the questions is the precedence when several answers hold in the same pass: success of the deciding
-replicas, a failure that is final, suspension, the limits, progress. What is stopped on purpose is recorded first: a suspension
-and a resume each are a status alone, and what follows from them comes when that is on record.
+ascending. The checks are made in order of precedence, in case several apply in the same pass: success of the deciding
+replicas, a final failure, suspension, the limits, progress. An intended stop is recorded first: a suspension or a resume is a
+plan with a status alone, and its consequences follow when that status is stored.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ from jobcommon.reconcile.companions import (
     reconcile_services,
     with_companions_deleted,
 )
-from jobcommon.reconcile.conditions import set_condition, tidy
+from jobcommon.reconcile.conditions import normalized, set_condition
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.finished import if_changed, plan_finished, readable_time, urgency
 from jobcommon.reconcile.gang import Gang, remove_pod_group
@@ -78,7 +78,7 @@ def _decide(framework: Framework, job: Job, observed: Observed, now: float) -> P
 
 
 def _ordered(plan: Plan, observed: Observed) -> Plan:
-    """The plan without what is backed off, and with what is done in the background at its end."""
+    """The plan without the actions in back-off, and with the background actions at its end."""
     early = observed.backed_off
     last = set(map(id, plan.background))
     first = [action for action in plan.actions if id(action) not in last]
@@ -89,18 +89,18 @@ def _ordered(plan: Plan, observed: Observed) -> Plan:
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
-    """What to do for pods whose job is gone: let the garbage collector have them."""
+    """The plan for pods whose job is deleted: remove the finalizer, so that the garbage collector can delete them."""
     return Plan(tuple(cleanup.release_all(pods)), reason="job is gone")
 
 
 def _started(job: Job) -> bool:
-    """Whether the job had its start, its last one if it was suspended."""
+    """Whether the job has started, and since its last suspension if there was one."""
     return parse_time(job.status.start_time) is not None and not job.status.has(ConditionType.SUSPENDED)
 
 
 @dataclass(frozen=True)
 class _Pass:
-    """One pass over a job that has not finished: what was read, and the books after it."""
+    """One pass over a job that has not finished: the observed state, and the accounting after this pass."""
 
     framework: Framework
     job: Job
@@ -166,7 +166,7 @@ class _Pass:
         return self._end(ConditionType.FAILED, reason, message, event)
 
     def _end(self, kind: ConditionType, reason: str, message: str, event: Event) -> Plan:
-        """The final status alone: pods are deleted when it is on record, so that nothing is lost with them."""
+        """The final status alone: pods are deleted once it is stored, because they are the evidence."""
         status = self._status(self._created(), (kind, True, reason, message), ends=True)
         moment = format_time(self.now)
         changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, self.now)}
@@ -188,9 +188,9 @@ class _Pass:
     # -- suspension -------------------------------------------------------------------------------------------------
 
     def _suspend(self) -> Plan:
-        """Record the suspension; when it is on record, delete the pods.
+        """Record the suspension; once it is stored, delete the pods.
 
-        A pod that was deleted before, and ended before the operator saw it, could not be told from one that failed.
+        If pods were deleted first, one that ended before the operator saw it could not be distinguished from a failed one.
         """
         job = self.job
         reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
@@ -208,18 +208,18 @@ class _Pass:
             *remove_pod_group(job, self.observed),
         ]
         actions = with_companions_deleted(self.framework, job, self.observed, clean_up)
-        # It may have been resumed, and its pods be another operator's, before this one has heard of it.
+        # Another operator may have resumed the job and created its pods before this one's watch has shown it.
         live = any(map(deletes_pod, actions))
         written = if_changed(job, status)
         return Plan(tuple(actions), written, tuple(events), self._waits.wake_at, "job is suspended", verify_live=live)
 
     def _recorded_or_running(self) -> list[PodView]:
-        """The pods that may be taken away: all but those whose end is only now being entered into the books."""
+        """The pods that may be deleted: all but those whose end this pass only begins to record."""
         entered = {entry.pod.uid for entry in self.accounting.entries}
         return [pod for pod in self.slots.ours if pod.uid not in entered]
 
     def _resume(self) -> Plan:
-        """Record that the job goes on, and with it the pods that are still terminating: nothing of them will count."""
+        """Record the resume, and with it the pods that are still terminating: their ends will not be counted."""
         job = self.job
         reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
         status = self._status(self._created(self._held + self._waits.note), (ConditionType.SUSPENDED, False, reason, message))
@@ -234,7 +234,7 @@ class _Pass:
         released, delays = self._retire_recorded()
         leaving = pods_scaled_down(job, self.slots, self.accounting)
         doomed = self.holds.free(leaving)
-        # A pod may have succeeded a moment ago; then that goes on record first (rule R1: the decision depends on its state).
+        # A pod may have just succeeded; then that is recorded first (rule R1: the decision depends on its state).
         surplus = [*cleanup.stop_pods(doomed, "scaled down", unchanged=True), *cleanup.release(self.slots.unowned)]
         pods = self._missing_pods()
         about_to_need = self._waiting_to_be_started or bool(pods)
@@ -253,8 +253,8 @@ class _Pass:
             events=(*self._exit_events(), *events, *self._trouble_events()),
             wake_at=min(wakes, default=None),
             reason="job is active",
-            # The first objects of a new job need no second look. What is missing later may be so because the job is gone
-            # and the garbage collector was quicker; and what is surplus may be wanted by now.
+            # The first objects of a new job need no live read. Later a missing object may mean that the job is deleted and
+            # the garbage collector was faster; and a surplus object may be wanted again by now.
             verify_live=any(map(deletes_pod, surplus))
             or any(isinstance(a, Delete) and a.resource_version for a in released)
             or ((self._has_begun or limits.late(job, self.now)) and any(isinstance(a, Create) for a in creates)),
@@ -287,7 +287,7 @@ class _Pass:
 
     @property
     def _waiting_to_be_started(self) -> bool:
-        """Whether a node has a pod that does not run yet: without what it mounts it would wait for ever."""
+        """Whether a scheduled pod does not run yet: if an object that it mounts is missing, it would wait for ever."""
         return any(p.scheduled and p.phase == "Pending" and p.deletion_time is None for p in self.slots.pods.values())
 
     def _others(self, since: float) -> list[Action]:
@@ -297,7 +297,7 @@ class _Pass:
         return reconcile_services(*whose) + reconcile_companions(*whose, since) + self.gang.actions()
 
     def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
-        """The conditions of an active job, and the events of what became of it."""
+        """The conditions of an active job, and the events of its transitions."""
         job = self.job
         note = self._waits.note_with("; ".join(filter(None, (self.holds.why, self.observed.refusal))))
         steps: list[_Step] = [self._created(self._held)]
@@ -323,7 +323,7 @@ class _Pass:
 
     @property
     def _held(self) -> str:
-        """What keeps the job from creating its pods, for the Created condition."""
+        """Why the job's pods are not created, for the Created condition."""
         gang = self.gang.note(started=_started(self.job))
         return gang + "".join(f"; {note}" for note in (self.holds.why, self.observed.refusal) if note)
 
@@ -335,7 +335,7 @@ class _Pass:
         )
 
     def _whole(self) -> bool:
-        """Whether every slot runs, has succeeded, or was given up for good."""
+        """Whether every slot runs, has succeeded, or has failed for good with the job tolerating it."""
         gone = Counter(r.type for r, pod in self.slots.pods.items() if given_up(self.framework, self.job, r, pod))
         return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
 
@@ -343,7 +343,7 @@ class _Pass:
         return [Event(WARNING, reason, message, lasting=True) for reason, message in self._waits.events[:MAX_EVENTS]]
 
     def _trouble_events(self) -> list[Event]:
-        """What keeps pods from running, each said once, and pods that claim to be ours but are not."""
+        """Events, one per cause, for what keeps pods from running, and for pods that claim the job as owner wrongly."""
         events = self._waiting_events()
         events += waiting.container_events(self.framework, self.job, self.slots.pods)
         events += [
@@ -371,9 +371,9 @@ class _Pass:
         return [*events[:MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
 
     def _status(self, *steps: "_Step", active: bool = True, ends: bool = False) -> JobStatus:
-        """The status with the books of this pass and `steps` applied to the conditions in order."""
+        """The status with this pass's accounting and with `steps` applied to the conditions in order."""
         job = self.job
-        conditions = tidy(job.status.conditions)
+        conditions = normalized(job.status.conditions)
         for kind, holds, reason, message in steps:
             conditions = set_condition(conditions, kind, holds, reason, message, self.now)
         return job.status.model_copy(

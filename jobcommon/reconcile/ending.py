@@ -1,10 +1,10 @@
 """How a pod ended and what follows from it: the table of exit codes and restart policies.
 
-The platform's word comes before the program's: a pod that was disrupted, or deleted while its end was not on record, ended by
-that, whatever its exit code. No timestamp is compared: a kubelet's last DELETE moves deletionTimestamp to the time of that
-DELETE (API servers since 1.33), and nodes have clocks of their own. Otherwise the main container decides; the exit code of
-another decides nothing. Without any exit code no program failed (the reference used the number 0xbeef for "no exit code"
-and so took evictions for retryable by accident; reference: common/pod.go).
+The platform's reason takes precedence over the program's: a disruption, or a deletion before the pod's end was recorded, is
+the cause of its end, regardless of the exit code. No timestamp is compared: a kubelet's last DELETE sets deletionTimestamp to
+the time of that DELETE (API servers since 1.33), and nodes have clocks of their own. Otherwise the main container decides; the
+exit codes of other containers are ignored. Without any exit code no program failed (the reference used the number 0xbeef for
+"no exit code" and so treated evictions as retryable by accident; reference: common/pod.go).
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _PLATFORM_REASONS = frozenset({
     "Evicted", "NodeLost", "NodeShutdown", "Shutdown", "Terminated", "Preempting", "Preempted", "NodeAffinity",
     "UnexpectedAdmissionError", "OutOfcpu", "OutOfmemory", "OutOfpods", "TopologyAffinityError",
 })  # fmt: skip
-# The kubelet's word when a pod has used up the activeDeadlineSeconds of its own spec.
+# The kubelet's reason when a pod has exceeded the activeDeadlineSeconds of its own spec.
 _POD_DEADLINE = "DeadlineExceeded"
 _SIDECAR = "Always"
 _NEVER = "Never"
@@ -35,7 +35,7 @@ _SIGNALS = (
 
 
 class Verdict(StrEnum):
-    """What an end means for the job. STOPPED: the job was suspended; it counts as nothing."""
+    """What an end means for the job. STOPPED: the job was suspended; the end is not counted."""
 
     SUCCEEDED = "succeeded"
     RETRYABLE = "retryable"
@@ -46,7 +46,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of one pod. `deleted`: the pod was deleted before its end was on record."""
+    """The end of one pod. `deleted`: the pod was deleted before its end was recorded."""
 
     verdict: Verdict
     reason: str
@@ -66,8 +66,8 @@ class Ending:
 def is_over(pod: PodView) -> bool:
     """Whether none of the pod's processes can run any more.
 
-    A pod that is being deleted is over only when the kubelet has said so (a terminal phase), when it never reached a
-    node, or when its grace period was set to zero: by the kubelet's last word, by the pod garbage collector for a lost
+    A terminating pod has ended only when the kubelet has reported it (a terminal phase), when it was never bound to a
+    node, or when its grace period was set to zero: by the kubelet's last DELETE, by the pod garbage collector for a lost
     node, or by a user with --force.
     """
     if pod.phase in ("Succeeded", "Failed"):
@@ -78,7 +78,7 @@ def is_over(pod: PodView) -> bool:
 def runs_undisturbed(pod: PodView) -> bool:
     """Whether the pod runs and none of its containers has ended or restarted, so that there is nothing to count.
 
-    Asked of every pod in every pass, and true of most.
+    Called for every pod in every pass, and true for most.
     """
     if pod.phase != "Running" or pod.deletion_time is not None:
         return False
@@ -113,9 +113,9 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
 
 
 def main_failed(pod: PodView, main_container: str) -> bool:
-    """Whether the main container has failed for good while another container keeps the pod from its end.
+    """Whether the main container has failed for good while another container keeps the pod running.
 
-    The kubelet does not start it again, so the pod would wait for the other one for ever. Native sidecars end by themselves.
+    The kubelet does not restart it, so the pod would wait for the other one for ever. Native sidecars end with the pod.
     """
     if pod.restart_policy != _NEVER or pod.deletion_time is not None or is_over(pod):
         return False
@@ -127,7 +127,7 @@ def main_failed(pod: PodView, main_container: str) -> bool:
 
 
 def left_running(pod: PodView) -> tuple[str, ...]:
-    """The names of the containers that have not ended; native sidecars, which end with the pod, are not among them."""
+    """The names of the containers that have not ended, without native sidecars, which end with the pod."""
     return tuple(c.name for c in pod.containers if not isinstance(c.state, Terminated))
 
 
@@ -153,10 +153,10 @@ def charged_containers(pod: PodView) -> tuple[ContainerView, ...]:
 
 
 def restarts_in_place(pod: PodView, policy: RestartPolicy) -> int:
-    """How many failed runs the kubelet has followed by another in this pod, or is about to.
+    """The number of failed runs in this pod that the kubelet has restarted, or is about to.
 
-    Native sidecars decide nothing and are not counted. A restart that followed a successful run is no failure but under
-    Always: an init container ran again in a new sandbox, or a container was resized. The last run alone can be told.
+    Native sidecars are ignored. A restart after a successful run is a failure only under Always; otherwise an init container
+    ran again in a new sandbox, or a container was resized. Only the result of the last run is known.
     """
     always = policy == RestartPolicy.ALWAYS
     restarts = 0
@@ -171,7 +171,7 @@ def restarts_in_place(pod: PodView, policy: RestartPolicy) -> int:
 def failures_in_place(pod: PodView, policy: RestartPolicy) -> int:
     """The failed runs in a pod that still lives: its restarts, and each container whose run has just ended in failure."""
     restarts = restarts_in_place(pod, policy)
-    # Asked of every living pod in every pass. In a pod that is being deleted nothing is started again.
+    # Called for every living pod in every pass. In a terminating pod nothing is restarted.
     if policy not in _IN_PLACE or pod.deletion_time is not None:
         return restarts
     restarts += sum(_awaits_restart(c, RestartPolicy.ON_FAILURE) for c in pod.init_containers if c.restart_policy != _SIDECAR)

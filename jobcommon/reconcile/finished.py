@@ -1,4 +1,4 @@
-"""A job that has finished: its clean-up and its time to live, and which status is worth a write."""
+"""A finished job: its clean-up and its time to live; and which status changes require a write."""
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import ConditionType, JobStatus
@@ -12,16 +12,17 @@ from jobcommon.reconcile.slots import arrange
 
 
 def plan_finished(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
-    """Clean up, keep `active` true to the pods that are left, and delete the job when its time has come.
+    """Clean up, keep `active` equal to the number of remaining pods, and delete the job when its TTL has expired.
 
-    A job that another operator finished may lack completionTime; then it is that of the condition.
+    A job that another operator finished may lack completionTime; then the condition's time is used. `now`: seconds since the
+    epoch.
     """
     slots = arrange(job, observed.pods)
     clean_up = [*cleanup.clean_up_finished(job, observed, slots.ours), *remove_pod_group(job, observed)]
     actions = with_companions_deleted(framework, job, observed, clean_up)
     expiry = limits.expiry(job, now)
     if expiry is not None and expiry.passed:
-        # Of the job as it was read: its time to live may have been changed since (rule R1).
+        # Delete the job as it was read: its TTL may have been changed since (rule R1).
         version = job.resource_version
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
         return Plan((*cleanup.release_all(observed.pods), owner), reason="time to live is over")
@@ -48,8 +49,8 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
     )
 
 
-# What people and other programs wait for, and what the next decision depends on. A change of anything else, such as a count,
-# is not urgent.
+# The fields that users and other programs wait for, or on which the next decision depends. A change of any other field, such as
+# a count, is not urgent.
 _URGENT = (
     "conditions",
     "start_time",
@@ -62,7 +63,7 @@ _URGENT = (
 
 
 def urgency(before: JobStatus, after: JobStatus) -> Urgency:
-    """How soon a status that is not the final one is to be written."""
+    """The urgency of a status that is not final."""
     urgent = any(getattr(before, name) != getattr(after, name) for name in _URGENT)
     return Urgency.NORMAL if urgent else Urgency.COUNTS
 
@@ -73,7 +74,7 @@ def readable_time(time: str | None, now: float) -> str:
 
 
 def if_changed(job: Job, status: JobStatus) -> JobStatus | None:
-    """The status if it must be written. To forget pods that are gone is not worth a write of its own (rule R19)."""
+    """The status if it must be written. Dropping the UIDs of deleted pods alone does not cause a write (rule R19)."""
     changed = status.to_json()
     same_memory = {**changed, "countedPods": list(job.status.counted_pods)}
     if not job.status.counted_pods:

@@ -1,8 +1,8 @@
 """Gang scheduling: one PodGroup for each job, and pods that are marked as its members.
 
 The reference wrote the PodGroup in every pass, read no priorities and ordered equal ones by chance; here only fields of
-ours that differ are written, and the same job always asks for the same. A job joins as a whole or not at all: while pods of
-it run that were created outside, a PodGroup would wait for members that never come.
+ours that differ are written, and the same job always gets the same PodGroup. A job is a gang as a whole or not at all: while
+pods of it run that were created without a gang, a PodGroup would wait for members that never come.
 """
 
 from collections import Counter
@@ -26,19 +26,19 @@ from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Ev
 from jobcommon.reconcile.resources import Resources, pod_resources, total
 from jobcommon.reconcile.slots import Slots
 
-# What stands in a PodGroup's spec because of us. Anything else in there is somebody else's.
+# The fields of a PodGroup's spec that we own. Other fields belong to other writers.
 _OWNED = {
     names.VOLCANO_API: ("minMember", "minResources", "queue", "priorityClassName"),
     names.COSCHEDULING_API: ("minMember", "minResources", "scheduleTimeoutSeconds"),
 }
-# kubectl's own note on the job; on another object it would be a lie.
+# kubectl's annotation describes the job; on another object it would be wrong.
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _NOT_TAKEN_UP = ("", "Pending")
 
 
 @dataclass(frozen=True)
 class Gang:
-    """The gang of one job in one pass. Without a gang scheduler it asks for nothing and holds up nothing."""
+    """The gang of one job in one pass. Without a gang scheduler it has no PodGroup and delays nothing."""
 
     framework: Framework
     job: Job
@@ -48,7 +48,7 @@ class Gang:
 
     @cached_property
     def off(self) -> str:
-        """Why this job's pods are scheduled one by one although a gang scheduler was chosen; "" when they are not."""
+        """Why this job's pods are scheduled one by one although a gang scheduler is configured; "" if they are not."""
         chosen = self.job.options.gang
         if chosen is None:
             return ""
@@ -70,7 +70,7 @@ class Gang:
 
     @property
     def waiting(self) -> str:
-        """What the job's missing pods wait for; "" when they may be created."""
+        """What the creation of the job's missing pods waits for; "" if they may be created."""
         if self.scheduler is None or not self.members:
             return ""
         if self.found is not None and self.found.deletion_time is not None:
@@ -95,10 +95,10 @@ class Gang:
 
     @property
     def min_member(self) -> int:
-        """How many pods must be placed at once.
+        """The number of pods that must be placed together.
 
-        More than there are leaves the job waiting, as in the reference. Who is no member does not count: the others would
-        wait for it for ever (mpi-operator#608).
+        If it exceeds the number of pods, the job waits, as in the reference. Non-members do not count: the members would
+        wait for them for ever (mpi-operator#608).
         """
         wanted, everything = _policy(self.job).min_available, self.job.total_replicas
         if wanted is not None and wanted > everything:
@@ -108,7 +108,7 @@ class Gang:
     # -- what is written ----------------------------------------------------------------------------------------------
 
     def actions(self) -> list[Action]:
-        """Create the PodGroup, put right what differs in our fields, or delete one that nobody will fill."""
+        """Create the PodGroup, correct differences in our fields, or delete one that will get no pods."""
         if self.scheduler is None or not self.members:
             return list(remove_pod_group(self.job, self.observed))
         api_version, name = self.scheduler.api_version, self.job.name
@@ -121,7 +121,7 @@ class Gang:
         return [Update(api_version, POD_GROUPS, name, {**self._raw, "spec": wanted})]
 
     def spec(self, found: Mapping[str, Any], scheduler: GangScheduler) -> dict[str, Any]:
-        """The spec of the PodGroup: ours, with what others wrote into `found`."""
+        """The spec of the PodGroup: our fields, and the other writers' fields in `found`."""
         job, policy = self.job, _policy(self.job)
         fields: dict[str, Any] = {
             "minMember": self.min_member,
@@ -147,7 +147,7 @@ class Gang:
         return {name: str(amount) for name, amount in needs.items()}
 
     def mark(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
-        """The pod as a member of the gang. A scheduler that its template names is kept."""
+        """The pod as a member of the gang. A schedulerName in its template is kept."""
         if self.scheduler is None:
             return pod
         metadata, spec, name = pod["metadata"], pod["spec"], self.job.name
@@ -164,10 +164,10 @@ class Gang:
             "spec": {**spec, "schedulerName": spec.get("schedulerName") or self.scheduler.name},
         }
 
-    # -- what is said -------------------------------------------------------------------------------------------------
+    # -- events and notes ---------------------------------------------------------------------------------------------
 
     def events(self) -> Iterable[Event]:
-        """What the user has to know, each said once."""
+        """Events on problems of the gang, each emitted once."""
         if self.off:
             yield Event(WARNING, reasons.GANG_OFF, f"gang scheduling is off: {self.off}"[:1024], lasting=True)
         if self.waiting:
@@ -179,7 +179,7 @@ class Gang:
             yield Event(WARNING, reasons.OTHER_SCHEDULER, text[:1024], lasting=True)
 
     def note(self, *, started: bool) -> str:
-        """The same for the condition of a job that has nothing better to say."""
+        """The same for the condition of a job without a more important message."""
         if self.off:
             return f"; gang scheduling is off: {self.off}"
         return f"; its pods wait for {self.waiting}" if self.waiting and not started else ""
@@ -216,7 +216,7 @@ class Gang:
 
 
 def remove_pod_group(job: Job, observed: Observed) -> list[Delete]:
-    """Take the PodGroup of a job without pods away: it would hold resources in its queue."""
+    """Delete the PodGroup of a job without pods: it would reserve resources in its queue."""
     found = observed.companions.get((POD_GROUP, job.name)) if job.options.gang else None
     if found is None or found.deletion_time is not None or job.options.gang is None or observed.gang_off:
         return []

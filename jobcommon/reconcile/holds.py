@@ -1,9 +1,9 @@
-"""What is held up: parts of a job that has begun and whose spec has errors, or one that this operator cannot start.
+"""What is blocked: parts of a job that has begun and whose spec has errors, or a job that this operator cannot start.
 
-A job that has begun is never failed for an error: an edit, an older definition of its kind or another operator may have let
-through what is refused today. What runs goes on and is counted; nothing is created or deleted for what an error concerns,
-and the condition says so until the spec is put right. How an operator is set up is no error of the spec at all: a job waits
-to be started until that is changed, and one that has started goes on.
+A job that has begun is never failed for an error: an edit, an older CRD or another operator may have accepted a spec that is
+refused today. Running pods continue and are counted; nothing is created or deleted for the replica types that an error
+concerns, and the condition reports it until the spec is corrected. The operator's own configuration is no error of the spec:
+a job waits to be started until it is changed, and a job that has started continues.
 """
 
 import re
@@ -24,8 +24,8 @@ _GANG = "spec.runPolicy.schedulingPolicy"
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """`types`: the replica types for which nothing is created or deleted; `unread`: some could not be read at all, so that
-    how far the job is cannot be told; `blocked`: it is not to be started. `why` is for the condition, "" when nothing is held.
+    """`types`: the replica types for which nothing is created or deleted; `unread`: some could not be read at all, so the job's
+    progress is unknown; `blocked`: the job must not be started. `why` is for the condition, "" when nothing is blocked.
     """
 
     types: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class Holds:
 
     @property
     def events(self) -> list[Event]:
-        """The same as an event, said once."""
+        """The same as an event, emitted once."""
         reason = reasons.WAITING if self.blocked else reasons.INVALID_SPEC
         return [Event(WARNING, reason, self.why[:MAX_MESSAGE], lasting=True)] if self.why else []
 
@@ -49,12 +49,12 @@ _NONE = Holds()
 
 
 def held_up(framework: Framework, job: Job, *, started: bool) -> Holds:
-    """What the errors of the job's spec hold up, or the operator's options when it has not `started` yet."""
+    """What the errors of the job's spec block, or the operator's options if the job has not `started` yet."""
     if not job.errors:
         why = "" if started else framework.blocked(job)
         return Holds(frozenset(job.replica_specs), blocked=True, why=f"it waits: {why}") if why else _NONE
     known = {kind.name.lower(): kind.name for kind in framework.replica_types}
-    # What the others are told of the whole job would be wrong without the types that could not be read.
+    # The other types' environment describes the whole job, and would be wrong without the types that could not be read.
     types = known.values() if job.unread else {n for error in job.errors for n in _concerned(framework, error, known)}
     return Holds(frozenset(types), unread=bool(job.unread), why="the spec is invalid: " + "; ".join(map(str, job.errors)))
 

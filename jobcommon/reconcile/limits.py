@@ -7,24 +7,25 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile.accounting import Accounting
 
-# A restart that comes right away is the rule; what keeps failing at once is slowed down, so that a program which cannot
-# start does not load the API server. Same shape as the kubelet's CrashLoopBackOff, with a lower cap.
+# The first restart is immediate. Repeated quick failures are delayed exponentially, so that a program which cannot start does
+# not load the API server. Same shape as the kubelet's CrashLoopBackOff, with a lower cap.
 FIRST_DELAY = 1.0
 MAX_DELAY = 60.0
-# What we hear of so late others may have heard of before, and made its pods, and seen its end.
+# If a job reaches us more than these seconds after its creation, another replica may have handled it already, created its pods
+# and recorded its end: a live read must verify it.
 LATE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A point in time: passed or still to come."""
+    """A deadline in seconds since the epoch, passed or not."""
 
     at: float
     now: float
 
     @property
     def passed(self) -> bool:
-        """Whether it is time."""
+        """Whether the deadline has passed."""
         return self.now >= self.at
 
 
@@ -35,12 +36,12 @@ def backoff_exceeded(job: Job, accounting: Accounting) -> bool:
 
 
 def late(job: Job, now: float) -> bool:
-    """Whether a job that has not begun as far as we know could have begun long ago."""
+    """Whether a job that the cache shows as not begun may have begun already (`now`: seconds since the epoch)."""
     return job.creation_time is None or now >= job.creation_time + LATE
 
 
 def deadline(job: Job, now: float) -> Due | None:
-    """When the job has been active for activeDeadlineSeconds; the clock starts at startTime, anew after a suspension."""
+    """When the job will have been active for activeDeadlineSeconds, counted from startTime, which a suspension resets."""
     seconds, start = job.run_policy.active_deadline_seconds, parse_time(job.status.start_time)
     if seconds is None or start is None:
         return None
@@ -48,7 +49,7 @@ def deadline(job: Job, now: float) -> Due | None:
 
 
 def expiry(job: Job, now: float) -> Due | None:
-    """When a finished job is deleted. Counted from completionTime, so it survives a restart of the operator."""
+    """When a finished job is to be deleted. Counted from completionTime, so it survives a restart of the operator."""
     seconds, end = job.run_policy.ttl_seconds_after_finished, parse_time(job.status.completion_time)
     if seconds is None or end is None:
         return None

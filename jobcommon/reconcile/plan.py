@@ -1,4 +1,4 @@
-"""The decision as a value: what to do for one job, what its status becomes, what to say, and when to look again."""
+"""The decision as a value: the actions for one job, its new status, its events, and the time of its next reconcile."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from jobcommon.api.status import JobStatus
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Create:
-    """Create an object of the job. `content` is its manifest, or a pure function that makes it when it is sent.
+    """Create an object of the job. `content` is its manifest, or a pure function that builds it when it is sent.
 
-    If it is not `required`, the job goes on when the API server refuses it. With `generate`, the fields it gives are added
-    to the manifest when the object is created: chance has no place in a decision. Of a pod, `replica_type` is told. If the plan
-    creates or looks at the object `after`, by plural and name, that must have gone well before.
+    If it is not `required`, the job continues when the API server refuses it. With `generate`, the fields it returns are added
+    to the manifest when the object is created, because a decision must be deterministic. `replica_type` is that of a pod. If
+    the plan creates or gets the object `after` (plural and name), that must have succeeded before.
     """
 
     api_version: str
@@ -28,7 +28,7 @@ class Create:
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """Complete, with its owner reference. It is not kept: a job may have thousands of pods."""
+        """The complete manifest, with its owner reference. It is not cached: a job may have thousands of pods."""
         return self.content() if callable(self.content) else self.content
 
     def __eq__(self, other: object) -> bool:
@@ -61,7 +61,7 @@ class Update:
 class Delete:
     """Delete one incarnation of an object (rule R1: the UID is a precondition).
 
-    With `resource_version`, only if nothing about it has changed: the decision depended on its state.
+    With `resource_version`, only if the object has not changed: the decision depended on its state.
     """
 
     api_version: str
@@ -77,7 +77,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Take our finalizer off a pod whose end is on record. `finalizers` is the list the decision was made on."""
+    """Remove our finalizer from a pod whose end is recorded. `finalizers` is the list on which the decision is based."""
 
     name: str
     uid: str
@@ -89,9 +89,9 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Look at an object that is not watched. Of a `required` one that is not there no pods are created.
+    """Read an object that is not watched. If a `required` one is absent, no pods are created.
 
-    `fields` are those that are to be remembered beside its metadata; `known` says whether it was there when last looked at.
+    `fields` are those to keep beside its metadata; `known` is whether it was present when last read.
     """
 
     api_version: str
@@ -109,13 +109,13 @@ Action = Create | Update | Delete | RemoveFinalizer | Get
 
 
 def deletes_pod(action: Action) -> bool:
-    """Whether a pod goes by it."""
+    """Whether the action deletes a pod."""
     return isinstance(action, Delete) and action.plural == "pods"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event on the job. A `lasting` one describes a state rather than a transition and is said once per process."""
+    """An event on the job. A `lasting` one describes a state rather than a transition and is emitted once per process."""
 
     type: str
     reason: str
@@ -134,14 +134,14 @@ def in_short(names: Sequence[str], most: int) -> str:
 NORMAL = "Normal"
 WARNING = "Warning"
 MAX_WAKE = 120.0
-"""A wake-up that is further off than these seconds is looked at in between: the clock it is reckoned by may have been wrong."""
+"""Upper bound of a requeue delay, in seconds: later deadlines are evaluated in steps, as the wall clock may be corrected."""
 
 
 class Urgency(IntEnum):
     """How soon a new status is to be written."""
 
     COUNTS = 0
-    """It says how many pods run and have succeeded, and nothing else: several such changes may become one write."""
+    """Only the numbers of running and succeeded pods have changed: several such changes may become one write."""
     NORMAL = 1
     TERMINAL = 2
     """The job is over."""
@@ -151,11 +151,12 @@ class Urgency(IntEnum):
 class Plan:
     """What to do for one job now.
 
-    The shell carries it out in this order: expectations, `actions`, then the one write of `status` (None: nothing changed;
-    `urgency` says how soon), then `events` and those actions that are `background`. It comes back at `wake_at` (seconds since
-    the epoch) if nothing else brings it back before.
-    With `verify_live`, a live read must show the job unchanged before anything is created or deleted (rule R7). The same for
-    the `must_exist`, names and UIDs of ended pods: a pod that is gone has been counted, for its finalizer held it until then.
+    It is carried out in this order: expectations (controller), then by the executor `actions`, the one write of `status` (None:
+    no change; see `urgency`), then `events` and the `background` actions. The job is requeued at `wake_at` (seconds since the
+    epoch) unless an event queues it before.
+    With `verify_live`, a live read must show the job unchanged before anything is created or deleted (rule R7). The pods in
+    `must_exist` (name, UID) have ended and must still exist: a pod lives until its finalizer is removed, which is done only
+    once it is counted. If one is absent, another pass has counted it, and the plan is discarded.
     """
 
     actions: tuple[Action, ...] = ()
@@ -169,15 +170,16 @@ class Plan:
 
     @property
     def background(self) -> tuple[RemoveFinalizer, ...]:
-        """The finalizers that are removed last: the end of their pods is on record, so nothing waits for it.
+        """The finalizers that are removed last: the end of their pods is recorded, so nothing waits for their removal.
 
-        The finalizer of a pod that the plan deletes is not among them: without it the pod is gone at once.
+        The finalizer of a pod that the plan deletes is not among them: it is removed before the deletion, which then takes
+        effect at once.
         """
         deleted = {action.name for action in self.actions if deletes_pod(action)}
         return tuple(action for action in self.actions if isinstance(action, RemoveFinalizer) and action.name not in deleted)
 
     def describe(self) -> str:
-        """The plan in words, a line each, for people and for golden tests."""
+        """The plan as text, a line per action, for the command line and for golden tests."""
         lines = [f"reason: {self.reason}"]
         lines += [f"action: {action}" for action in self.actions]
         if self.status is not None:

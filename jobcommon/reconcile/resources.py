@@ -1,4 +1,4 @@
-"""What a pod needs of a node: the scheduler's sum over its containers, from a template.
+"""A pod's resource requests as the scheduler sums them over its containers, from a template.
 
 Rule: Kubernetes' own (KEP-753, KEP-2837). A missing request is the limit; init containers run one after the other, so the
 largest counts, beside those that stay as sidecars; the pod's own figures and its overhead come on top. Total: what cannot be

@@ -1,4 +1,4 @@
-"""Which pods are retired: those whose end is on record, and the rest of a job that is half stopped."""
+"""Which pods are retired: those whose end is recorded, and the remaining pods of a half-stopped job."""
 
 from collections.abc import Collection
 
@@ -17,9 +17,10 @@ from jobcommon.reconcile.slots import Slots
 def retire_recorded(
     framework: Framework, job: Job, slots: Slots, now: float, held: Collection[str] = ()
 ) -> tuple[list[Action], list[float]]:
-    """Take away the pods whose end is on record: keep those that succeeded, replace the others when due.
+    """Retire the pods whose end is recorded: keep those that succeeded, delete the others for replacement when due.
 
-    The second list says when others are due. Of the replica types in `held` nothing is replaced.
+    The second list has the times (seconds since the epoch) at which others are due. No pod of the replica types in `held` is
+    replaced.
     """
     status = job.status
     counted = set(status.counted_pods)
@@ -45,7 +46,7 @@ def retire_recorded(
         elif over:
             actions += cleanup.stop_pods([pod], "to be replaced")
         elif pod.deletion_time is None:
-            # Another container still runs, or this view of the pod is an old one: then it is not deleted.
+            # Another container still runs, or the cache is stale: then the precondition prevents the deletion.
             actions.append(cleanup.delete_pod(pod, "to be replaced", unchanged=True))
     # The finalizer of a pod that stays hinders its deletion alone. To remove those of all while the job runs would put as many
     # requests before its end.
@@ -53,16 +54,16 @@ def retire_recorded(
 
 
 def pods_scaled_down(job: Job, slots: Slots, accounting: Accounting) -> list[PodView]:
-    """The surplus pods that may be deleted: those that are on record, so that what they end by counts as nothing.
+    """The surplus pods that may be deleted: those already recorded, so that their exit codes are ignored.
 
-    One that has succeeded meanwhile is kept until that is on record, too.
+    One that has succeeded meanwhile is kept until that is recorded, too.
     """
     counted = set(job.status.counted_pods) - {entry.pod.uid for entry in accounting.entries}
     return [pod for pod in slots.surplus.values() if pod.uid in counted]
 
 
 def given_up(framework: Framework, job: Job, replica: Replica, pod: PodView) -> bool:
-    """Whether the replica has failed for good and the job lives on without it."""
+    """Whether the replica has failed for good and the job continues without it."""
     if not framework.tolerates_failure(job, replica):
         return False
     ending = ending_in_slot(framework, job, replica, pod)
@@ -72,8 +73,8 @@ def given_up(framework: Framework, job: Job, replica: Replica, pod: PodView) -> 
 def is_stopping(job: Job, slots: Slots, accounting: Accounting) -> bool:
     """Whether a job that is to be resumed has to be stopped first: a pod of it is not being deleted, or too many terminate.
 
-    Also when none seems to be: another operator may have deleted them on the suspension that is on record, and the watch be
-    behind. A resume that does not enter them would count what they end by; and half of a job fails for want of its peers.
+    Also if the cache shows otherwise: another operator may have deleted them because of the recorded suspension, and the watch
+    may lag. A resume that does not enter them would count their exit codes; and half of a job fails without its peers.
     """
     if not job.status.has(ConditionType.SUSPENDED):
         return False

@@ -1,7 +1,7 @@
-"""Which pod stands in which slot, and the tallies of the slots.
+"""The assignment of pods to slots, and the tallies of the slots.
 
-A pod is one of ours if its controller owner is the job's UID (the observer has seen to that) and its name is the one the
-slot's pod has. Labels select candidates only: an index label from the cluster is untrusted text and never an index into a
+A pod is one of ours if its controller owner is the job's UID (the observer has checked that) and it has the name of the
+slot's pod. Labels select candidates only: an index label from the cluster is untrusted text and never an index into a
 list (the reference panicked on "-1").
 """
 
@@ -54,12 +54,12 @@ def arrange(job: Job, pods: tuple[PodView, ...]) -> Slots:
 
 
 def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]], counted: Collection[str] = ()) -> Tallies:
-    """Count the slots of each type. A slot in `succeeded` counts as such whatever its pod says.
+    """Count the slots of each type. A slot in `succeeded` counts as such regardless of its pod.
 
-    A pod whose end is `counted` (by UID) and that another container still keeps alive has failed.
+    A pod whose end is `counted` (by UID) and which another container keeps alive has failed.
     """
     counts = {kind: {"active": 0, "ready": 0, "pending": 0, "failed": 0} for kind in job.replica_specs}
-    # Those scaled away stay on record, and count again when they are wanted again.
+    # Indexes beyond a scale-down stay recorded, and count again after a scale-up.
     done = {kind: frozenset(i for i in succeeded.get(kind, ()) if i < job.count(kind)) for kind in counts}
     for replica, pod in slots.pods.items():
         if replica.index in done[replica.type]:

@@ -1,4 +1,4 @@
-"""The rules over a whole job that its models cannot see. Most stand in the CRD as well; here they catch what slips through."""
+"""The rules over a whole job that its models cannot express. Most are also in the CRD; here they catch what it lets pass."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from jobcommon.api.replica import Replica, replica_count
 from jobcommon.framework import FieldError, Framework, Job, ReplicaType
 
 MAX_NAME = 63
-# Those of all templates that overrides make. Beyond it one job would cost the others seconds in which nothing else is done.
+# Over all templates that overrides make. A larger job would block the event loop, and with it all other jobs, for seconds.
 MAX_VALUES = 500_000
 _AMOUNT = 20
 MANAGERS = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")
@@ -80,7 +80,7 @@ def _replica_errors(framework: Framework, kind: ReplicaType, spec: ReplicaSpec, 
 
 
 def _override_errors(framework: Framework, spec: ReplicaSpec, path: str) -> Iterator[FieldError]:
-    """Every distinct template that the overrides make is checked once; an error is laid to the last of its overrides.
+    """Every distinct template that the overrides make is checked once; an error is attributed to the last of its overrides.
 
     An index beyond the number of replicas is none: scaled down and up again, a job has its overrides again.
     """
@@ -140,7 +140,7 @@ def _template_errors(framework: Framework, template: Mapping[str, Any], path: st
 
 
 def _shape_errors(pod_spec: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """What an operator adds to must be what it takes it for; the rest of a pod is the API server's to judge."""
+    """The fields that an operator extends must have the expected types; the API server validates the rest of a pod."""
     for name in ("volumes", "initContainers"):
         if not _are_objects(pod_spec.get(name)):
             yield FieldError(f"{path}.{name}", "must be a list of objects with a name")

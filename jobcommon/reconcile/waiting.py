@@ -1,8 +1,8 @@
-"""What keeps the pods of a job from running, in words: for its condition, where it stays while it lasts, and for events.
+"""Why the pods of a job do not run, as text: for its condition, while it lasts, and for events.
 
-The operator reads pods, not their events. A real kubelet says in the pod that an image, or a Secret for an environment
-variable, is missing; of a volume it says nothing there, only in an event that is gone after an hour. And a pod that no
-scheduler has taken up says nothing at all. Both are told by the time that has passed.
+The operator reads pods, not their events. The kubelet reports a missing image, or a missing Secret for an environment
+variable, in the pod's status; a missing volume only in an event, which expires after an hour. And the status of a pod that no
+scheduler handles contains no reason at all. Both cases are detected by the time that has passed.
 """
 
 import re
@@ -21,15 +21,15 @@ from jobcommon.reconcile.accounting import Accounting, Entry, restart_policy
 from jobcommon.reconcile.ending import Verdict, awaited, charged_containers, decode, is_over, left_running, restarts_in_place
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
 
-# Without trouble a scheduler and a kubelet need seconds, and a large image a few minutes, which is worth saying, too.
+# Normally a scheduler and a kubelet need seconds, and pulling a large image a few minutes, which is worth reporting, too.
 LATE = 90.0
-# Of what happens to hundreds of pods at once, so many are told.
+# Upper bound of the events of one pass: hundreds of pods may fail at once.
 MAX_EVENTS = 10
-# So many causes stand in a condition, with so many replicas each, and of a message so many characters.
+# Limits of a condition's note: causes, replicas per cause, characters per message.
 MAX_CAUSES = 3
 MAX_NAMES = 3
 MAX_TEXT = 300
-# Separates what a condition says from what its pods wait for.
+# Separates a condition's own message from the reasons why pods wait.
 NOTE = "; waiting: "
 CRASH_LOOP = "CrashLoopBackOff"
 # The kubelet alternates between the error and this; newer ones repeat the error in it. One text for both spares writes.
@@ -37,7 +37,7 @@ _PULL_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*": (\w+): (.+)$', re
 
 
 class Silent(StrEnum):
-    """What a pod may wait for without saying so."""
+    """What a pod may wait for without a reason in its status."""
 
     SCHEDULER = "NoScheduler"
     VOLUMES = "VolumesNotReady"
@@ -56,7 +56,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What a job's pods wait for: a note for the condition ("" for nothing), events, and when there may be more to say."""
+    """What a job's pods wait for: a note for the condition ("" for nothing), events, and when to check again."""
 
     note: str = ""
     events: tuple[tuple[str, str], ...] = ()
@@ -68,7 +68,7 @@ class Waits:
 
 
 def waits(pods: Mapping[Replica, PodView], now: float, scheduler_of: Callable[[Replica], str]) -> Waits:
-    """What the living among `pods` wait for at `now`."""
+    """What the living among `pods` wait for at `now` (seconds since the epoch)."""
     causes: dict[str, list[Replica]] = {}
     events: list[tuple[str, str]] = []
     silent: dict[Silent, list[tuple[float, Replica, PodView]]] = {}
@@ -95,7 +95,7 @@ def waits(pods: Mapping[Replica, PodView], now: float, scheduler_of: Callable[[R
 
 
 def said(pod: PodView) -> Cause | None:
-    """What the kubelet or the scheduler says of a pod that cannot be scheduled or started."""
+    """The reason that the kubelet or the scheduler reports for a pod that cannot be scheduled or started."""
     for container in pod.containers + pod.init_containers:
         state = container.state
         if not isinstance(state, Waiting):
@@ -113,13 +113,13 @@ def said(pod: PodView) -> Cause | None:
 
 
 def with_note(message: str, note: str) -> str:
-    """The message of a condition that holds on, with `note` in place of an earlier one."""
+    """The message of a condition that stays True, with `note` in place of an earlier one."""
     base, found, _ = message.partition(NOTE)
     return f"{base}{note}"[:MAX_MESSAGE] if found or note else message
 
 
 def restarted(job: Job, pods: Mapping[Replica, PodView]) -> str:
-    """What a condition says of restarts in place: the replica with most of them, and its last failure."""
+    """The condition's text on restarts in place: the replica with most of them, and its last failure."""
     found = [(restarts_made(pod, restart_policy(job, r)), r, pod) for r, pod in pods.items() if not is_over(pod)]
     found = [entry for entry in found if entry[0]]
     if not found:
@@ -132,9 +132,9 @@ def restarted(job: Job, pods: Mapping[Replica, PodView]) -> str:
 
 
 def restarts(job: Job, accounting: Accounting, pods: Mapping[Replica, PodView], *, ends: bool) -> int:
-    """The restarts made so far or about to be made, in place or by a new pod; what failed last in a job that `ends` is none.
+    """The restarts made or about to be made, in place or by a new pod; the last failure of a job that `ends` causes none.
 
-    The number never falls: what a pod had of them is lost with a pod that vanishes.
+    The number never decreases, although the count of a deleted pod is lost with it.
     """
     failed_now = len(accounting.having(Verdict.RETRYABLE)) if ends else 0
     living = pods.items() if accounting.in_place else ()
@@ -143,7 +143,7 @@ def restarts(job: Job, accounting: Accounting, pods: Mapping[Replica, PodView], 
 
 
 def backoff_message(job: Job, accounting: Accounting, pods: Mapping[Replica, PodView]) -> str:
-    """Why the job has failed that has used up its backoffLimit, with the last cause."""
+    """Why a job with an exhausted backoffLimit has failed, with the last cause."""
     text = f"Job {job.name} has failed because it has reached the specified backoff limit"
     causes = [entry.ending.describe(entry.replica, entry.pod.node_name) for entry in accounting.having(Verdict.RETRYABLE)]
     for replica, pod in pods.items():
@@ -155,7 +155,7 @@ def backoff_message(job: Job, accounting: Accounting, pods: Mapping[Replica, Pod
 
 
 def restarts_made(pod: PodView, policy: RestartPolicy) -> int:
-    """The restarts in place that have happened, without the one that the kubelet still puts off."""
+    """The completed restarts in place, without the one that the kubelet still backs off from."""
     put_off = (isinstance(c.state, Waiting) and c.state.reason == CRASH_LOOP for c in charged_containers(pod))
     return restarts_in_place(pod, policy) - sum(put_off)
 
@@ -170,7 +170,7 @@ def last_failure_in_place(pod: PodView) -> Terminated | None:
 
 
 def how(run: Terminated) -> str:
-    """How a run ended, and the end of what it said: ``exited with code 1 (Error): no such file``."""
+    """How a run ended, and the end of its termination message: ``exited with code 1 (Error): no such file``."""
     end = f"exited with code {run.exit_code} ({decode(run)})" if run.exit_code is not None else decode(run)
     words = " ".join(run.message.split())
     return f"{end}: {_in_short(words, tail=True)}" if words else end
@@ -195,7 +195,7 @@ def container_events(framework: Framework, job: Job, pods: Mapping[Replica, PodV
     """One event for each pod whose main container has succeeded while another one runs on."""
     events: list[Event] = []
     for replica, pod in pods.items():
-        # Asked of every pod in every pass; most have one container.
+        # Called for every pod in every pass; most have one container.
         if len(pod.containers) > 1 and len(events) < MAX_EVENTS:
             main = framework.main_container(job.replica_specs[replica.type], replica.index)
             if names := awaited(pod, main):
@@ -219,14 +219,14 @@ def cut_short(entries: Iterable[Entry]) -> list[Event]:
 
 
 def _is_well(pod: PodView) -> bool:
-    """Asked of every pod at every reconcile: whether there is certainly nothing to say."""
+    """Whether there is certainly nothing to report. Called for every pod in every pass."""
     if pod.deletion_time is None and pod.phase == "Running":
         return all([isinstance(container.state, Running) for container in pod.containers])  # noqa: C419  a list is faster
     return is_over(pod)
 
 
 def _unsaid(pod: PodView) -> tuple[Silent, float] | None:
-    """What a pod that says nothing waits for, and since when."""
+    """What a pod without a reason in its status waits for, and since when (seconds since the epoch)."""
     if pod.deletion_time is not None:
         return (Silent.NODE, pod.deletion_time) if pod.scheduled else None
     if pod.phase != "Pending":
@@ -261,7 +261,7 @@ def _silence(sort: Silent, since: float, pod: PodView, scheduler: str) -> str:
 
 
 def _line(text: str) -> str:
-    """The text in one line, without the full stop: it stands within a sentence."""
+    """The text in one line, without the full stop, to be part of a sentence."""
     return " ".join(text.split()).removesuffix(".")
 
 
@@ -279,7 +279,7 @@ def _names(replicas: list[Replica]) -> str:
 
 
 def _in_short(text: str, *, tail: bool = False) -> str:
-    """The text, or of a long one its beginning; its `tail` where the cause comes last."""
+    """The text, shortened to its beginning, or to its `tail` where the cause comes last."""
     if len(text) <= MAX_TEXT:
         return text
     return f"…{text[-MAX_TEXT:]}" if tail else f"{text[:MAX_TEXT]}…"

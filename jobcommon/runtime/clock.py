@@ -1,4 +1,4 @@
-"""Where the runtime gets time from (rule R20). Everything that waits does so through a Clock, so a test can drive it."""
+"""The runtime's source of time (rule R20). All waiting uses a Clock, so that a test can drive it."""
 
 import asyncio
 import time
@@ -11,10 +11,10 @@ from jobcommon.controller.job_controller import Moment
 
 
 class Timer(Protocol):
-    """A callback that has been asked for."""
+    """A scheduled callback."""
 
     def cancel(self) -> None:
-        """Do not call back any more."""
+        """Cancel the callback."""
         ...
 
 
@@ -23,22 +23,22 @@ class Clock(ABC):
 
     @abstractmethod
     def monotonic(self) -> float:
-        """Seconds on a clock that never jumps. Delays and leases are measured by it."""
+        """Seconds on a clock that never jumps, for delays and leases."""
 
     @abstractmethod
     def wall(self) -> float:
-        """Seconds since the epoch, for what is written down."""
+        """Seconds since the epoch, for recorded times."""
 
     @abstractmethod
     def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
         """Call `callback` in the event loop once `monotonic` has reached `when`."""
 
     def moment(self) -> Moment:
-        """Now, on both scales."""
+        """Now, on both clocks."""
         return Moment(self.monotonic(), self.wall())
 
     async def sleep_until(self, when: float) -> None:
-        """Return once `monotonic` has reached `when`."""
+        """Wait until `monotonic` has reached `when`."""
         await self.wait(asyncio.Event(), when)
 
     async def sleep(self, seconds: float) -> None:
@@ -46,7 +46,7 @@ class Clock(ABC):
         await self.sleep_until(self.monotonic() + seconds)
 
     async def wait(self, event: asyncio.Event, until: float | None = None) -> bool:
-        """Wait until `event` is set, at the longest until `until`. Returns whether it is set."""
+        """Wait until `event` is set, at the longest until `until` (monotonic seconds). Returns whether it is set."""
         if until is None:
             await event.wait()
             return True
@@ -65,7 +65,7 @@ class Clock(ABC):
         return event.is_set()
 
     async def bounded(self, what: Coroutine[Any, Any, object], until: float) -> None:
-        """Carry `what` out; cancel it if it is not over at `until`. What it raises is dropped."""
+        """Run `what`; cancel it if it has not ended at `until` (monotonic seconds). Its exceptions are ignored."""
         over = asyncio.Event()
         task = asyncio.ensure_future(what)
         task.add_done_callback(lambda _: over.set())
@@ -78,7 +78,7 @@ class Clock(ABC):
 
 
 class SystemClock(Clock):
-    """The machine's clocks."""
+    """The system's clocks."""
 
     def monotonic(self) -> float:
         """See `Clock.monotonic`."""

@@ -1,4 +1,4 @@
-"""Which gang scheduler a cluster has: asked by discovery, which every client may read."""
+"""Which gang scheduler a cluster has, by the discovery API, which every client may read."""
 
 import msgspec
 
@@ -17,7 +17,7 @@ MAX_DELAY = 30.0
 async def find_gang_scheduler(transport: Transport, clock: Clock, log: Log) -> GangScheduler | None:
     """The gang scheduler whose PodGroups the API server serves, Volcano before the coscheduling plugin; None without one.
 
-    Asks until there is an answer. Cancel it to give up.
+    Retries until there is a response; cancel it to give up.
     """
     delay = FIRST_DELAY
     while True:

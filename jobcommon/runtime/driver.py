@@ -1,8 +1,8 @@
 """The driver: runs one JobController on asyncio.
 
-A task per informer does what its reflector says; one dispatcher hands plans to at most `workers` tasks. Nothing polls: the
-dispatcher sleeps until a cache, a worker or the queue's next timer has something for it. Whatever is raised in a worker
-costs its own key a back-off and nobody else anything (rule R14).
+A task per informer sends its reflector's requests; one dispatcher hands plans to at most `workers` tasks. Nothing polls: the
+dispatcher sleeps until a cache, a worker or the queue's next timer wakes it. An exception in a worker costs its own key a
+back-off and does not affect other keys (rule R14).
 """
 
 import asyncio
@@ -24,18 +24,18 @@ from jobcommon.runtime.logging import Log, bound
 from jobcommon.runtime.protocols import Executes, Observer
 from jobcommon.runtime.served_schema import ServedSchema
 
-# So many lines of a watch may be at hand at once that the other tasks would starve meanwhile.
+# After this many lines of one watch the other tasks get a turn; a burst of buffered lines would starve them.
 LINES_PER_TURN = 100
-# A framework's function that takes longer holds up the caches of all.
+# Plans that take longer (seconds) are logged: a slow function of a framework blocks the event loop, and with it every cache.
 SLOW_PLAN = 0.1
-# After an error that is ours (not the server's) in the care of a cache.
+# The pause (seconds) after an exception of our own, not an error of the server, in a cache's task.
 MISHAP_DELAY = 1.0
-# How often a slow state such as a missing CRD is said again.
+# The interval (seconds) at which a lasting state such as a missing CRD is logged again.
 REPEAT_AFTER = 600.0
 
 
 class Driver:
-    """Feeds `controller` from `transport` and has its plans carried out by `executor`, at most `workers` at a time."""
+    """Feeds `controller` from `transport` and passes its plans to `executor`, at most `workers` at a time."""
 
     def __init__(
         self,
@@ -71,25 +71,25 @@ class Driver:
 
     @property
     def crd_missing(self) -> bool:
-        """Whether the API server does not know the kind; the caches keep asking, at most a minute apart."""
+        """Whether the API server does not serve the kind; the caches keep retrying, at most a minute apart."""
         error = self.controller.informers[self.controller.jobs].reflector.last_error
         return isinstance(error, StatusError) and error.code == 404
 
     @property
     def ready(self) -> bool:
-        """Whether all caches have synced, or the kind is not installed, which is no fault of this process.
+        """Whether all caches have synced, or the kind is not installed, which this process cannot change.
 
-        Not while statuses are not stored whole: nothing can be recorded then.
+        Not ready while the API server drops status fields: nothing can be recorded then.
         """
         return (self.controller.synced or self.crd_missing) and not self.controller.pruned.fields
 
     @property
     def busy(self) -> int:
-        """How many plans are being carried out."""
+        """The number of plans being carried out."""
         return len(self._running)
 
     async def run(self) -> None:
-        """Run until `stop`; then return once the plans under way are carried out. Cancel to break them off."""
+        """Run until `stop`; then return once the plans in progress are carried out. Cancelling it aborts them."""
         async with asyncio.TaskGroup() as tasks:
             followers = [tasks.create_task(self._follow(name), name=f"informer {name}") for name in self._pokes]
             followers.append(tasks.create_task(self._schema.run(), name="served schema"))
@@ -104,7 +104,7 @@ class Driver:
                 await asyncio.gather(*left, return_exceptions=True)
 
     def stop(self) -> None:
-        """Begin nothing new."""
+        """Start no further plan."""
         self._stopped.set()
         self.controller.queue.shutdown()
         self._wake.set()
@@ -129,17 +129,17 @@ class Driver:
                         task = asyncio.create_task(self._reconcile(work, self._reconciles, cost), name=name)
                         self._running.add(task)
                         task.add_done_callback(self._done)
-                    # Planning is the longest thing done in one go; let the others have a turn in between.
+                    # A plan is the longest stretch without an await; yield to the other tasks between plans.
                     await asyncio.sleep(0)
             except Exception:
                 self._log.exception("could not plan")
                 self._observer.failed()
                 continue
             if not len(self.controller.queue):
-                # Keys that had to wait for the caches left their times behind.
+                # Keys that had to wait for the caches leave stale entries.
                 self._ready_since.clear()
             self._close_unwanted_streams()
-            # With no worker free, or caches that are not complete, a timer that is due could not be served anyway.
+            # Without a free worker or with incomplete caches a due timer could not be served anyway.
             serving = len(self._running) < self._workers and self.controller.synced
             await self._clock.wait(self._wake, self.controller.queue.next_wakeup() if serving else None)
 
@@ -168,7 +168,7 @@ class Driver:
                 try:
                     result = await self._executor.execute(work)
                 except Exception:
-                    # It left the plan half done, so the key is looked at anew.
+                    # The plan is half done, so the key is requeued.
                     self._log.exception("could not carry out the plan")
                     self._observer.failed()
                     result = Result(stale=True)
@@ -183,7 +183,7 @@ class Driver:
                 self.controller.queue.add_rate_limited(key, self._clock.monotonic())
 
     def _lapsed(self, key: JobKey, lapsed: Sequence[Expected]) -> None:
-        """Writes of ours that no watch has shown: a lost observation, or an object that came and went unseen."""
+        """Log expectations that lapsed: a missed watch event, or an object that was created and deleted between two lists."""
         names = [str(expected) for expected in lapsed[:12]]
         self._log.warning("expectations lapsed", job="/".join(key), count=len(lapsed), expected=names)
         self._observer.lapsed(len(lapsed))
@@ -223,7 +223,7 @@ class Driver:
                     case Stream(request):
                         await self._stream(name, informer, request)
             except Exception as error:
-                # A list makes up for what got lost on the way to the store, a look at every job for what got lost behind it.
+                # The relist repairs the store; queueing every job makes up for events lost after the store.
                 self._log.exception("watch failed; relisting", resource=name)
                 informer.failed(TransportError(str(error)), self._clock.monotonic())
                 informer.relist()
@@ -240,7 +240,7 @@ class Driver:
             self._take(name, informer.received(response, self._clock.monotonic()))
 
     async def _stream(self, name: str, informer: Informer[Any], request: Request) -> None:
-        """Read the stream in a task of its own, so that it can be closed while it is silent."""
+        """Read the stream in a task of its own, so that a silent stream can be closed."""
         poke = self._pokes[name]
         reader = asyncio.create_task(self._read(name, informer, request), name=f"watch {name}")
         reader.add_done_callback(lambda _: poke.set())
@@ -280,20 +280,20 @@ class Driver:
             self._wake.set()
 
     def _close_unwanted_streams(self) -> None:
-        """`begin` may have asked for a list in place of a watch that has lost track."""
+        """Close the watches that `begin` wants replaced by a list, because they stalled."""
         for name, informer in self.controller.informers.items():
             if not informer.streaming:
                 self._pokes[name].set()
 
     def _log_cache_error(self, name: str, informer: Informer[Any]) -> None:
-        """Say what keeps a cache from being up to date, once per cause and then rarely."""
+        """Log why a cache is not up to date: each new cause at once, the same cause every `REPEAT_AFTER` seconds."""
         error = informer.reflector.last_error
         text, now = str(error or ""), self._clock.monotonic()
         last, said_at = self._complaints.get(name, ("", 0.0))
         if text == last and (not text or now - said_at < REPEAT_AFTER):
             return
         self._complaints[name] = (text, now)
-        # A cache that cannot be had may be one that nobody needs to wait for.
+        # The resource may be optional: then its error completes the sync.
         self._wake.set()
         if not text:
             self._log.info("cache is up to date again", resource=name)

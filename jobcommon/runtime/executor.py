@@ -1,10 +1,9 @@
-"""The executor: carries out one plan against the API server and reports what became of it.
+"""The executor: carries out one plan against the API server and reports the outcomes.
 
-The order is the plan's promise: live reads that the plan asks for; deletions, releases and updates; creates that are not
-pods, and looks at what pods need; pods with slow start; the status, exactly once, also when something before it failed
-(rule R15); then what is done in the background. Before each write the fence is asked (rule R8). Nothing is repeated here that
-may have been done: an unknown outcome is looked up by a live read (rule R12), and whatever failed comes back by way of the
-queue.
+The order is the plan's promise: live reads that the plan asks for; deletions, removals of finalizers and updates; creates of
+other objects than pods, and reads of objects that pods need; pods with slow start; the status, exactly once, also if a write
+before it failed (rule R15); then the background writes. Each write checks the fence (rule R8). No write that may have taken
+effect is repeated here: an unknown outcome is resolved by a live read (rule R12), and a failed write is retried by requeueing.
 """
 
 import asyncio
@@ -35,8 +34,8 @@ T = TypeVar("T")
 
 SLOW_START_CAP = 64
 BULK = 64
-"""A plan of more requests than this is bulk: one request more or less makes no difference to who waits for its job."""
-# The end of a job is one request, and it is what people wait for; new counts are not.
+"""A plan with more requests than this is bulk: a delay of one request does not matter to the user who waits for the job."""
+# Users wait for the final status, which is one request; they do not wait for new counts.
 _STATUS_LEVELS = {Urgency.TERMINAL: PriorityLevel.INTERACTIVE, Urgency.COUNTS: PriorityLevel.BACKGROUND}
 _job = decoder(dict[str, Any])
 
@@ -45,8 +44,8 @@ _job = decoder(dict[str, Any])
 class Executor:
     """Carries out the plans of one framework's jobs.
 
-    `flow_controller` bounds the requests under way and is shared by all frameworks; `slow_start_cap` is how many pods of one
-    type are created at once at most. `clock` tells how long ago a job was read.
+    `flow_controller` bounds the requests in flight and is shared by all frameworks; `slow_start_cap` is the maximum of pods of
+    one type that are created at once. `clock` measures the age of the last live read of a job.
     """
 
     framework: Framework
@@ -60,7 +59,7 @@ class Executor:
         self._unwatched = {kind.plural for kind in self.framework.companion_kinds if not kind.watched}
 
     async def execute(self, work: Work) -> Result:
-        """Carry `work.plan` out. Errors of the API server are part of the Result and never raised."""
+        """Carry out `work.plan`. Errors of the API server are part of the Result and never raised."""
         plan, recheck = work.plan, Recheck(lambda: self._unchanged(work, seated=True), self.clock)
         if (plan.verify_live and not await self._unchanged(work)) or (work.orphans_of and not await self._orphaned(work)):
             return Result(stale=True)
@@ -84,7 +83,7 @@ class Executor:
     # -- the steps ---------------------------------------------------------------------------------------------------
 
     async def _delete_and_update(self, work: Work, done: dict[int, ActionResult], background: Collection[int]) -> None:
-        """Deletions, releases and updates at once; those of one object in the plan's order, a release first."""
+        """Deletions, removals of finalizers and updates, concurrently; those of one object in order, the finalizer first."""
         chains: dict[tuple[str, str], list[int]] = {}
         for i, action in enumerate(work.plan.actions):
             if not isinstance(action, Create | Get) and id(action) not in background:
@@ -98,9 +97,9 @@ class Executor:
         await _together(run(chain) for chain in chains.values())
 
     async def _create(self, work: Work, recheck: Recheck, done: dict[int, ActionResult]) -> None:
-        """What pods need first, then the pods; replica types do not wait for each other (rule R15).
+        """Create the objects that pods need, then the pods; replica types do not wait for each other (rule R15).
 
-        Without what they need no pods: they would fail, or find another owner's Secret under the name of theirs.
+        If a needed object is missing, no pods are created: they would fail, or mount another owner's Secret of that name.
         """
         others: list[tuple[int, Create | Get]] = []
         types: dict[str, list[tuple[int, Create]]] = {}
@@ -127,8 +126,8 @@ class Executor:
     ) -> None:
         """Create pods with slow start; stop at the first error (R16).
 
-        A taken name concerns one slot only. But whoever took it may be another operator that is further on, so a live
-        read must show the job unchanged before the next pod (rule R7).
+        A name conflict concerns one slot only. But the object may have been created by another operator that has progressed
+        further, so a live read must show the job unchanged before the next pod (rule R7).
         """
         left = len(pods)
 
@@ -152,7 +151,7 @@ class Executor:
             return None, None
         status = work.plan.status.to_json()
         try:
-            # Answered whole: what the server does not know it drops, and answers 200.
+            # The response must be complete: the server answers 200 also if it drops unknown fields.
             request = status_write(work.raw, self.framework.plural, status)
             response = await self._write(work, request, _STATUS_LEVELS.get(work.plan.urgency))
             check_stored(status, response.body)
@@ -165,7 +164,7 @@ class Executor:
     async def _find_status(
         self, work: Work, status: Mapping[str, Any], error: TransportError
     ) -> tuple[str | None, ClientError | None]:
-        """Whether a status whose write got no answer is there after all (rule R12)."""
+        """Whether a status whose write got no response was stored (rule R12)."""
         try:
             job = _job((await self._read(work, self._job_request(work))).body)
         except (ClientError, msgspec.DecodeError):
@@ -185,11 +184,11 @@ class Executor:
                 case Create():
                     return await self._create_one(work, action, recheck)
                 case Get():
-                    return await self._look(work, action)
+                    return await self._get(work, action)
                 case Delete():
                     return await self._change(work, action, gone=(404, 409))
                 case RemoveFinalizer():
-                    # 422 is a test that failed: another incarnation, or somebody changed the finalizers since.
+                    # 422: a test of the patch failed; it is another incarnation, or another client changed the finalizers.
                     return await self._change(work, action, gone=(404, 422), level=level)
                 case Update():
                     return await self._change(work, action, gone=(404,))
@@ -197,9 +196,9 @@ class Executor:
             return ActionResult(action, Effect.SKIPPED, error=error)
 
     async def _create_one(self, work: Work, action: Create, recheck: Recheck | None) -> ActionResult:
-        """Create an object, unless the job has changed while others were created or this one waited for its turn.
+        """Create an object, unless the job has changed since the plan was made.
 
-        Many creates take long, and a process that stood still knows nothing of what others did meanwhile (rule R7).
+        Many creates take long, and a process that was suspended has missed what other replicas did meanwhile (rule R7).
         """
         try:
             request = self._request(_generated(action), work)
@@ -209,7 +208,7 @@ class Executor:
             return ActionResult(action, Effect.REFUSED, error=refusal)
         try:
             async with self._seat(work):
-                if recheck is not None and not await recheck.lately():
+                if recheck is not None and not await recheck.recent():
                     return ActionResult(action, Effect.SKIPPED)
                 response = await self._send_fenced(request)
         except StatusError as error:
@@ -220,8 +219,8 @@ class Executor:
             return await self._look_up(work, action, error)
         return self._seen(action, Effect.APPLIED, response.body)
 
-    async def _look(self, work: Work, action: Get) -> ActionResult:
-        """What is there. A terminating object is as good as gone."""
+    async def _get(self, work: Work, action: Get) -> ActionResult:
+        """Read the object. A terminating one counts as absent."""
         try:
             body = (await self._read(work, request_for(action, work.namespace))).body
         except ClientError as error:
@@ -233,9 +232,9 @@ class Executor:
         return ActionResult(action, Effect.NOT_FOUND) if found.deletion_timestamp else self._seen(action, Effect.APPLIED, body)
 
     async def _look_up(self, work: Work, action: Create, error: ClientError) -> ActionResult:
-        """What is there under the name of an object whose create failed or got no answer (rule R12).
+        """Read the object under the name of one whose create failed or got no response (rule R12).
 
-        A terminating object is a predecessor to be waited for, whoever owns it.
+        A terminating object is a predecessor whose deletion must be awaited, regardless of its owner.
         """
         try:
             body = (await self._read(work, objects.get(path_of(action, work.namespace)))).body
@@ -250,7 +249,7 @@ class Executor:
         return ActionResult(action, Effect.NAME_CONFLICT, error=error)
 
     def _is_watched_for(self, found: objects.WrittenMetadata, action: Create) -> bool:
-        """Whether the caches show it. One without our label they never would: somebody has taken it off (attack case S6)."""
+        """Whether the caches will show it. They select by our label, which another client may have removed (attack case S6)."""
         wanted = (action.manifest.get("metadata", {}).get("labels") or {}).get(labels.OPERATOR_NAME)
         if action.plural in self._unwatched or wanted is None:
             return True
@@ -259,8 +258,8 @@ class Executor:
     async def _change(
         self, work: Work, action: Action, gone: tuple[int, ...], level: PriorityLevel | None = None
     ) -> ActionResult:
-        """A write on an object that exists. With `gone` the object the decision was about is no more, or has changed;
-        the watch tells what is there instead, and the key comes back with it.
+        """A write on an existing object. The codes in `gone` mean that the object of the decision was deleted or has changed;
+        then the watch event of that change queues the key.
         """
         try:
             response = await self._write(work, self._request(action, work), level)
@@ -272,11 +271,11 @@ class Executor:
         found = objects.written(response.body)
         if isinstance(action, Update):
             return self._seen(action, Effect.APPLIED, response.body)
-        # The version that takes the last finalizer off a terminating object is not the one at which it goes.
+        # The version at which the last finalizer of a terminating object is removed is not the version of its deletion.
         return ActionResult(action, Effect.APPLIED, "" if found.deletion_timestamp else found.resource_version)
 
     def _seen(self, action: Create | Update | Get, effect: Effect, body: bytes) -> ActionResult:
-        """The outcome with the object itself if nobody watches its kind. What was generated is not kept: it may be a key."""
+        """The outcome, with the object itself if its kind is not watched. Generated fields are not kept: one may be a key."""
         version = objects.written(body).resource_version
         if action.plural not in self._unwatched:
             return ActionResult(action, effect, version)
@@ -284,7 +283,7 @@ class Executor:
         return ActionResult(action, effect, version, seen=objects.remembered(body, fields))
 
     def _request(self, action: Action, work: Work) -> Request:
-        """The write of an action. The objects that the caches show need not come back whole."""
+        """The write of an action. For objects in the caches the response need not be complete."""
         request = request_for(action, work.namespace)
         whole = not isinstance(action, RemoveFinalizer) and action.plural in self._unwatched
         return request if whole else objects.metadata_only(request)
@@ -296,12 +295,12 @@ class Executor:
         return objects.get(path)
 
     async def _metadata(self, work: Work, request: Request, *, seated: bool = False) -> objects.WrittenMetadata:
-        """What a live read finds. `seated`: there is a seat for it already. Raises ClientError."""
+        """The metadata that a live read finds. `seated`: the caller holds a seat already. Raises ClientError."""
         brief = objects.metadata_only(request)
         return objects.written((await (self._send(brief) if seated else self._read(work, brief))).body)
 
     async def _unchanged(self, work: Work, *, seated: bool = False) -> bool:
-        """Whether the job is still the very object the plan was made for (rule R7). `seated`: there is a seat for the read."""
+        """Whether the job is still the object the plan was made for (rule R7). `seated`: the caller holds a seat already."""
         version = work.job.resource_version if work.job is not None else ""
         try:
             found = await self._metadata(work, self._job_request(work), seated=seated)
@@ -342,7 +341,7 @@ class Executor:
         return self.flow_controller.seat(work.namespace, work.uid, level=_level_of(work) if level is None else level)
 
     async def _send_fenced(self, request: Request) -> Response:
-        # After the wait for a seat: it may have been long.
+        # Check after the wait for a seat, which may have been long.
         if not self.fence.held():
             raise FencedError("this process does not hold the lease")
         return await self._send(request)
@@ -354,14 +353,14 @@ class Executor:
 
 
 def _level_of(work: Work) -> PriorityLevel:
-    """The level of a job's requests: of one that is over only cleaning up is left."""
+    """The priority level of a job's requests. A finished job only needs cleaning up."""
     if work.job is not None and work.job.status.finished:
         return PriorityLevel.BACKGROUND
     return PriorityLevel.BULK if len(work.plan.actions) > BULK else PriorityLevel.INTERACTIVE
 
 
 async def _together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all parts, which run at once. Most jobs have one part, which needs no task of its own."""
+    """Run all parts concurrently and return their results. Most jobs have one part, which needs no task of its own."""
     coroutines = list(parts)
     return [await coroutines[0]] if len(coroutines) == 1 else await asyncio.gather(*coroutines)
 
@@ -375,5 +374,5 @@ def _name_in_use(outcome: ActionResult) -> bool:
 
 
 def _generated(action: Create) -> Create:
-    """The create with what must be made up for it, such as a key."""
+    """The create with its generated fields, such as a key."""
     return replace(action, content={**action.manifest, **action.generate()}) if action.generate is not None else action

@@ -12,12 +12,12 @@ class Fence(Protocol):
     """Whether the lease is valid by the local monotonic clock."""
 
     def held(self) -> bool:
-        """Whether a write begun now ends before another process may begin to write."""
+        """Whether a write that starts now ends before another process may start to write."""
         ...
 
 
 class NoFence:
-    """For a process that is alone."""
+    """For a process that is the only replica."""
 
     def held(self) -> bool:
         """Always."""
@@ -29,7 +29,7 @@ class FencedError(ClientError):
 
 
 class FencedTransport:
-    """Refuses writes without the lease. It stands behind everything that may wait, such as a limit on the rate."""
+    """Refuses writes without the lease. It is the innermost transport, after everything that may wait, such as a rate limit."""
 
     def __init__(self, transport: Transport, fence: Fence) -> None:
         self._transport = transport

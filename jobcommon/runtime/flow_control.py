@@ -1,9 +1,9 @@
 """Flow control of our own requests, in the words of the API server's Priority and Fairness.
 
-A request needs a seat while it is under way. Seats are handed out by priority level, and inside a level the flows (a
-namespace, then a job) take turns. BULK and BACKGROUND hold at most a share of the seats each: what they have under way is
-queued in the API server in front of everybody's requests, so without that bound a small job beside a big one waits 5 to 15
-times as long. A request that waits for a Retry-After keeps its seat, so an API server that asks for less gets less.
+A request needs a seat while it is in flight. Seats are handed out by priority level, and inside a level the flows (a
+namespace, then a job) take turns. BULK and BACKGROUND hold at most a share of the seats each: their requests in flight are
+queued in the API server ahead of all later ones, so without that bound a small job beside a big one waits 5 to 15
+times as long. A request that waits for a Retry-After keeps its seat, so an overloaded API server receives fewer requests.
 """
 
 import asyncio
@@ -14,22 +14,22 @@ from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller.fair_queue import FairQueue
 
 SHARE = 2
-"""BULK and BACKGROUND hold at most one seat in so many, but at least one."""
+"""BULK and BACKGROUND may each hold 1/SHARE of the seats, at least one."""
 
 
 class PriorityLevel(IntEnum):
-    """How urgent a request is. Of those that wait, a lower number goes first; see `FairQueue` for how often it may."""
+    """How urgent a request is. A lower number is admitted first; `FairQueue` limits how often in a row."""
 
     INTERACTIVE = 0
     """A user waits for it: pods of a small job, the end of any job, a live read."""
     BULK = 1
-    """Part of a plan with so many requests that one more or less makes no difference."""
+    """A request of a plan so large that a delay of one request does not matter."""
     BACKGROUND = 2
-    """Removal of finalizers, events, statuses that say little: nothing waits for it."""
+    """Removal of finalizers, events, statuses with new counts only: nothing waits for it."""
 
 
 class FlowController:
-    """`seats` requests at most are under way at once. Raises ValueError if there is none."""
+    """Admits at most `seats` requests at a time. Raises ValueError if `seats` is less than 1."""
 
     def __init__(self, seats: int) -> None:
         if seats < 1:
@@ -41,27 +41,27 @@ class FlowController:
 
     @property
     def in_use(self) -> int:
-        """How many requests are under way."""
+        """The number of requests in flight."""
         return sum(self._in_use.values())
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a seat."""
+        """The number of requests that wait for a seat."""
         return len(self._queue)
 
     def seat(self, *flow: Hashable, level: PriorityLevel = PriorityLevel.INTERACTIVE) -> "Seat":
-        """A seat for one request, to be had with ``async with``. `flow`: for whom, such as a namespace and a job."""
+        """A seat for one request, acquired with ``async with``. `flow`: its flow, such as a namespace and a job."""
         return Seat(self, flow, level)
 
     async def acquire(self, flow: Sequence[Hashable], level: PriorityLevel) -> None:
-        """Wait for a seat. Each must be given back with `release`."""
+        """Wait for a seat. Each must be returned with `release`."""
         if self._has_seat(level) and not self._queue:
             self._in_use[level] += 1
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = (granted, level)
         self._queue.append(flow, waiting, level)
-        # Those that wait may all be of a level whose seats are taken.
+        # All waiting requests may be of a level without a free seat.
         self._dispatch()
         try:
             await granted
@@ -73,7 +73,7 @@ class FlowController:
             raise
 
     def release(self, level: PriorityLevel) -> None:
-        """Give a seat back."""
+        """Return a seat."""
         self._in_use[level] -= 1
         self._dispatch()
 

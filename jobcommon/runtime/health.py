@@ -1,6 +1,6 @@
 """The HTTP server for /metrics, /healthz and /readyz. Read-only; it shows no environment, stack or configuration.
 
-It runs in a thread with an event loop of its own: so /healthz can tell when the operator's loop stands still, because a
+It runs in a thread with an event loop of its own. So /healthz can report that the operator's loop is blocked, because a
 framework's function or a plan takes too long, and the kubelet restarts the container.
 """
 
@@ -17,7 +17,7 @@ from aiohttp import web
 from jobcommon.runtime.metrics import Metrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-#: The loop is unhealthy when it has stood still for so many seconds. The charts' probe fails three times before a restart.
+#: The loop is unhealthy when it has been blocked for this many seconds. The charts' probe fails three times before a restart.
 STALLED_AFTER = 15.0
 BEAT_SECONDS = 1.0
 
@@ -34,9 +34,9 @@ async def serve_health(
     token: str | None = None,
     stalled_after: float = STALLED_AFTER,
 ) -> AsyncIterator[int]:
-    """Serve while inside; gives the port, which the system chooses if `port` is 0.
+    """Serve inside the context; yields the port, which the system chooses if `port` is 0.
 
-    With `token`, /metrics wants it as a bearer token. `ready` is called in another thread. Raises OSError when the address is
+    With `token`, /metrics requires it as a bearer token. `ready` is called in another thread. Raises OSError if the address is
     in use.
     """
     beat = _Beat()
@@ -59,18 +59,18 @@ async def serve_health(
 
 
 class _Beat:
-    """When the event loop that it watches last ran."""
+    """Measures for how long an event loop has been blocked."""
 
     def __init__(self) -> None:
         self._at = time.monotonic()
 
     @property
     def age(self) -> float:
-        """Seconds since then; may be asked for in any thread."""
+        """Seconds since the loop last ran. Thread-safe."""
         return time.monotonic() - self._at
 
     async def run(self) -> None:
-        """Go on until it is cancelled."""
+        """Run until cancelled."""
         while True:
             self._at = time.monotonic()
             await asyncio.sleep(BEAT_SECONDS)
@@ -99,7 +99,7 @@ def _app(metrics: Metrics, ready: Callable[[], bool], alive: Callable[[], bool],
 
 
 async def _serve(app: web.Application, host: str, port: int, started: _Started) -> None:
-    """Serve until what `started` gives besides the port is called."""
+    """Serve until the stop function that `started` receives with the port is called."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     runner = web.AppRunner(app, access_log=None, handle_signals=False)
     try:

@@ -1,8 +1,8 @@
 """Leader election by a coordination.k8s.io Lease (reliability reference, 2.6).
 
-How long a lease of somebody else is good is judged by our own monotonic clock, from when we last saw the record change; the
-times written in it are for people. A lease is not a fence: `held` says whether this process may still write, and says no
-`lease_duration - renew_deadline` seconds before anyone else may take over (rule R8).
+Whether another holder's lease has expired is measured by our own monotonic clock, from our last observation of a change; the
+times in the record are informative only. A lease is not a fence: `held` is whether this process may still write, and becomes
+False `lease_duration - renew_deadline` seconds before another process may acquire the lease (rule R8).
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
 
 API_VERSION = "coordination.k8s.io/v1"
-# Attempts are spread, so that replicas do not meet; more would make the take-over after a graceful end take 5 s.
+# Jitter spreads the attempts of the replicas; more of it would delay the take-over after a graceful shutdown to 5 s.
 JITTER = 0.5
-# The longest identity a Lease may hold is not limited by its schema; this keeps a strange host name readable.
+# The Lease's schema does not limit the identity; this keeps one with a long host name readable.
 MAX_HOST = 63
 
 
@@ -69,22 +69,22 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """Who holds the lease, as far as we know; "" before the first look."""
+        """The holder of the lease as last read; "" before the first read."""
         return self._leader
 
     def held(self) -> bool:
-        """Whether we hold the lease so safely that a write begun now ends before anyone else may take over."""
+        """Whether we hold the lease, and a write begun now ends before another process may acquire it."""
         return self._renewed_at is not None and self._clock.monotonic() < self._renewed_at + self._settings.renew_deadline
 
     async def acquire(self) -> None:
-        """Return once the lease is ours."""
+        """Return once the lease is acquired."""
         while not await self._try():
             delay = self._settings.retry_period * (1 + JITTER * self._random())
             await self._clock.sleep(delay)
         self._log.info("leading", lease=self._settings.name, identity=self._settings.identity)
 
     async def hold(self) -> None:
-        """Renew the lease; return when it is lost, at the latest at the renew deadline: writes under way are cancelled then."""
+        """Renew the lease; return when it is lost, at the latest at the renew deadline: writes in flight are cancelled then."""
         while self._renewed_at is not None and self.held():
             deadline = self._renewed_at + self._settings.renew_deadline
             await self._clock.sleep_until(min(self._clock.monotonic() + self._settings.retry_period, deadline))
@@ -94,34 +94,34 @@ class LeaderElector:
         self._log.warning("lost the lease", lease=self._settings.name, leader=self._leader)
 
     async def release(self) -> None:
-        """Let others have the lease at once. Only after the last guarded write has ended."""
+        """Release the lease, so that another process can acquire it at once. Only after the last guarded write has ended."""
         if not self.held():
             return
         self._renewed_at = None
         try:
-            # A renewal may have been broken off half-way, so our copy may be behind.
+            # A renewal may have been cancelled half-way, so our copy may be stale.
             lease = await self._look()
             spec = (lease or {}).get("spec") or {}
             if lease is not None and spec.get("holderIdentity") == self._settings.identity:
                 free = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._time()}
                 await self._put({**lease, "spec": free})
-        except Exception as error:  # it runs out by itself
+        except Exception as error:  # it expires by itself
             self._log.warning("could not release the lease", error=str(error))
 
     async def _try(self) -> bool:
-        """One attempt to get or to renew; whatever goes wrong is a failed attempt."""
+        """One attempt to acquire or renew; any error is a failed attempt."""
         started = self._clock.monotonic()
         try:
             lease = self._seen if self._renewed_at is not None else None
             won = await self._claim(lease if lease is not None else await self._look())
         except Exception as error:
             self._log.warning("could not get or renew the lease", error=str(error))
-            # Our copy may be behind; the next attempt looks.
+            # Our copy may be stale; the next attempt reads the lease.
             if self._renewed_at is not None:
                 await self._refresh()
             return False
         if won:
-            # From before the request: the server may have stored it at any moment since.
+            # The time before the request: the server may have stored the renewal at any moment since.
             self._renewed_at = started
         return won
 

@@ -1,6 +1,7 @@
 """Logs: structlog lines in JSON or for a console. Each line of a reconcile carries its job, framework and reconcile id.
 
-What comes from the cluster cannot forge a line or steer a terminal (attack case S11), and credentials are masked (S18).
+Text from the cluster cannot forge a line or send control sequences to a terminal (attack case S11); credentials are masked
+(S18).
 """
 
 import logging
@@ -66,7 +67,7 @@ def _renderers(log_format: str, out: TextIO) -> list[Processor]:
 
 
 def mask_secrets(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Mask values under a telling key, and credentials inside any text, at any depth."""
+    """Mask values whose key names a secret, and credentials inside any text, at any depth."""
     for key, value in line.items():
         line[key] = _masked(key, value)
     return line
@@ -85,7 +86,7 @@ def _masked(key: str, value: Any) -> Any:
 
 
 def escape_control(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Write control characters as escapes; JSON does so by itself. Tracebacks are ours and keep their lines."""
+    """Escape control characters; JSON does so by itself. Tracebacks are our own and keep their lines."""
     for key, value in line.items():
         if key == "exception" or isinstance(value, int | float | bool | None):
             continue

@@ -1,7 +1,7 @@
 """The manager: the operators of several frameworks in one process.
 
 One transport, one bound on concurrency, one recorder and one set of metrics serve all of them; each framework has its own
-controller and driver, so a kind that is not installed holds up nobody else. With leader election everything but the health
+controller and driver, so a kind that is not installed does not block the others. With leader election everything but the health
 server waits for the lease, and each term starts with fresh caches.
 """
 
@@ -41,13 +41,13 @@ from jobcommon.runtime.stalls import event_loop_watchdog
 from jobcommon.runtime.start_line import log_start
 from jobcommon.runtime.terminating_namespace import release_if_terminating
 
-# For the pods of a namespace that is being deleted, the last events, and the release of the lease, after the writes have ended.
+# After the last write: for the pods of a namespace that is being deleted, the last events, and the release of the lease.
 FAREWELL_SECONDS = 3.0
 
 
 @dataclass
 class Env:
-    """Where time, chance and names come from (rule R20)."""
+    """The sources of time, random numbers and names (rule R20)."""
 
     clock: Clock = field(default_factory=SystemClock)
     random: Callable[[], float] = chance.random
@@ -56,7 +56,7 @@ class Env:
 
 @dataclass
 class _Reporter:
-    """Passes on what a driver has to tell: counts to the metrics, events to the recorder."""
+    """Forwards a driver's reports: counts to the metrics, events to the recorder."""
 
     framework: Framework
     metrics: Metrics
@@ -119,19 +119,19 @@ class Manager:
 
     @property
     def ready(self) -> bool:
-        """Whether the caches are complete, or another process leads and this one stands by."""
+        """Whether the caches have synced, or another process leads and this one is on standby."""
         if self.elector is not None and not self.elector.held():
             return bool(self.elector.leader)
         return bool(self.drivers) and all(driver.ready for driver in self.drivers)
 
     def stop(self) -> None:
-        """Take no more work, finish what is under way, release the lease; `run` then returns."""
+        """Start no new work, finish the writes in flight, release the lease; `run` then returns."""
         if not self._stop.is_set():
             self.log.info("stopping")
         self._stop.set()
 
     async def run(self) -> None:
-        """Run until `stop`. Cancelling it breaks off the writes under way."""
+        """Run until `stop`. Cancelling it cancels the writes in flight."""
         settings = self.settings
         async with AsyncExitStack() as stack:
             if settings.metrics_port is not None:
@@ -156,7 +156,7 @@ class Manager:
                     leaving = release_if_terminating(settings.namespace, operators, self._unfenced, self.log)
                     await clock.bounded(leaving, clock.monotonic() + FAREWELL_SECONDS)
                 await self.recorder.flush(clock.monotonic() + FAREWELL_SECONDS)
-                # What was broken off may be under way in the server still: then the lease has to run out by itself.
+                # The server may still process cancelled writes: then the lease must expire by itself.
                 if self.elector is not None and self._drained:
                     await clock.bounded(self.elector.release(), clock.monotonic() + FAREWELL_SECONDS)
             finally:
@@ -165,7 +165,7 @@ class Manager:
         self.log.info("stopped")
 
     async def _term(self) -> None:
-        """Lead once: from getting the lease to losing it or being stopped."""
+        """Lead for one term: from acquiring the lease to losing it or being stopped."""
         stopped = asyncio.create_task(self._stop.wait(), name="stop")
         try:
             if self.elector is None:
@@ -188,7 +188,7 @@ class Manager:
             await _cancelled(stopped)
 
     async def _operate(self, stopped: asyncio.Task[Any], holding: asyncio.Task[None] | None) -> None:
-        """Run fresh drivers until `stopped`, then let them finish; if `holding` ends, break them off."""
+        """Run new drivers until `stopped`, then wait for their writes; cancel them if `holding` ends."""
         others = [task for task in (stopped, holding) if task is not None]
         if self.settings.gang_scheduler_name == AUTO and not await self._find_gang_scheduler(others):
             return
@@ -209,7 +209,7 @@ class Manager:
             self.drivers = []
 
     async def _find_gang_scheduler(self, others: Sequence[asyncio.Task[Any]]) -> bool:
-        """Choose what the cluster has, unless one of `others` ends before that is known."""
+        """Choose the gang scheduler that the cluster has, unless one of `others` ends before that is known."""
         finding = asyncio.create_task(find_gang_scheduler(self._transport, self.env.clock, self.log), name="discovery")
         try:
             await asyncio.wait((finding, *others), return_when=asyncio.FIRST_COMPLETED)
@@ -221,7 +221,7 @@ class Manager:
             await _cancelled(finding)
 
     async def _drain(self, running: Sequence[asyncio.Task[None]], holding: asyncio.Task[None] | None) -> None:
-        """Wait for the writes under way, for as long as the lease and the time allowed last."""
+        """Wait for the writes in flight, at most until the lease or the shutdown time ends."""
         over = asyncio.Event()
         left = asyncio.gather(*running, return_exceptions=True)
         left.add_done_callback(lambda _: over.set())
@@ -260,10 +260,10 @@ class Manager:
 
     @property
     def _seats(self) -> int:
-        """How many requests may be under way at once.
+        """The maximum of requests in flight.
 
-        With a limit on the rate, no more than it lets through in a second: requests wait for it in order of arrival, which
-        would undo the fairness between jobs.
+        With a rate limit, at most the number that it admits in a second: it serves requests in order of arrival, which would
+        undo the fairness between jobs.
         """
         settings = self.settings
         return settings.concurrency if settings.qps is None else min(settings.concurrency, max(int(settings.qps), 1))
@@ -294,8 +294,8 @@ async def run_operators(
 ) -> None:
     """Run the operators of `frameworks` against the API server behind `transport`.
 
-    Returns after `stop` is set or, with `handle_signals`, after SIGTERM or SIGINT, once the writes under way are done, at
-    most 30 seconds later. A second signal, or cancelling, breaks off at once. Raises ValueError for settings that make no
+    Returns after `stop` is set or, with `handle_signals`, after SIGTERM or SIGINT, once the writes in flight are done, at
+    most 30 seconds later. A second signal, or cancelling, aborts at once. Raises ValueError for settings that make no
     sense and OSError when the metrics port is in use. The transports stay open.
     """
     manager = Manager(transport, frameworks, settings, election_transport=election_transport, env=env, log=log)
@@ -367,7 +367,7 @@ def _signals(manager: Manager, running: asyncio.Task[None]) -> Iterator[None]:
 
 
 async def _cancelled(task: "asyncio.Future[Any]") -> None:
-    """Cancel the task and wait for its end; what it raised is its owner's business and was looked at before."""
+    """Cancel the task and wait for its end. Its exception is ignored: the task's owner has handled it before."""
     task.cancel()
     with suppress(asyncio.CancelledError, Exception):
         await task

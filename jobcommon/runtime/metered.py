@@ -12,7 +12,7 @@ NO_ANSWER = "<error>"
 
 
 class MeteredTransport:
-    """Passes everything on to `transport`."""
+    """Passes every request to `transport`."""
 
     def __init__(self, transport: Transport, metrics: Metrics, clock: Clock) -> None:
         self._transport = transport

@@ -22,7 +22,7 @@ from jobcommon.controller import report
 JOB_LABELS = ("job_namespace", "framework")
 _LATENCIES = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
-# The report's name of a count, the metric's name and its text.
+# By the report's name of a count: the metric's name and its help text.
 _COUNTERS: Mapping[str, tuple[str, str]] = {
     report.JOBS_CREATED: ("training_operator_jobs_created_total", "Jobs taken in hand."),
     report.JOBS_DELETED: ("training_operator_jobs_deleted_total", "Jobs deleted because their time to live was over."),
@@ -43,7 +43,7 @@ class Metrics:
     """All metrics of one process."""
 
     def __init__(self, *, process: bool = True) -> None:
-        # Else each counter and histogram has a second series, the time at which it was made.
+        # Otherwise each counter and histogram has a second series, its creation time.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self._counters = {
@@ -107,19 +107,19 @@ class Metrics:
             child.inc(amount)
 
     def reconciled(self, framework: str, seconds: float) -> None:
-        """A reconcile took so long."""
+        """A reconcile took `seconds`."""
         self._histogram(self._reconciles, framework).observe(seconds)
 
     def reconcile_failed(self, framework: str) -> None:
-        """A reconcile broke off."""
+        """A reconcile failed with an exception."""
         self._counter(self._errors, framework).inc()
 
     def waited(self, framework: str, seconds: float) -> None:
-        """A key was ready for so long before it was taken up."""
+        """A key was ready for `seconds` before its reconcile began."""
         self._histogram(self._waits, framework).observe(seconds)
 
     def requested(self, verb: str, code: str, seconds: float | None) -> None:
-        """A request got an answer; `code` is the HTTP status, or <error> without an answer. Streams take no time."""
+        """A request has ended; `code` is the HTTP status, or <error> without a response. `seconds` is None for streams."""
         self._counter(self._requests, verb, code).inc()
         if seconds is not None:
             self._histogram(self._request_seconds, verb).observe(seconds)
@@ -129,7 +129,7 @@ class Metrics:
         self._leader.labels(lease).set(int(leads))
 
     def lapsed(self, framework: str, count: int) -> None:
-        """So many expectations have lapsed."""
+        """`count` expectations have lapsed."""
         self._counter(self._lapsed, framework).inc(count)
 
     def watch(self, framework: str, depth: Callable[[], int], pruned: Callable[[], int]) -> None:

@@ -1,4 +1,4 @@
-"""What a driver is given: who carries plans out, and who is told what happens."""
+"""The interfaces that a driver calls: the executor of plans, and the observer of reconciles."""
 
 from typing import Protocol
 
@@ -15,20 +15,20 @@ class Executes(Protocol):
 
 
 class Observer(Protocol):
-    """Is told what happens, for metrics and events. Must neither block nor raise."""
+    """Called on each event of a driver, for metrics and events. Must neither block nor raise."""
 
     def waited(self, seconds: float) -> None:
-        """A key was ready for so long before it was taken up."""
+        """A key was ready for `seconds` before its reconcile began."""
         ...
 
     def finished(self, work: Work, report: Report, seconds: float) -> None:
-        """A reconcile is over; its writes are done."""
+        """A reconcile and its writes are done; it took `seconds`."""
         ...
 
     def failed(self) -> None:
-        """A reconcile broke off with an exception."""
+        """A reconcile failed with an exception."""
         ...
 
     def lapsed(self, count: int) -> None:
-        """So many writes of ours were not seen in all the time that they were waited for."""
+        """`count` expectations have lapsed."""
         ...

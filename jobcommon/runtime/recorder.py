@@ -1,6 +1,6 @@
 """The event recorder: core/v1 Events about jobs, off the path of reconciles.
 
-`emit` never blocks and never raises. Events that say the same are one Event object with a count; each object may have 25
+`emit` never blocks and never raises. Equal events are one Event object with a count; each object may have 25
 events at once and one more every five minutes (client-go's limits: reliability reference, 2.5); at most 1,000 wait to be
 sent, further ones are dropped and counted.
 """
@@ -46,7 +46,7 @@ _Key = tuple[str, str, Reference, str, str, str]
 
 @dataclass(slots=True)
 class _Entry:
-    """An Event object: what it is called on the server, how often it was said and whether the server has it."""
+    """An Event object: its name on the server, its count and whether the server has it."""
 
     name: str
     count: int
@@ -78,10 +78,10 @@ class Recorder:
         self._idle.set()
         self._number = 0
         self.dropped = 0
-        """How many events were not sent: too many about one object, too many waiting, or refused."""
+        """The number of events that were not sent: too many about one object, too many waiting, or refused."""
 
     def emit(self, component: str, about: Reference, event: Event) -> None:
-        """Record `event` on `about`, said by `component`."""
+        """Record `event` about `about`, with `component` as its source."""
         now, wall = self._clock.monotonic(), self._clock.wall()
         if not self._allowed((component, about.uid), now):
             self.dropped += 1
@@ -151,7 +151,7 @@ class Recorder:
                 return
             except StatusError as error:
                 if error.code < 500 and error.code != 429:
-                    # A namespace that is going away, or no right to write events: nothing that waiting would mend.
+                    # The namespace is terminating, or there is no permission to write events: a retry would fail, too.
                     self._log.debug("event refused", error=str(error))
                     break
             except ClientError as error:
@@ -170,7 +170,7 @@ class Recorder:
                 return
         path = objects.collection_path("v1", "events", namespace)
         response = await self._transport.send(objects.metadata_only(objects.create(path, _manifest(key, entry))))
-        # A conflict is our own earlier try whose answer got lost: the name is unique.
+        # A conflict is our own earlier attempt whose response was lost: the name is unique.
         if response.status >= 400 and response.status != 409:
             raise response_error(response)
         entry.stored = True

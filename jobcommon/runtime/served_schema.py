@@ -1,4 +1,4 @@
-"""Watches over the schema that the API server serves for a kind: whether it keeps every field of the status.
+"""Checks the schema that the API server serves for a kind: whether it has every field of the status.
 
 It is read from OpenAPI, which every client may read, unlike the CustomResourceDefinition itself.
 """
@@ -46,7 +46,7 @@ _status = decoder(dict[str, Any])
 
 
 async def undeclared_status_fields(transport: Transport, framework: Framework) -> frozenset[str] | None:
-    """The status fields that the served schema of the framework's kind drops; None if that cannot be known."""
+    """The status fields that the served schema of the framework's kind drops; None if the schema cannot be read."""
     group, _, version = framework.api_version.partition("/")
     try:
         response = await transport.send(Request("GET", f"/openapi/v3/apis/{framework.api_version}"))
@@ -61,7 +61,7 @@ async def undeclared_status_fields(transport: Transport, framework: Framework) -
 
 
 class ServedSchema:
-    """Tells `controller` when the served schema of its kind drops status fields, and when it does no more."""
+    """Informs `controller` when the served schema of its kind begins or ceases to drop status fields."""
 
     def __init__(self, controller: JobController, transport: Transport, clock: Clock, log: Log) -> None:
         self._controller = controller
@@ -73,7 +73,7 @@ class ServedSchema:
         controller.on_pruned = self._changed.set
 
     async def run(self) -> None:
-        """Go on until it is cancelled: look once, and then for as long as fields are dropped."""
+        """Run until cancelled: read the schema once, and repeatedly while fields are dropped."""
         while True:
             self._changed.clear()
             found = await undeclared_status_fields(self._transport, self._controller.framework)

@@ -1,4 +1,4 @@
-"""What the one who runs the operators chooses."""
+"""Operator-wide settings."""
 
 from dataclasses import dataclass, field
 
@@ -11,10 +11,10 @@ class Settings:
     """The settings of one process, for all its frameworks. Raises ValueError with what to change.
 
     `namespace` None means all namespaces. `workers` is per framework. `metrics_port` None means no server for metrics and
-    health, 0 a free port; with `metrics_token` /metrics wants it as a bearer token. `lease_namespace` "" is the namespace of
+    health, 0 a free port; with `metrics_token` /metrics requires it as a bearer token. `lease_namespace` "" is the namespace of
     the credentials: in a pod its own. `qps` None means no limit of our own: the API server's flow control is the limit.
-    `concurrency` bounds the writes under way over all frameworks, `slow_start_cap` the pods created at once for one
-    replica type. `shutdown_seconds` is for the writes under way when the process is asked to end. `gang_scheduler_name`
+    `concurrency` bounds the writes in flight over all frameworks, `slow_start_cap` the pods created at once for one
+    replica type. `shutdown_seconds` is the time for the writes in flight when the process is stopped. `gang_scheduler_name`
     is `volcano`, the schedulerName under which the coscheduling plugin runs, `auto` for the one that the cluster has
     when the operators start, or "" for none.
     """
@@ -55,7 +55,7 @@ class Settings:
 
     @property
     def options(self) -> Options:
-        """The part that decisions depend on. With `auto` the gang scheduler is yet to be found."""
+        """The part that decisions depend on. With `auto` the gang scheduler is still to be discovered."""
         return Options(
             cluster_domain=self.cluster_domain,
             tracking_finalizer=self.tracking_finalizer,

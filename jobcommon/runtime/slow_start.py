@@ -1,4 +1,4 @@
-"""Slow start: a doomed lot costs one call, a good one keeps as many under way as it may (rule R16)."""
+"""Slow start: a series of requests that all fail costs one call, one that succeeds reaches full concurrency (rule R16)."""
 
 import asyncio
 from collections import deque
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 async def slow_start(things: Iterable[T], carry_out: Callable[[T], Awaitable[bool]], cap: int) -> tuple[T, ...]:
-    """Carry out `things` in their order: one at first, then one more at once for each that has gone well, at most `cap`.
+    """Carry out `things` in order: one at first, then one more concurrently for each success, at most `cap`.
 
-    So their number doubles with each round trip, as it does in batches of 1, 2, 4, …; but nobody waits for the slowest of
-    a batch. When `carry_out` says no, nothing more is begun. Returns what was not begun.
+    The concurrency doubles with each round trip, as with the Job controller's batches of 1, 2, 4, …, but without waiting for
+    the slowest of a batch. When `carry_out` returns False, no more is started. Returns what was not started.
     """
     waiting = deque(things)
     hands = 1

@@ -1,7 +1,7 @@
-"""The end of an operator whose namespace is being deleted.
+"""The shutdown of an operator whose namespace is being deleted.
 
-Its pod and its lease are deleted together with the jobs' pods. Those that still carry our finalizer when the operator goes
-would keep the namespace from ever being gone, and nothing that happens in it needs to be counted any more.
+Its pod and its lease are deleted together with the jobs' pods. Pods that still carry our finalizer when the operator exits
+would block the deletion of the namespace for ever, and nothing that happens in it needs to be counted any more.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ _pods = decoder(_Pods)
 
 
 async def release_if_terminating(namespace: str, operators: Iterable[str], transport: Transport, log: Log) -> None:
-    """Take our finalizer off all pods of these operators (by the names in their labels) if `namespace` is being deleted.
+    """Remove our finalizer from all pods of these operators (by the names in their labels) if `namespace` is terminating.
 
-    It needs no lease, which may be gone: another process could do nothing but the same.
+    It needs no lease, which may be deleted already: another process could only do the same.
     """
     try:
         if not await _is_terminating(namespace, transport):
@@ -54,7 +54,7 @@ async def _release(namespace: str, operator: str, transport: Transport) -> int:
     pods = [pod_view(bytes(item)) for item in _pods(response.body).items]
     requests = [request_for(action, namespace) for action in plan_for_orphans(pods).actions]
     for start in range(0, len(requests), _AT_ONCE):
-        # One that has changed or gone meanwhile is none to wait for.
+        # Pods that were changed or deleted meanwhile need no retry.
         await asyncio.gather(
             *(transport.send(request) for request in requests[start : start + _AT_ONCE]), return_exceptions=True
         )
@@ -62,7 +62,7 @@ async def _release(namespace: str, operator: str, transport: Transport) -> int:
 
 
 async def _is_terminating(namespace: str, transport: Transport) -> bool:
-    """Asked by a dry run of an event: we may write events, and a Role need not let us read namespaces."""
+    """Determined by a dry run of an event: we may write events, but a Role need not allow reads of namespaces."""
     manifest = {
         "apiVersion": "v1",
         "kind": "Event",
@@ -73,5 +73,5 @@ async def _is_terminating(namespace: str, transport: Transport) -> bool:
     }
     request = objects.create(objects.collection_path("v1", "events", namespace), manifest)
     response = await transport.send(Request(request.method, request.path, (("dryRun", "All"),), request.body))
-    # The cause stands in the details of the Status.
+    # The cause is in the details of the Status.
     return response.status == 403 and TERMINATING in response.body

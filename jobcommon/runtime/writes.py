@@ -1,4 +1,4 @@
-"""The requests that carry a plan out."""
+"""The requests by which a plan is carried out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,10 +36,10 @@ def request_for(action: Action, namespace: str) -> Request:
 
 
 def _release(action: RemoveFinalizer) -> list[dict[str, Any]]:
-    """Take our finalizer off.
+    """The patch that removes our finalizer.
 
     A JSON patch with tests instead of a resourceVersion: the kubelet writes the pod's status all the time, and those
-    writes are no reason to fail. The list is replaced as a whole because an index could have shifted.
+    writes must not cause conflicts. The list is replaced as a whole because an index could have shifted.
     """
     return [
         {"op": "test", "path": "/metadata/uid", "value": action.uid},
@@ -49,7 +49,7 @@ def _release(action: RemoveFinalizer) -> list[dict[str, Any]]:
 
 
 def status_write(raw: Mapping[str, Any], plural: str, status: Mapping[str, Any]) -> Request:
-    """The PUT of a status, on the very object the decision was made on: its uid and resourceVersion go along (rule R2)."""
+    """The PUT of a status, with the uid and resourceVersion of the object on which the decision is based (rule R2)."""
     metadata = raw["metadata"]
     path = object_path(raw["apiVersion"], plural, metadata["namespace"], metadata["name"])
     return objects.replace(f"{path}/status", {**raw, "status": status})

@@ -11,7 +11,7 @@ from jobcommon.operators.mpi.spec import Transport
 from jobcommon.operators.mpi.ssh_key import new_key_pair
 
 _RBAC = "rbac.authorization.k8s.io/v1"
-# None of them is watched: who may list Secrets may read all of them, and few change after the job's start.
+# None of them is watched: permission to list Secrets allows reading all of them, and few change after the job's start.
 KINDS = (
     CompanionKind("v1", "ConfigMap", "configmaps", watched=False),
     CompanionKind("v1", "Secret", "secrets", watched=False),
@@ -41,10 +41,10 @@ def _keys(job: Job) -> Companion:
 
 
 def _rights(job: Job, pods: Sequence[PodView]) -> list[Companion]:
-    """The launcher may look at its own workers and run commands in them, and nothing else.
+    """The launcher may get its own workers and run commands in them, and nothing else.
 
-    Only workers that are there are named: under the name of another one there may be somebody else's pod (attack case S20).
-    A ServiceAccount that the user names is theirs: it gets the rights, but is neither made nor deleted.
+    Only existing workers are named: a pod with the name of a missing one may belong to another owner (attack case S20).
+    A ServiceAccount that the user names is theirs: it gets the rights, but is neither created nor deleted.
     """
     own = own_service_account(job)
     account = service_account(job, template_for(job.replica_specs[LAUNCHER], 0).get("spec") or {})

@@ -41,7 +41,7 @@ from jobcommon.operators.mpi.versions import V1_DEFAULTS, V1ALPHA2_DEFAULTS, V2B
 
 
 def index_offsets(job: Job) -> Mapping[str, int]:
-    """As mpi-operator counts: a launcher that is told to work is number 0 of the hosts.
+    """As mpi-operator counts: a launcher that also runs ranks is number 0 of the hosts.
 
     Kueue takes 1 off the workers' numbers where the field is set, and gives up placing by rank when one comes out below 0.
     """
@@ -139,7 +139,7 @@ MPI = Framework(
             "sshAuthMountPath must be an absolute path, such as /root/.ssh",
             path=("spec", "sshAuthMountPath"),
         ),
-        # The pods that run have the one's files and rights, and nobody would take these away with the other's.
+        # Running pods have the files and rights of the old transport, which a job of the new one would not remove.
         CelRule(
             "!has(oldSelf.transport) || !has(self.transport) || oldSelf.transport == self.transport",
             "transport cannot be changed; delete the job and create it anew",

@@ -1,4 +1,4 @@
-"""The files that tell mpirun of its hosts, and the script by which it reaches them without ssh."""
+"""mpirun's host files, and the script by which it reaches the hosts without ssh."""
 
 from collections.abc import Iterable, Sequence
 

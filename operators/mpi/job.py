@@ -1,4 +1,4 @@
-"""What the rest of the operator asks of an MPIJob."""
+"""The settings of an MPIJob, for the other modules of the operator."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def mpi_spec(job: Job) -> MPIJobSpec:
 
 
 def mpi_options(job: Job) -> MPIOptions:
-    """What the operator was started with."""
+    """The operator's own options."""
     return job.own_options if isinstance(job.own_options, MPIOptions) else MPIOptions()
 
 

@@ -82,7 +82,7 @@ def _ssh_volume(job: Job, pod_spec: Mapping[str, Any]) -> Manifest:
 
 
 def _with_search(job: Job, config: object) -> Manifest:
-    """The DNS settings with the job's own domain: Hydra tells the workers to call the launcher back by its bare host name."""
+    """The DNS settings with the job's own domain: Hydra's workers connect to the launcher by its bare host name."""
     own = _mapping(config)
     domain = f"{job.name}.{job.namespace}.svc.{job.options.cluster_domain or DEFAULT_DOMAIN}"
     return {**own, "searches": [*(own.get("searches") or ()), domain]}
@@ -93,7 +93,7 @@ def _private_key_mode(job: Job, pod_spec: Mapping[str, Any]) -> int:
 
     The files of a volume belong to root. ssh refuses a key of the user's own that others can read, so root needs 0600; any
     other user can read the file only if others may, and ssh does not mind, because the file is not the user's own. With
-    an fsGroup the kubelet itself adds what the group needs. Where the manifest does not name the user, the path tells.
+    an fsGroup the kubelet itself adds what the group needs. Where the manifest does not name the user, the path decides.
     """
     pod_context = _mapping(pod_spec.get("securityContext"))
     context = {**pod_context, **_mapping(pod_spec["containers"][0].get("securityContext"))}

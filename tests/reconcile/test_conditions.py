@@ -4,7 +4,7 @@ import pytest
 
 from jobcommon.api.status import ConditionType, JobCondition, read_status
 from jobcommon.reconcile import read_job
-from jobcommon.reconcile.conditions import MAX_FOREIGN, Conditions, set_condition, tidy
+from jobcommon.reconcile.conditions import MAX_FOREIGN, Conditions, normalized, set_condition
 from jobcommon.testutil.builders import START, condition, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -111,12 +111,12 @@ def test_managed_by(managed_by: str | None, elsewhere: bool) -> None:
 def test_of_several_conditions_of_a_type_the_last_counts() -> None:
     status = read_status({"conditions": [condition("Failed", False), condition("Created"), condition("Failed", True)]})
     assert status.finished
-    assert shown(tidy(status.conditions)) == "Created=T Failed=T"
+    assert shown(normalized(status.conditions)) == "Created=T Failed=T"
 
 
 def test_unknown_types_and_false_conditions_never_stand_last() -> None:
     forged = [condition("Dancing"), condition("Created"), condition("Running", False)]
-    assert shown(tidy(read_status({"conditions": forged}).conditions)) == "Dancing=T Running=F Created=T"
+    assert shown(normalized(read_status({"conditions": forged}).conditions)) == "Dancing=T Running=F Created=T"
 
 
 def test_conditions_of_others_are_kept_and_never_the_current_one() -> None:
@@ -129,7 +129,7 @@ def test_conditions_of_others_are_kept_and_never_the_current_one() -> None:
 
 
 def test_a_forged_list_of_conditions_does_not_grow_a_status() -> None:
-    assert len(tidy([_of(f"T{number % 50}") for number in range(10_000)])) == MAX_FOREIGN
+    assert len(normalized([_of(f"T{number % 50}") for number in range(10_000)])) == MAX_FOREIGN
 
 
 def _of(kind: str, holds: bool = True) -> JobCondition:
