@@ -74,12 +74,15 @@ def _decide(framework: Framework, job: Job, observed: Observed, now: float) -> P
     if job.status.finished:
         return plan_finished(framework, job, observed, now)
     this = _Pass.start(framework, as_addressed(job, observed), observed, now)
-    return replace(this.decide(), must_exist=this.accounting.must_exist(now))
+    decided, must_exist = this.decide(), this.accounting.must_exist(now)
+    return replace(decided, must_exist=must_exist) if must_exist else decided
 
 
 def _ordered(plan: Plan, observed: Observed) -> Plan:
     """The plan without the actions in back-off, and with the background actions at its end."""
     early = observed.backed_off
+    if not plan.actions or not (early or any(isinstance(action, RemoveFinalizer) for action in plan.actions)):
+        return plan
     last = set(map(id, plan.background))
     first = [action for action in plan.actions if id(action) not in last]
     kept = [action for action in first if not (isinstance(action, Create) and action.plural in early)]
