@@ -181,7 +181,7 @@ BILLION = "a: &a [x, x]\n" + "\n".join(f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97
         pytest.param(BILLION, id="billion laughs"),
         pytest.param("x: " + "[" * 5000 + "]" * 5000, id="depth"),
         pytest.param("{" * 100_000, id="depth, not closed"),
-        pytest.param("- x\n" * (LIMITS.values + 1), id="values"),
+        pytest.param("- x\n" * (LIMITS.values + 1), id="values", marks=pytest.mark.slow),
         pytest.param("x: " + "y" * LIMITS.size, id="size"),
         pytest.param("!!python/object/apply:os.system ['touch owned']", id="object"),
         pytest.param("!!python/name:os.system ''", id="name"),
