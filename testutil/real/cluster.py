@@ -51,7 +51,7 @@ _SERVER_ARGUMENTS = (
     f"--default-not-ready-toleration-seconds={_TOLERATION}",
     f"--default-unreachable-toleration-seconds={_TOLERATION}",
 )
-_PATIENT = Timeouts(connect=5.0, read=60.0, write=60.0)
+_PATIENT = Timeouts(connect=60.0, read=60.0, write=60.0)
 _COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": f"/api/v1/namespaces/{OPERATORS}/serviceaccounts",
