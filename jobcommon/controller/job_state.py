@@ -149,14 +149,11 @@ class JobState:
         if self.finished and not plan.actions:
             # Most jobs in a cluster are over and rarely planned: their parsed form is not worth the memory.
             self._seen = self._job = None
-        if plan.status is None or plan.urgency is not Urgency.COUNTS or plan.actions:
-            self.counts_since = None
-            return None
-        if self.counts_since is None:
-            self.counts_since = now
-        due = self.counts_since + COUNTS_DELAY
-        if now < due:
-            return due
+        if plan.status is not None and plan.urgency is Urgency.COUNTS and not plan.actions:
+            if self.counts_since is None:
+                self.counts_since = now
+            if now < (due := self.counts_since + COUNTS_DELAY):
+                return due
         self.counts_since = None
         return None
 

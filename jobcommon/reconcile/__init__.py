@@ -1,7 +1,7 @@
 """The decision what to do for a job, as a pure function."""
 
 from jobcommon.reconcile.decision import plan, plan_for_orphans
-from jobcommon.reconcile.defaulting import differs_in_status_alone, read_job, reread_job
+from jobcommon.reconcile.defaulting import read_job, reread_job
 from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, RemoveFinalizer, Update
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "Plan",
     "RemoveFinalizer",
     "Update",
-    "differs_in_status_alone",
     "plan",
     "plan_for_orphans",
     "read_job",

@@ -83,12 +83,12 @@ def _ordered(plan: Plan, observed: Observed) -> Plan:
     early = observed.backed_off
     if not plan.actions or not (early or any(isinstance(action, RemoveFinalizer) for action in plan.actions)):
         return plan
-    last = set(map(id, plan.background))
+    last = set(map(id, background := plan.background))
     first = [action for action in plan.actions if id(action) not in last]
     kept = [action for action in first if not (isinstance(action, Create) and action.plural in early)]
     if FINALIZERS in early:
         return replace(plan, actions=tuple(action for action in kept if not isinstance(action, RemoveFinalizer)))
-    return replace(plan, actions=(*kept, *plan.background))
+    return replace(plan, actions=(*kept, *background))
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
