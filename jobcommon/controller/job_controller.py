@@ -153,7 +153,8 @@ class JobController:
         new, old = change.new, change.old
         if new is not None and new.owner is not None and change.kind is ChangeKind.ADDED:
             self.expectations.observe_created(new.owner.uid, resource, new.name)
-        if change.kind is ChangeKind.DELETED or (new is not None and new.deletion_time is not None and not _still_held(old, new)):
+        marked = new is not None and new.deletion_time is not None and not _still_held(old, new)
+        if change.kind is ChangeKind.DELETED or marked:
             for child in (old, new):
                 if child is not None and child.owner is not None:
                     self.expectations.observe_deleted(child.owner.uid, child.uid)
