@@ -32,6 +32,7 @@ def test_a_mutant_is_caught_by_its_shortest_trace() -> None:
     ("name", "problem"),
     [
         ("D7-magic-exit-code", "stopped-on-purpose"),
+        ("D9-no-completion-time", "completion-time"),
         ("R3-no-barrier", "wasted-write"),
         ("R7-no-second-look", "wasted-write"),
         ("R9-act-then-record", "evidence-destroyed"),

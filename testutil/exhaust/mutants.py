@@ -21,7 +21,7 @@ TRIALS: Mapping[str, tuple[str, Bounds]] = {
     "D7-magic-exit-code": ("ExitCode", _EVICTED),
     "D8-timers-do-nothing": ("Always", _FAILS),
     "D8-backoff-counts-running-pods": ("Never", _TWICE),
-    "D9-no-completion-time": ("Never", _CALM),
+    "D9-no-completion-time": ("Always", _TWICE),
     "R1-delete-by-name": ("Never", _CALM),
     "R2-status-without-precondition": ("ExitCode", _FAILS_AND_LOSES),
     "R3-no-barrier": ("Always", _CALM),
