@@ -45,13 +45,18 @@ def _arguments() -> argparse.Namespace:
         metavar="COMMAND",
         help=f"compare with another operator for TFJobs; without --only: {_COMPARED}",
     )
-    services = "what the peer creates a Service for, as its plain client then does (default: %(default)s)"
-    parser.add_argument("--services", choices=(PER_JOB, PER_POD), default=PER_JOB, help=services)
+    services = f"with --peer: what it creates a Service for, as its plain client then does (default: {PER_JOB})"
+    parser.add_argument("--services", choices=(PER_JOB, PER_POD), help=services)
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     parser.add_argument(
         "--document", nargs="+", type=Path, metavar="RESULTS", help="put earlier results into the documentation"
     )
-    return parser.parse_args()
+    found = parser.parse_args()
+    if found.services and not found.peer:
+        parser.error("--services says what the operator of --peer does; give --peer as well")
+    if found.peer and (other := [name for name in found.only or () if name in OTHERS]):
+        parser.error(f"--peer compares workloads, not {', '.join(other)}; leave that out of --only")
+    return found
 
 
 def _names(text: str) -> list[str]:
@@ -90,7 +95,7 @@ async def _measure(arguments: argparse.Namespace) -> Results:
     kind = arguments.server or (REAL if real_is_given() else EMBEDDED)
     quick = arguments.quick
     workloads = (Workload(1, 10), Workload(1, 100), Workload(20, 5)) if quick else ALL
-    peer = Peer(arguments.peer, arguments.services) if arguments.peer else None
+    peer = Peer(arguments.peer, arguments.services or PER_JOB) if arguments.peer else None
     wanted = arguments.only or ([*map(str, COMPARED)] if peer else [*map(str, workloads), *OTHERS])
     found = Results(record.commit(), "", record.machine())
 

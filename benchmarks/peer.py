@@ -134,10 +134,10 @@ async def _account(server: Server, user: HttpTransport, namespace: str) -> str:
     spec = {"expirationSeconds": _TOKEN_SECONDS}
     body = await _create(user, path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec})
     token = msgspec.json.decode(body)["status"]["token"]
-    return _with_token(server.kubeconfig.read_text(), token, namespace)
+    return with_token(server.kubeconfig.read_text(), token, namespace)
 
 
-def _with_token(text: str, token: str, namespace: str) -> str:
+def with_token(text: str, token: str, namespace: str) -> str:
     """The kubeconfig `text` with another user, and another namespace, in its current context."""
     content = yaml.safe_load(text)
     [context] = [one["context"] for one in content["contexts"] if one["name"] == content["current-context"]]
