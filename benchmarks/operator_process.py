@@ -111,23 +111,33 @@ ABLATED: ContextVar[str] = ContextVar("ABLATED", default="")
 @asynccontextmanager
 async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
     """The operators of all frameworks, ready. Raises RuntimeError if they do not become ready."""
+    async with aiohttp.ClientSession() as session:
+        process, found = await started(kubeconfig, session)
+        try:
+            await until_ready(process, found)
+            yield found
+            if process.returncode is not None:
+                raise RuntimeError(f"the operator has exited with code {process.returncode}")
+        finally:
+            await stop(process)
+
+
+async def started(kubeconfig: str, session: aiohttp.ClientSession) -> tuple[asyncio.subprocess.Process, Operator]:
+    """The operators of all frameworks, which are not ready yet."""
     port = _free_port()
     command = ("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)
     options = ("--kubeconfig", kubeconfig, "--metrics-port", str(port), "--log-level", "warning")
     process = await child(*command, "operator", *options)
-    try:
-        async with aiohttp.ClientSession() as session:
-            found = Operator(process.pid, f"http://127.0.0.1:{port}", session)
-            deadline = monotonic() + START_SECONDS
-            while not await found.ready():
-                if process.returncode is not None or monotonic() > deadline:
-                    raise RuntimeError("the operator did not become ready; its error is above")
-                await asyncio.sleep(0.01)
-            yield found
-            if process.returncode is not None:
-                raise RuntimeError(f"the operator has exited with code {process.returncode}")
-    finally:
-        await stop(process)
+    return process, Operator(process.pid, f"http://127.0.0.1:{port}", session)
+
+
+async def until_ready(process: asyncio.subprocess.Process, found: Operator) -> None:
+    """Return once its caches are complete. Raises RuntimeError if it ends before or takes too long."""
+    deadline = monotonic() + START_SECONDS
+    while not await found.ready():
+        if process.returncode is not None or monotonic() > deadline:
+            raise RuntimeError("the operator did not become ready; its error is above")
+        await asyncio.sleep(0.01)
 
 
 def _free_port() -> int:

@@ -15,25 +15,26 @@ def tables(results: Results) -> str:
     parts = [f"Server: {results.server}. Commit: {results.commit}. Machine: {results.machine}."]
     if results.workloads:
         parts += [
-            _table(_WORKLOAD_HEAD, map(_workload, results.workloads)),
-            _table(_JOB_HEAD, map(_per_job, results.workloads)),
+            table(_WORKLOAD_HEAD, map(_workload, results.workloads)),
+            table(_JOB_HEAD, map(_per_job, results.workloads)),
         ]
     for (peer, services), found in groupby(results.peers, lambda result: (result.peer, result.services)):
         head = ("work", f"plain client, Service/{PER_JOB}", "ours", f"plain client, Service/{services}", "peer", *_PEER_HEAD)
         parts.append(f"Peer: {peer}, one Service per {services}.")
-        parts.append(_table(head, (line for result in found for line in _compared(result))))
+        parts.append(table(head, (line for result in found for line in _compared(result))))
     others = list(_others(results))
     if others:
-        parts.append(_table(("what", "measured"), others))
+        parts.append(table(("what", "measured"), others))
     return "\n\n".join(parts)
 
 
 def goal_table(results: Results) -> str:
     """Every goal, met or not; an empty text if none was measured."""
     found = list(goals(results))
-    return "" if not found else _table(("goal", "at most", "measured", ""), map(_goal, found))
+    return "" if not found else table(GOAL_HEAD, map(goal_line, found))
 
 
+GOAL_HEAD = ("goal", "at most", "measured", "")
 _WORKLOAD_HEAD = ("jobs × replicas", "baseline", "created", "running", "succeeded", "settle", "CPU per 1,000 pods", "memory")
 _JOB_HEAD = ("jobs × replicas", "created p50 / p99", "running p50 / p99", "succeeded p50 / p99", "settle p50 / p99",
              "baseline's settle p50 / p99", "API calls per job")  # fmt: skip
@@ -102,7 +103,8 @@ def _others(results: Results) -> Iterator[tuple[str, str]]:
         yield f"small jobs created while one of {small.replicas:,} replicas is: p50 / p99", text
 
 
-def _goal(goal: Goal) -> tuple[str, ...]:
+def goal_line(goal: Goal) -> tuple[str, ...]:
+    """A goal, met or not."""
     digits = 0 if goal.limit >= 10 or not goal.limit else 2
     measured = f"{goal.measured:.{digits}f} {goal.unit}".strip()
     return goal.text, f"{goal.limit:g} {goal.unit}".strip(), measured, "met" if goal.met else "**not met**"
@@ -130,7 +132,8 @@ def _seconds(value: float) -> str:
     return f"{value * 1e3:.0f} ms" if value < 1 else f"{value:.1f} s"
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
     head = tuple(head)
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
