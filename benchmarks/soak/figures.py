@@ -93,8 +93,7 @@ def goals(run: Run) -> Iterator[Goal]:
     yield Goal("cold start: writes", start.writes, 0)
     for warming in run.warming:
         yield Goal(f"429 with Retry-After, {warming.what}: back after the last one", warming.back, 5.0, "s")
-        rate = 1 / warming.shortest
-        yield Goal(f"429 with Retry-After, {warming.what}: requests a second and watch", rate, 1.0)
+        yield Goal(f"429 with Retry-After, {warming.what}: requests a second and watch", warming.rate, 1.0)
 
 
 def lines(run: Run) -> Iterator[tuple[str, str]]:
@@ -122,8 +121,6 @@ def lines(run: Run) -> Iterator[tuple[str, str]]:
     yield f"resident memory over the last {quiet[-1].at - quiet[0].at:.0f} s, {jobs:,} jobs", text
     yield "CPU in that time", f"{(quiet[-1].cpu - quiet[0].cpu) / jobs * 1000:.1f} s for 1,000 jobs" if jobs else "no job"
     for warming in run.warming:
-        text = (
-            f"{warming.watches} watches, {warming.refused} requests refused, at least {warming.shortest:.2f} s between two of "
-        )
-        text += f"a watch, back {warming.back:.2f} s after the last one"
+        text = f"{warming.watches} watches, {warming.refused} requests refused, at most {warming.rate:.2f} a second and watch"
+        text += f", back {warming.back:.2f} s after the last one"
         yield f"429 with Retry-After: 1, {warming.what}", text

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -26,12 +25,12 @@ JOBS = 8
 
 @dataclass(frozen=True)
 class Warming:
-    """What was measured: watches, requests refused, the shortest time between two of one watch, and seconds to be back."""
+    """Watches, their requests that were refused, the most of one watch by the second, and seconds until all were back."""
 
     what: str
     watches: int
     refused: int
-    shortest: float
+    rate: float
     back: float
 
 
@@ -63,16 +62,16 @@ async def _restarted(
         await operator.idle()
         before = set(proxy.watched)
         proxy.restart()
-        names = [churn.submit().name for _ in range(JOBS)]
+        # Some of them are deleted as soon as they run.
+        seen = asyncio.gather(*(watch.until(churn.submit().name, bool) for _ in range(JOBS)))
         await asyncio.sleep(seconds)
         proxy.warming = False
         async with asyncio.timeout(START_SECONDS):
-            for name in names:
-                await watch.until(name, bool)
+            await seen
             while not before <= proxy.watched.keys():  # noqa: ASYNC110  there is no event to wait for
                 await asyncio.sleep(0.02)
-            found = _found("restart of the server", proxy, monotonic())
-            await churn.finish()
+        found = _found("restart of the server", proxy, monotonic())
+        await churn.finish()
         return found
     finally:
         await stop(process)
@@ -95,5 +94,5 @@ async def _starting(proxy: WarmingServer, path: Path, session: aiohttp.ClientSes
 def _found(what: str, proxy: WarmingServer, back: float) -> Warming:
     times = list(proxy.refused.values())
     last = max(max(each) for each in times)
-    shortest = min((later - earlier for each in times for earlier, later in pairwise(each)), default=float("inf"))
-    return Warming(what, len(times), sum(map(len, times)), shortest, back - last)
+    rate = max((len(each) - 1) / (each[-1] - each[0]) for each in times if len(each) > 1)
+    return Warming(what, len(times), sum(map(len, times)), rate, back - last)
