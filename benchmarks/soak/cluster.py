@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from benchmarks.apiserver import EMBEDDED, EmbeddedServer, Server, written
+from benchmarks.apiserver import EMBEDDED, EmbeddedServer, Server, prepare, written
 from benchmarks.processes import stop
 from benchmarks.scenarios import served
-from benchmarks.soak.jobs import FRAMEWORKS
+from benchmarks.soak.jobs import FRAMEWORKS, NAMESPACE
 from jobcommon.localcluster.training import install
 from jobcommon.testutil.conformance import envtest
 
@@ -24,6 +24,7 @@ async def soak_cluster(kind: str) -> AsyncIterator[tuple[Server, Mapping[str, Ki
             async with server.connected() as transport:
                 await install(transport, FRAMEWORKS)
                 await served(transport)
+                await prepare(transport, NAMESPACE)
             yield server, kills
 
 
