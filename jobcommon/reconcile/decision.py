@@ -200,7 +200,7 @@ class _Pass:
         message = f"{job.kind} {job.name} is suspended."
         created = self._created(self._waits.note)
         status = self._status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
-        events = [*self._exit_events(), *self._waiting_events()]
+        events = [*self._exit_events(), *self._waits.events[:MAX_EVENTS]]
         if not job.status.has(ConditionType.SUSPENDED):
             events.append(Event(NORMAL, reason, message))
             return Plan((), if_changed(job, status), tuple(events), reason="job is suspended")
@@ -314,9 +314,9 @@ class _Pass:
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
-            reason = reasons.of_kind(job.kind, reasons.RUNNING)
             text = (waiting.restarted(job, self.slots.pods) if self.accounting.in_place else "") + note
-            steps.append((ConditionType.RUNNING, True, reason, f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]))
+            message = f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]
+            steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))
         elif (held := job.status.running_or_restarting) is not None:
             message = waiting.with_note(held.message, note)
             steps.append((ConditionType(held.type), True, held.reason, message))
@@ -342,12 +342,9 @@ class _Pass:
         gone = Counter(r.type for r, pod in self.slots.pods.items() if given_up(self.framework, self.job, r, pod))
         return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
 
-    def _waiting_events(self) -> list[Event]:
-        return [Event(WARNING, reason, message, lasting=True) for reason, message in self._waits.events[:MAX_EVENTS]]
-
     def _trouble_events(self) -> list[Event]:
         """Events, one per cause, for what keeps pods from running, and for pods that claim the job as owner wrongly."""
-        events = self._waiting_events()
+        events = [*self._waits.events[:MAX_EVENTS]]
         events += waiting.container_events(self.framework, self.job, self.slots.pods)
         events += [
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
