@@ -45,7 +45,7 @@ async def test_a_kubeconfig_says_where_and_who(tmp_path: Path) -> None:
 
 async def test_a_token_does_not_show_in_the_text_of_objects(tmp_path: Path) -> None:
     cluster = await find_cluster(kubeconfig(tmp_path), environ={})
-    assert TOKEN not in repr(cluster._access)
+    assert TOKEN not in repr(vars(cluster))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from jobcommon.api.gang import VOLCANO, gang_scheduler
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Response
 from jobcommon.controller.job_controller import JobController
+from jobcommon.controller.job_state import JobState
 from jobcommon.framework import Framework, Options
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile.plan import Create
@@ -40,7 +41,7 @@ class GangBench(Bench):
         informer = self.controller.informers[name]
         informer.next(self.now)
         metadata = {"resourceVersion": str(self.version), "annotations": {"k8s.io/initial-events-end": "true"}}
-        self._line(name, "BOOKMARK", {"metadata": metadata})
+        self.line(name, "BOOKMARK", {"metadata": metadata})
         informer.next(self.now)
 
     def list_anew(self, name: str) -> None:
@@ -186,8 +187,9 @@ def test_priorities_that_are_no_numbers_count_as_none() -> None:
     for name, value in (("high", 7), ("odd", "seven")):
         body = {"metadata": {"name": name}, "value": value}
         bench.say("priorityclasses", "ADDED", body)
-    assert bench.controller._priorities() == {"high": 7}
-    assert bench.begin() is None
+    bench.say("testjobs", "ADDED", job_manifest(GANG, {"Worker": 1}))
+    cached = bench.controller.informers["testjobs"].store.get("default", "demo")
+    assert bench.controller.observe(cached, [], JobState(), bench.moment).priorities == {"high": 7}
 
 
 @pytest.mark.parametrize("answer", [MISSING, FORBIDDEN])

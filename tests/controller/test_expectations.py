@@ -1,6 +1,8 @@
 """Expectations: tables, and a random walk against a reference model."""
 
 from collections.abc import Callable
+from copy import deepcopy
+from math import inf
 
 import hypothesis.strategies as st
 import pytest
@@ -38,7 +40,7 @@ def test_a_job_without_expectations_is_satisfied() -> None:
     known = Expectations()
     assert known.satisfied("job", 0.0)
     assert known.next_expiry("job") is None
-    assert known.outstanding("job") == ()
+    assert known.lapsed("job", inf) == ()
 
 
 @pytest.mark.parametrize("lower", LOWER.values(), ids=LOWER.keys())
@@ -55,7 +57,7 @@ def test_each_way_to_meet_one(lower: Callable[[Expectations], None], request: py
 def test_what_concerns_another_meets_none(irrelevant: Callable[[Expectations], None]) -> None:
     known = expecting(creation=True, deletion=True)
     irrelevant(known)
-    assert known.outstanding("job") == (Creation("pods", "p-0"), Deletion("pod-uid"))
+    assert known.lapsed("job", inf) == (Creation("pods", "p-0"), Deletion("pod-uid"))
 
 
 def test_all_must_be_met_over_replica_types_and_resources() -> None:
@@ -97,7 +99,7 @@ def test_an_observation_seen_twice_counts_once() -> None:
     known.expect_creation("job", "pods", "p-1", 0.0)
     known.observe_created("job", "pods", "p-0")
     known.observe_created("job", "pods", "p-0")
-    assert known.outstanding("job") == (Creation("pods", "p-1"),)
+    assert known.lapsed("job", inf) == (Creation("pods", "p-1"),)
 
 
 def test_they_lapse_and_tell_when() -> None:
@@ -178,7 +180,7 @@ class ExpectationsWalk(RuleBasedStateMachine):
     def same(self) -> None:
         for job in ("x", "y"):
             times = {thing: when for (owner, thing), when in self.model.items() if owner == job}
-            assert set(self.known.outstanding(job)) == set(times)
+            assert set(deepcopy(self.known).lapsed(job, inf)) == set(times)
             assert self.known.satisfied(job, self.now) == all(when <= self.now for when in times.values())
             assert self.known.next_expiry(job) == max(times.values(), default=None)
         assert len(self.known) == len({owner for owner, _ in self.model})

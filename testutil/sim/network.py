@@ -113,6 +113,7 @@ class SimTransport(HttpTransport):
         super().__init__(ENDPOINT, timeouts=timeouts, now=now)
         self._links = links
         self._owner = owner
+        self._response_seconds = timeouts.read
         self._dead = False
         self._watches: dict[SimStream, None] = {}
 
@@ -128,7 +129,7 @@ class SimTransport(HttpTransport):
         answered: asyncio.Future[SimStream] = self._links.loop.create_future()
         self._links.later(self._links.request_seconds, self._connect, delivery, answered)
         try:
-            async with asyncio.timeout(self._timeouts.read):
+            async with asyncio.timeout(self._response_seconds):
                 stream = await answered
         except TimeoutError:
             raise TransportError(f"{request.method} {request.path}: the stream did not open in time") from None
