@@ -34,7 +34,7 @@ from jobcommon.reconcile.slots import Slots
 MAX_ENTRIES = 500
 # If a failure is recorded more than these seconds after the pod's end, another replica may have recorded it already and removed
 # the finalizer: the pod must then still exist.
-LATE = 5.0
+FRESH_END_SECONDS = 5.0
 
 
 _NO_FAULT = (Verdict.SUCCEEDED, Verdict.STOPPED)
@@ -84,7 +84,7 @@ class Accounting:
         return tuple(
             (entry.pod.name, entry.pod.uid)
             for entry in failed
-            if entry.pod.deletion_time is not None or not 0 <= now - (entry.ending.finished_at or 0.0) <= LATE
+            if entry.pod.deletion_time is not None or not 0 <= now - (entry.ending.finished_at or 0.0) <= FRESH_END_SECONDS
         )
 
     def having(self, *verdicts: Verdict) -> tuple[Entry, ...]:

@@ -22,7 +22,7 @@ from jobcommon.reconcile.ending import Verdict, awaited, charged_containers, dec
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
 
 # Normally a scheduler and a kubelet need seconds, and pulling a large image a few minutes, which is worth reporting, too.
-LATE = 90.0
+REPORT_AFTER = 90.0
 # Upper bound of the events of one pass: hundreds of pods may fail at once.
 MAX_EVENTS = 10
 # Limits of a condition's note: causes, replicas per cause, characters per message.
@@ -84,8 +84,8 @@ def waits(pods: Mapping[Replica, PodView], now: float, scheduler_of: Callable[[R
     wakes: list[float] = []
     for sort, group in silent.items():
         since, replica, pod = min(group, key=lambda member: member[0])
-        if now < since + LATE:
-            wakes.append(since + LATE)
+        if now < since + REPORT_AFTER:
+            wakes.append(since + REPORT_AFTER)
             continue
         text = _silence(sort, since, pod, scheduler_of(replica) if sort is Silent.SCHEDULER else "")
         causes.setdefault(text, []).extend(member[1] for member in group)

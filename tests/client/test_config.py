@@ -166,7 +166,7 @@ async def test_a_user_may_act_as_another(tmp_path: Path) -> None:
         ({"as": "jane", "as-user-extra": ["a"]}, "as-user-extra must be a map"),
     ],
 )
-async def test_acting_as_nobody_is_refused(tmp_path: Path, user: dict[str, Any], what: str) -> None:
+async def test_impersonating_an_empty_user_is_refused(tmp_path: Path, user: dict[str, Any], what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         await find_cluster(kubeconfig(tmp_path, {**USER, **user}), environ={})
 

@@ -84,7 +84,7 @@ def test_the_caches_of_a_gang_scheduler() -> None:
     assert found.path(None) == "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
 
 
-def test_a_queued_job_is_looked_at_when_its_pod_group_changes(manifest: Manifest) -> None:
+def test_a_queued_job_is_planned_when_its_pod_group_changes(manifest: Manifest) -> None:
     bench = GangBench()
     bench.sync()
     bench.say("testjobs", "ADDED", manifest)
@@ -123,7 +123,7 @@ def test_a_queued_job_is_looked_at_when_its_pod_group_changes(manifest: Manifest
     ],
     ids=str,
 )
-def test_what_it_can_do_without(refused: dict[str, StatusError], synced: bool) -> None:
+def test_the_caches_that_are_optional(refused: dict[str, StatusError], synced: bool) -> None:
     """To run a gang's pods one by one because of a missing permission would be a guess; it waits, and the log says why."""
     bench = GangBench(GANG, **refused)
     bench.sync()
@@ -143,7 +143,7 @@ def test_without_pod_groups_the_job_runs_and_says_so(manifest: Manifest) -> None
     assert "gang scheduling is off" in work.plan.status.conditions[-1].message
 
 
-def test_everybody_is_looked_at_when_pod_groups_come_and_go() -> None:
+def test_all_jobs_are_planned_when_pod_groups_appear_or_disappear() -> None:
     bench = GangBench(podgroups=MISSING)
     bench.sync()
     suspended = job_manifest(GANG, {"Worker": 2}, run_policy={"suspend": True})
@@ -163,7 +163,7 @@ def test_everybody_is_looked_at_when_pod_groups_come_and_go() -> None:
     assert bench.begin() is None
 
 
-def test_pod_groups_that_go_release_who_waits_for_our_own_write(manifest: Manifest) -> None:
+def test_jobs_that_wait_for_our_own_write_are_planned_when_pod_groups_disappear(manifest: Manifest) -> None:
     """The cache will never show the PodGroup that was just written."""
     bench = GangBench()
     bench.sync()

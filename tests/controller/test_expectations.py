@@ -71,7 +71,7 @@ def test_all_must_be_met_over_replica_types_and_resources() -> None:
     assert known.satisfied("job", 0.0)
 
 
-def test_l_ten_creations_and_thirty_deletions() -> None:
+def test_ten_creations_and_thirty_deletions() -> None:
     """Section L: not satisfied after 11 creations, satisfied after 31 deletions; what is observed in excess is harmless."""
     known = Expectations()
     for number in range(10):
@@ -102,7 +102,7 @@ def test_an_observation_seen_twice_counts_once() -> None:
     assert known.lapsed("job", inf) == (Creation("pods", "p-1"),)
 
 
-def test_they_lapse_and_tell_when() -> None:
+def test_expectations_lapse_at_their_expiry() -> None:
     known = expecting(creation=True, at=10.0)
     known.expect_deletion("job", "pod-uid", 20.0)
     assert known.next_expiry("job") == 20.0 + TIMEOUT

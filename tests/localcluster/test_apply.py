@@ -252,7 +252,7 @@ def test_force_takes_the_field() -> None:
     assert managers(live) == {"me/Apply": [".data.b"], "you/Apply": [".data.a"]}
 
 
-def test_an_object_nobody_tracked_conflicts_with_before_first_apply() -> None:
+def test_an_object_without_managed_fields_conflicts_with_before_first_apply() -> None:
     with pytest.raises(ApplyConflictError, match=r'conflict with "before-first-apply" using v1 at .*: \.data\.a'):
         apply(CONFIG_MAP, config_map(a="1"), config_map(a="2"), manager="me", now=T1)
     live = apply(CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), manager="me", now=T1)

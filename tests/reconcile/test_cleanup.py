@@ -133,7 +133,7 @@ def test_a_job_that_is_being_deleted_creates_nothing(spec_of: str) -> None:
     assert decided.status is None
 
 
-def test_orphans_are_let_go() -> None:
+def test_the_finalizer_of_orphans_is_removed() -> None:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 2}))
     pods = [Pod.of(TEST_JOB, job, "Worker", 0).running().view, Pod.of(TEST_JOB, job, "Worker", 1).without_finalizer().view]
     assert [str(action) for action in plan_for_orphans(pods).actions] == ["remove finalizer from pods/demo-worker-0"]

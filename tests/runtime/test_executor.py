@@ -276,7 +276,7 @@ async def test_a_status_that_is_refused() -> None:
     ],
 )
 @pytest.mark.parametrize("answer", [LOST, PAGE, REDIRECT, NOTHING], ids=["lost", "page", "redirect", "nothing"])
-async def test_a_status_whose_answer_got_lost_is_looked_up(answer: Answer, live: Answer, version: str | None) -> None:
+async def test_a_status_whose_response_was_lost_is_read_back(answer: Answer, live: Answer, version: str | None) -> None:
     transport = ScriptedTransport().on("PUT", JOB, answer).on("GET", JOB, live)
     result = await run(transport, work(status=STATUS))
     assert result.status_version == version
@@ -315,7 +315,7 @@ ORPHANS: dict[str, tuple[Answer, bool]] = {
 
 
 @pytest.mark.parametrize("case", ORPHANS)
-async def test_pods_are_let_go_only_if_a_live_read_shows_that_their_job_is_gone(case: str) -> None:
+async def test_finalizers_of_orphans_are_removed_only_if_a_live_read_shows_no_job(case: str) -> None:
     live, stale = ORPHANS[case]
     transport = ScriptedTransport().on("GET", JOB, live).on("PATCH", "/", reply())
     result = await run(transport, work(RELEASE, orphans_of=UID))
@@ -420,7 +420,7 @@ STANDSTILL: dict[str, tuple[float, Answer, int, int]] = {
 
 
 @pytest.mark.parametrize("case", STANDSTILL)
-async def test_a_process_that_stood_still_looks_before_the_next_pod(case: str) -> None:
+async def test_a_process_that_was_suspended_reads_the_job_before_the_next_pod(case: str) -> None:
     seconds, live, looks, created = STANDSTILL[case]
     transport = ScriptedTransport().on("GET", JOB, live).on("POST", POD, reply({}, 201))
     result = await run(transport, work(*pods(4)), clock=StoodStill(seconds))

@@ -278,7 +278,7 @@ async def test_s09_who_may_edit_jobs_may_not_write_their_status() -> None:
 
 
 @pytest.mark.parametrize("version", ["v2beta1", "v1"])
-async def test_s20_a_pod_of_somebody_else_under_a_workers_name_is_left_alone_and_no_right_names_it(version: str) -> None:
+async def test_s20_another_owners_pod_under_a_workers_name_is_left_alone_and_no_right_names_it(version: str) -> None:
     world = World()
     world.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", custom_resource_definition(MPI))
     theirs = {"metadata": {"name": "train-worker-0"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

@@ -147,7 +147,7 @@ async def test_a_replica_that_is_being_replaced_is_replaced_and_the_others_stay(
 
 
 @pytest.mark.parametrize("shape", **OF_KIND)
-async def test_an_end_that_came_while_nobody_looked_is_seen(shape: Shape) -> None:
+async def test_an_end_between_two_reads_is_seen(shape: Shape) -> None:
     world = Inherited(shape)
     world.leave("Running", "Succeeded", status=shape.status(world.clock.wall(), "Running", "active"))
     before = world.uids()

@@ -96,10 +96,10 @@ def _always(*_: object) -> bool:
 _retire = retirement.retire_recorded
 
 
-def _not_recorded_first(framework: Framework, job: Job, slots: Slots, now: float, held: Any) -> Any:
+def _not_recorded_first(framework: Framework, job: Job, slots: Slots, now: float, blocked: Any) -> Any:
     """Ended pods are deleted in the reconcile that observes them, at the same time as they are recorded."""
     gone = [entry.pod for entry in accounting.account_for_pods(framework, job, slots).entries]
-    actions, delays = _retire(framework, job, slots, now, held)
+    actions, delays = _retire(framework, job, slots, now, blocked)
     return [*cleanup.stop_pods(gone, "to be replaced"), *actions], delays
 
 
