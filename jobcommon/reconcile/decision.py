@@ -19,7 +19,7 @@ from jobcommon.api.observed import FINALIZERS, Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
-from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.api.timestamp import format_time, parse_time, readable_time
 from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile import cleanup, limits, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
@@ -34,7 +34,7 @@ from jobcommon.reconcile.companions import (
 )
 from jobcommon.reconcile.conditions import normalized, set_condition
 from jobcommon.reconcile.ending import Verdict
-from jobcommon.reconcile.finished import if_changed, plan_finished, readable_time, urgency
+from jobcommon.reconcile.finished import plan_finished
 from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.plan import (
     NORMAL,
@@ -51,6 +51,7 @@ from jobcommon.reconcile.plan import (
 )
 from jobcommon.reconcile.retirement import given_up, is_stopping, pods_scaled_down, retire_recorded
 from jobcommon.reconcile.slots import Slots, arrange, tally
+from jobcommon.reconcile.status_change import if_changed, urgency
 
 NOTHING = Plan(reason="nothing to do")
 MAX_EVENTS = waiting.MAX_EVENTS

@@ -129,7 +129,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     ),
     # -- nodes
     "node-taint": Assumption(
-        "Pods of a node without heartbeats get DisruptionTarget (DeletionByTaintManager) and are deleted; they end when it is back.",
+        "Pods of a silent node get DisruptionTarget (DeletionByTaintManager) and are deleted; they end when it is back.",
         rows=("the kubelet dies and comes back after the pods' eviction",),
     ),
     "node-gone": Assumption(

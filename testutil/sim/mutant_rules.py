@@ -23,7 +23,7 @@ from jobcommon.controller.job_state import JobState
 from jobcommon.controller.orphans import left_behind
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import accounting, cleanup, decision, finished, retirement
+from jobcommon.reconcile import accounting, cleanup, decision, finished, retirement, status_change
 from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.slots import Slots
 from jobcommon.runtime import executor
@@ -174,7 +174,7 @@ def _at_once(*_: object) -> float:
     return 0.0
 
 
-if_changed = finished.if_changed
+if_changed = status_change.if_changed
 
 
 def _by_code(*codes: int) -> Callable[[StatusError], bool]:
