@@ -171,7 +171,8 @@ class SimTransport(HttpTransport):
             raise DiedError("the process has ended")
         return delivery
 
-    async def _once(self, request: Request) -> Response:
+    async def send_once(self, request: Request, send_by: float) -> Response:  # noqa: ARG002 - departs at once
+        """See `HttpTransport.send_once`."""
         delivery = self._depart(request)
         answered: asyncio.Future[Response] = self._links.loop.create_future()
         self._links.later(self._links.request_seconds, self._arrive, delivery, answered)
@@ -201,9 +202,9 @@ class SimTransport(HttpTransport):
             if delivery.lost != "silence":
                 links.later(links.request_seconds, self._break, answered)
             return
-        links.later(links.request_seconds, self._answer, answered, response)
+        links.later(links.request_seconds, self._respond, answered, response)
 
-    def _answer(self, answered: "asyncio.Future[Response]", response: Response) -> None:
+    def _respond(self, answered: "asyncio.Future[Response]", response: Response) -> None:
         if not answered.done() and not self._dead:
             answered.set_result(response)
 
