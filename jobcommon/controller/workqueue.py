@@ -1,6 +1,6 @@
 """The work queue: which key is reconciled next.
 
-Semantics of client-go's queue (reliability reference, 2.4): a key is never handed out twice at once, no add is lost,
+Semantics of client-go's queue: a key is never handed out twice at once, no add is lost,
 keys are served in the order in which they became ready. Unlike there, keys have priority levels, and inside a level the flows
 of the keys, such as namespaces, take turns: a tenant with a hundred thousand jobs delays a job of another by one key (attack
 case S10). All calls are O(1), or O(log n) in the number of delayed keys.

@@ -1,4 +1,4 @@
-"""Leader election by a coordination.k8s.io Lease (reliability reference, 2.6).
+"""Leader election by a coordination.k8s.io Lease.
 
 Whether another holder's lease has expired is measured by our own monotonic clock, from our last observation of a change; the
 times in the record are informative only. A lease is not a fence: `held` is whether this process may still write, and becomes

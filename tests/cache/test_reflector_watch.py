@@ -1,4 +1,4 @@
-"""Watches: reliability reference 2.1, items 3 to 9. Scripted traces, one for each row."""
+"""Watches. Scripted traces, one for each row."""
 
 from typing import Any
 

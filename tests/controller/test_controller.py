@@ -322,7 +322,7 @@ def test_a_framework_that_raises_delays_its_own_job_only(manifest: Manifest) -> 
 
 
 def test_a_job_recreated_under_the_same_name_starts_anew(bench: Bench, manifest: Manifest) -> None:
-    """The predecessor's pods are let go, never counted or deleted, and the new job starts when their names are free."""
+    """The predecessor's pods lose their finalizer and are not counted; the new job starts when their names are free."""
     start(bench, manifest)
     old = [running_pod(bench, manifest, index) for index in range(2)]
     for pod in old:
@@ -694,7 +694,7 @@ def test_a_refusal_by_the_platform_is_retried_with_back_off(bench: Bench, manife
 
 
 def _look_for_status(bench: Bench, text: str) -> JobStatus:
-    """The job is looked at once more at once, for its status alone."""
+    """The job is planned once more at once, for its status alone."""
     work = bench.work()
     assert work.plan.actions == ()
     assert work.plan.status is not None

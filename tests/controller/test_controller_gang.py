@@ -1,4 +1,4 @@
-"""The JobController with a gang scheduler: which caches it has, which of them it can do without, and who is looked at then."""
+"""The JobController with a gang scheduler: its caches, which are optional, and which jobs are planned when they change."""
 
 from dataclasses import replace
 
@@ -157,7 +157,7 @@ def test_all_jobs_are_planned_when_pod_groups_appear_or_disappear() -> None:
     bench.list_anew("podgroups")
     assert bench.controller.gang_off == ""
     bench.finish(bench.work())
-    assert bench.begin() is None, "looked at once"
+    assert bench.begin() is None, "planned once"
     bench.refuse("podgroups", MISSING)
     bench.finish(bench.work())
     assert bench.begin() is None

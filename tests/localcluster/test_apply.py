@@ -321,7 +321,7 @@ PORTS = st.lists(
     max_size=3,
     unique_by=lambda port: port["port"],
 )
-# Without empty lists, which nobody owns: see REMOVALS.
+# Without empty lists, which have no manager: see REMOVALS.
 OBJECTS = st.fixed_dictionaries(
     {},
     optional={
@@ -341,7 +341,7 @@ def test_apply_is_idempotent_and_says_what_the_config_says(first: Json, second: 
     after = apply(CRD, live, second, manager="me", now=T2, force=True)
     assert apply(CRD, after, second, manager="me", now=T3) == after
     again = apply(CRD, after, second, manager="third", now=T3)
-    assert plain(again) == plain(after), "applying the same as somebody else changes no value"
+    assert plain(again) == plain(after), "applying the same as another manager changes no value"
 
 
 @settings(derandomize=True, max_examples=150, deadline=None)

@@ -38,7 +38,7 @@ def test_clean_pod_policy(kind: str, policy: str | None, pods: set[str], service
     assert deleted(decided, "pods") == pods
     assert deleted(decided, "services") == services
     released = {action.name for action in decided.actions if isinstance(action, RemoveFinalizer)}
-    assert released == {"demo-worker-1", "demo-worker-2"}, "an ended pod is let go of under every policy"
+    assert released == {"demo-worker-1", "demo-worker-2"}, "the finalizer of an ended pod is removed under every policy"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_the_finalizer_of_orphans_is_removed() -> None:
 
 @pytest.mark.parametrize("stage", ["active", "suspended", "finished"])
 def test_a_pod_that_only_claims_to_be_ours_is_left_alone(stage: str) -> None:
-    """Somebody put the job's owner reference on a pod of his own: it is neither counted nor deleted."""
+    """A user put the job's owner reference on another pod: it is neither counted nor deleted."""
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"suspend": stage == "suspended", "cleanPodPolicy": "All"})
     if stage == "finished":
         manifest["status"] = finished_status()

@@ -98,7 +98,7 @@ EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
     "created": (CREATE, reply({"metadata": {"resourceVersion": "9"}}, 201), LOST, Effect.APPLIED, "9", None),
     "created before, by us": (CREATE, EXISTS, found(), Effect.ALREADY_EXISTS, "50", None),
     "name taken": (CREATE, EXISTS, found(owner="other"), Effect.NAME_CONFLICT, "", 409),
-    "name taken by nobody's": (CREATE, EXISTS, found(owner=""), Effect.NAME_CONFLICT, "", 409),
+    "name taken, without an owner": (CREATE, EXISTS, found(owner=""), Effect.NAME_CONFLICT, "", 409),
     "predecessor terminating": (CREATE, EXISTS, found(owner="other", deleting=True), Effect.REFUSED, "", 409),
     "our own terminating": (CREATE, EXISTS, found(deleting=True), Effect.REFUSED, "", 409),
     "gone again": (CREATE, EXISTS, NO_JOB, Effect.REFUSED, "", 409),
@@ -399,7 +399,7 @@ async def test_after_a_taken_name_the_others_are_created_if_the_job_is_unchanged
 
 
 class StoodStill(SystemClock):
-    """A clock that jumps ahead by so much at the second look at it."""
+    """A clock that jumps ahead by so much when it is read the second time."""
 
     def __init__(self, seconds: float) -> None:
         self.now, self.seconds = 0.0, seconds
@@ -411,7 +411,7 @@ class StoodStill(SystemClock):
 
 
 STANDSTILL: dict[str, tuple[float, Answer, int, int]] = {
-    # how long it stood still, the job after that, the looks at the job, and the pods created
+    # how long it stood still, the job after that, the live reads of the job, and the pods created
     "for a moment": (1.0, job_found("8"), 0, 4),
     "for long, nothing has happened": (RECHECK_SECONDS, job_found(), 1, 4),
     "for long, and the job has changed": (RECHECK_SECONDS, job_found("8"), 1, 0),

@@ -1,4 +1,4 @@
-"""The event recorder: what it sends, what it folds together, what it drops; and that nobody waits for it."""
+"""The event recorder: what it sends, what it folds together, what it drops; and that it blocks no reconcile."""
 
 import asyncio
 from collections.abc import AsyncIterator

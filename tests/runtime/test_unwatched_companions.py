@@ -1,4 +1,4 @@
-"""Secrets and whatever else an MPIJob needs are asked for by name: how often, and what becomes of what somebody deletes."""
+"""Secrets and whatever else an MPIJob needs are read by name: how often, and what happens when one is deleted."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

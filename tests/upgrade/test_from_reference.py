@@ -1,4 +1,4 @@
-"""What the reference operators began, ours carry on: running pods stay, nothing is done again, the end is the same (5.16)."""
+"""What the reference operators began, ours carry on: running pods stay, nothing is done again, the end is the same."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""The reference operators' defects D1-D14, in our terms (reliability reference, end of section 3)."""
+"""The reference operators' defects D1-D14, in our terms."""
 
 from dataclasses import replace
 from typing import Any

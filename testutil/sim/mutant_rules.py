@@ -1,4 +1,4 @@
-"""Each of the rules R1-R19 taken out (reliability reference, section 3). R20 is held by the linter and by every replay."""
+"""Each of the rules R1-R19 (docs/rules.md) taken out. R20 is held by the linter and by every replay."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
