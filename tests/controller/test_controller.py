@@ -844,6 +844,18 @@ def test_a_job_without_changes_causes_no_request(bench: Bench, manifest: Manifes
     assert bench.controller.queue.failing == 0
 
 
+def test_a_status_of_a_finished_job_is_written_from_the_whole_job(bench: Bench, manifest: Manifest) -> None:
+    """A job that another operator has finished, without its completionTime: there is a status to write, and no action."""
+    status = finished_status("Succeeded")
+    manifest["status"] = {key: value for key, value in status.items() if key != "completionTime"}
+    manifest["spec"]["runPolicy"] = {"cleanPodPolicy": "None"}
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    assert (work.plan.actions, work.plan.status is not None) == ((), True)
+    assert work.raw is not None
+    assert work.raw["metadata"]["name"] == "demo"
+
+
 def test_a_wake_up_in_the_plan_brings_the_key_back(bench: Bench, manifest: Manifest) -> None:
     manifest["spec"]["runPolicy"]["activeDeadlineSeconds"] = 30
     start(bench, manifest)
