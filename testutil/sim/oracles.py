@@ -85,7 +85,7 @@ class Watchdog:
         return Ends(first.failed_runs, first.ended_early, frozenset(first.disrupted))
 
     def see(self, at: float, change: Change, writer: str) -> None:
-        """Judge one change, made `at` virtual seconds by ``operator-…`` or somebody else."""
+        """Judge one change, made `at` virtual seconds by ``operator-…`` or another client."""
         ours = writer.startswith("operator")
         if ours and change.table not in _NOT_JUDGED:
             self._count(change)
