@@ -139,6 +139,10 @@ class Model:
         _, flight = self._operator.planned(_caches(cluster), replace(memory, ready=True))
         return self._operator.plan(flight) if flight is not None else ""
 
+    def close(self) -> None:
+        """To be called when it is used no more."""
+        self._operator.close()
+
     def text(self, step: Step) -> str:
         """A transition in words."""
         about = self._operator.plan(step.about) if isinstance(step.about, Flight) else step.about

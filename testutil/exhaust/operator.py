@@ -10,6 +10,7 @@ request at a time is in flight.
 """
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -129,6 +130,10 @@ class Operator:
         self._took: dict[tuple[Cached, Memory, tuple[str, Content]], Memory] = {}
         self.lapsed: list[str] = []
         """Expectations that lapsed in the last step."""
+
+    def close(self) -> None:
+        """Release the event loop."""
+        self._loop.close()
 
     # -- steps ----------------------------------------------------------------------------------------------------------
 
@@ -294,7 +299,7 @@ class Operator:
         backing_off = left is not None and left <= BASE_DELAY
         left = None if backing_off else left
         return Memory(
-            len(queue) > 0 or backing_off, left, busy, controller.expectations.outstanding(UID), behind, fields, refusals
+            len(queue) > 0 or backing_off, left, busy, controller.expectations.lapsed(UID, math.inf), behind, fields, refusals
         )
 
 

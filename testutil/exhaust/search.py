@@ -31,7 +31,7 @@ class Search:
     complete: bool = False
 
     def run(self) -> "Search":
-        """Search everything."""
+        """Search everything, once."""
         started = time.process_time()
         # Nearly everything that is made is kept, so the garbage collector would run often and find little.
         gc.disable()
@@ -39,6 +39,7 @@ class Search:
             self._search()
         finally:
             gc.enable()
+            self.model.close()
         self.seconds = time.process_time() - started
         return self
 
