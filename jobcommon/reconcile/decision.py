@@ -21,7 +21,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile import cleanup, limits, waiting
+from jobcommon.reconcile import cleanup, limits, restart_causes, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
 from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
 from jobcommon.reconcile.companions import (
@@ -53,7 +53,6 @@ from jobcommon.reconcile.retirement import given_up, is_stopping, pods_scaled_do
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
 NOTHING = Plan(reason="nothing to do")
-MAX_EVENTS = waiting.MAX_EVENTS
 
 
 def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
@@ -75,7 +74,8 @@ def _decide(framework: Framework, job: Job, observed: Observed, now: float) -> P
         return plan_finished(framework, job, observed, now)
     this = _Pass.start(framework, as_addressed(job, observed), observed, now)
     decided, must_exist = this.decide(), this.accounting.must_exist(now)
-    return replace(decided, must_exist=must_exist) if must_exist else decided
+    restarts = restart_causes.newly_recorded(job.status, decided.status, this.accounting, this.slots.pods)
+    return replace(decided, must_exist=must_exist, restarts=restarts) if must_exist or restarts else decided
 
 
 def _ordered(plan: Plan, observed: Observed) -> Plan:
@@ -343,7 +343,7 @@ class _Pass:
         return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
 
     def _waiting_events(self) -> list[Event]:
-        return [Event(WARNING, reason, message, lasting=True) for reason, message in self._waits.events[:MAX_EVENTS]]
+        return [Event(WARNING, reason, message, lasting=True) for reason, message in self._waits.events[: waiting.MAX_EVENTS]]
 
     def _trouble_events(self) -> list[Event]:
         """Events, one per cause, for what keeps pods from running, and for pods that claim the job as owner wrongly."""
@@ -351,7 +351,7 @@ class _Pass:
         events += waiting.container_events(self.framework, self.job, self.slots.pods)
         events += [
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
-            for p in self.slots.unowned[:MAX_EVENTS]
+            for p in self.slots.unowned[: waiting.MAX_EVENTS]
         ]
         events += self.gang.events()
         events += self.holds.events
@@ -369,9 +369,9 @@ class _Pass:
         pods: dict[int | None, list[str]] = {}
         for entry in self.accounting.entries:
             pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
-        told = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code is not None}
+        told = {code: in_short(names, waiting.MAX_EVENTS) for code, names in pods.items() if code is not None}
         events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in told.items()]
-        return [*events[:MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
+        return [*events[: waiting.MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
 
     def _status(self, *steps: "_Step", active: bool = True, ends: bool = False) -> JobStatus:
         """The status with this pass's accounting and with `steps` applied to the conditions in order."""
