@@ -14,6 +14,8 @@ ALL_PODS = "all_pods"
 RUNNING = "running"
 SUCCEEDED = "succeeded"
 FAILED = "failed"
+LABELS = {LAUNCH_DELAY: (FIRST_POD, ALL_PODS, RUNNING), DURATION: (SUCCEEDED, FAILED)}
+"""The labels that the observations of a name have."""
 
 
 @dataclass(frozen=True, slots=True)

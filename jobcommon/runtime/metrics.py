@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from jobcommon.api.status import ConditionType
 from jobcommon.controller import report
-from jobcommon.controller.observations import DURATION, LAUNCH_DELAY
+from jobcommon.controller.observations import DURATION, LABELS, LAUNCH_DELAY
 from jobcommon.controller.report import Report
 
 JOB_LABELS = ("job_namespace", "framework")
@@ -187,6 +187,13 @@ class Metrics:
     def watch(self, readings: Mapping[str, Readings]) -> None:
         """Read the gauges of controllers from these, by framework, and no longer from earlier ones."""
         self._readings = dict(readings)
+        # Prometheus does not count the increase from no sample to the first one.
+        for framework in readings:
+            for family in (self._errors, self._lapsed):
+                self._counter(family, framework)
+            for name, labels in LABELS.items():
+                for label in labels:
+                    self._histogram(self._durations[name], framework, label)
 
     def render(self) -> bytes:
         """The metrics in Prometheus' text format."""

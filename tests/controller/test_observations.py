@@ -72,7 +72,7 @@ def test_a_restart_has_a_cause_when_it_is_recorded() -> None:
         return Pod.of(TEST_JOB, job, "Worker", index).scheduled().running()
 
     assert causes(worker(0), worker(1)) == ()
-    assert causes(worker(0).failed(137, reason="OOMKilled"), worker(1).evicted(), worker(2)) == (("Evicted", 1), ("OOMKilled", 1))
+    assert causes(worker(0).failed(137, reason="OOMKilled"), worker(1).evicted()) == (("Evicted", 1), ("OOMKilled", 1))
     assert causes(worker(0).failed(143), worker(1).failed(143)) == (("SIGTERM", 2),)
     assert causes(worker(0).failed(137, reason="Written by a stranger")) == (("Other", 1),), "the causes are bounded"
     assert causes(worker(0).failed(1)) == (), "the job fails, and nothing is restarted"

@@ -37,7 +37,7 @@ async def test_the_life_of_a_job(world: World) -> None:
         assert read("training_operator_jobs", state="Failed") == 0, "an alert needs a sample before the first failure"
         world.ok("POST", JOBS, a_job(restart="ExitCode"))
         await world.clock.until(lambda: jobs() == {"Created": 1})
-        assert (launches("first_pod"), launches("all_pods"), launches("running")) == ((1, 1), (1, 1), (None, None))
+        assert (launches("first_pod"), launches("all_pods"), launches("running")) == ((1, 1), (1, 1), (0, 0))
         await world.clock.advance(600)
         world.play_all("Running")
         await world.clock.until(lambda: jobs() == {"Running": 1})
