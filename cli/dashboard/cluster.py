@@ -10,7 +10,7 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.decoding import decoder
-from jobcommon.client.errors import ClientError, StatusError
+from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError
 from jobcommon.client.lines import closing
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Transport
@@ -76,7 +76,7 @@ class ClusterReader:
 
     async def job(self, framework: Framework, namespace: str, name: str) -> Json:
         """One job."""
-        return await self._read(Request("GET", object_path(framework.api_version, framework.plural, namespace, name)))
+        return await self._object(object_path(framework.api_version, framework.plural, namespace, name))
 
     async def pods(self, namespace: str, job: str, uid: str) -> Sequence[Json]:
         """The pods that the job with that UID controls."""
@@ -86,7 +86,7 @@ class ClusterReader:
 
     async def pod(self, namespace: str, name: str) -> Json:
         """One pod."""
-        return await self._read(Request("GET", object_path("v1", "pods", namespace, name)))
+        return await self._object(object_path("v1", "pods", namespace, name))
 
     async def events(self, namespace: str, uids: frozenset[str]) -> Listing:
         """The events about objects with these UIDs; nothing is raised."""
@@ -122,6 +122,12 @@ class ClusterReader:
         async with closing(self.transport.stream(request)) as lines:
             async for line in lines:
                 yield line.decode(errors="replace")
+
+    async def _object(self, path: str) -> Json:
+        found = await self._read(Request("GET", path))
+        if not isinstance(found.get("metadata"), dict):
+            raise ForeignAnswerError(f"GET {path}: the answer is no object of an API server")
+        return found
 
     async def _read(self, request: Request) -> Json:
         """The answer to a request, at most `KEPT_SECONDS` old. Requests for the same at the same time are one."""

@@ -60,8 +60,8 @@ def refusal(request: web.Request, token: str) -> web.Response | None:
         return web.Response(status=405, headers={hdrs.ALLOW: "GET, HEAD"}, text="This page is read-only.\n")
     cookie = cookie_name(request)
     if (given := request.query.get("token")) is not None and _equal(given, token):
-        # Two slashes at the beginning would lead to another server.
-        rest = "/" + str(request.rel_url.without_query_params("token")).lstrip("/")
+        # Two slashes of either kind at the beginning would lead to another server.
+        rest = "/" + str(request.rel_url.without_query_params("token")).lstrip("/\\")
         answer = web.Response(status=303, headers={hdrs.LOCATION: rest})
         answer.set_cookie(cookie, token, httponly=True, samesite="Strict", path="/")
         return answer

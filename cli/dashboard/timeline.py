@@ -18,6 +18,7 @@ STATES = {
     "queued": "queued: no pods yet",
     "suspended": "suspended",
     "pending": "waiting for a node",
+    "gone": "earlier pods, which are gone",
     "starting": "starting: volumes, images, containers",
     "running": "running",
     "waiting": "waiting for a restart",
@@ -91,7 +92,7 @@ def timeline(created: float, status: JobStatus, pods: Sequence[PodRow], now: flo
     gone = dict.fromkeys(failure.replica for failure in failures if failure.replica not in there)
     lanes = [
         Lane("Job", job_segments(created, status, pods, end)),
-        *(Lane(pod.replica, pod_segments(pod, end), pod_marks(pod, failures)) for pod in (pods[i] for i in chosen)),
+        *(pod_lane(pods[i], status, end) for i in chosen),
         *(Lane(replica, (), tuple(_marks(failures, replica))) for replica in gone),
     ]
     latest = [segment.end for lane in lanes for segment in lane.segments] + [mark.at for lane in lanes for mark in lane.marks]
@@ -125,6 +126,20 @@ def _first_run(status: JobStatus, pods: Sequence[PodRow]) -> float | None:
     """When the job began to run, as far as its pods still tell; the Running condition of a finished job has another time."""
     begins = [run.begin for pod in pods for run in pod.runs]
     return min(begins) if begins else parse_time(status.start_time)
+
+
+def pod_lane(pod: PodRow, status: JobStatus, end: float) -> Lane:
+    """The lane of a replica: its pod, and before it those that it replaces, of which only the failures are known."""
+    marks, segments = pod_marks(pod, status.failures), pod_segments(pod, end)
+    began = parse_time(status.start_time)
+    if (
+        began is not None
+        and pod.created is not None
+        and any(began <= mark.at <= pod.created for mark in marks)
+        and began < pod.created
+    ):
+        segments = (Segment("gone", began, pod.created), *segments)
+    return Lane(pod.replica, segments, marks)
 
 
 def pod_segments(pod: PodRow, end: float) -> tuple[Segment, ...]:
