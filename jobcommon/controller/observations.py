@@ -36,6 +36,9 @@ def observations(work: Work, result: Result, created_pods: int, now: float) -> t
     if job is None:
         return ()
     before, after = job.status, work.plan.status if result.status_version is not None else None
+    # True of most reconciles.
+    if not created_pods and (after is None or _current(before) == _current(after)):
+        return ()
     found = []
     if job.creation_time is not None and not _was_launched(before):
         stages = [RUNNING] if after is not None and after.has(ConditionType.RUNNING) else []
@@ -51,6 +54,10 @@ def observations(work: Work, result: Result, created_pods: int, now: float) -> t
             label = SUCCEEDED if after.has(ConditionType.SUCCEEDED) else FAILED
             found.append(Observation(DURATION, label, max(ended - began, 0.0)))
     return tuple(found)
+
+
+def _current(status: JobStatus) -> str:
+    return status.conditions[-1].type if status.conditions else ""
 
 
 def _was_launched(status: JobStatus) -> bool:

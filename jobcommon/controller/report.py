@@ -57,9 +57,9 @@ def report(framework: Framework, work: Work, result: Result, said: set[tuple[str
     written = dict.fromkeys([*_write_events(framework, result.outcomes, done), *_status_events(result)])
     writes = [event for event in written if (event.reason, event.message) not in said]
     said.update((event.reason, event.message) for event in (*fresh, *writes) if event.lasting)
+    counts = _counts(framework, work, result, done)
     restarts = work.plan.restarts if result.status_version is not None else ()
-    durations = observations(work, result, len(done[Create, "pods"]), now)
-    return Report((*writes, *fresh), _counts(framework, work, result, done), restarts, durations)
+    return Report((*writes, *fresh), counts, restarts, observations(work, result, counts.get(PODS_CREATED, 0), now))
 
 
 def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: _Done) -> list[Event]:
