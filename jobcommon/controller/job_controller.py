@@ -272,7 +272,7 @@ class JobController:
             elif isinstance(action, RemoveFinalizer) and action.uid in terminating:
                 # Removing the last finalizer deletes the pod; until the cache shows that, the removal would be repeated.
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
-        raw = cached.raw if plan.status is not None else None
+        raw = state.raw if plan.status is not None else None
         return Work(*key, cached.uid, plan, job, raw, active_pods=state.active_pods)
 
     def observe(self, cached: ObjectView, named: Sequence[PodView], state: JobState, moment: Moment) -> Observed:

@@ -63,6 +63,12 @@ class Work:
     error: Exception | None = None
     active_pods: int = 0
 
+    @property
+    def sends_nothing(self) -> bool:
+        """Whether there is no request to make and nothing to report, as when a watch shows our own write."""
+        plan = self.plan
+        return self.deferred or not (plan.actions or plan.events or plan.must_exist or plan.status is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Result:

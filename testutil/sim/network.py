@@ -16,7 +16,7 @@ from typing import Protocol
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error
-from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
+from jobcommon.client.transport import LATE, HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.localcluster.apiserver.errors import ApiError
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.users import ADMIN
@@ -170,7 +170,9 @@ class SimTransport(HttpTransport):
             raise DiedError("the process has ended")
         return delivery
 
-    async def _once(self, request: Request) -> Response:
+    async def _once(self, request: Request, send_by: float) -> Response:
+        if self._links.loop.time() >= send_by:
+            raise TimeoutError(LATE)
         delivery = self._depart(request)
         answered: asyncio.Future[Response] = self._links.loop.create_future()
         self._links.later(self._links.request_seconds, self._arrive, delivery, answered)
