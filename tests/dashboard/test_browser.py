@@ -46,6 +46,16 @@ def text(driver: Chrome) -> str:
     return driver.find_element(By.TAG_NAME, "body").text
 
 
+def visit(driver: Chrome, address: str) -> None:
+    """Open a page, and keep what it shows: an update would replace the elements that a test holds."""
+    driver.get(address)
+    pause(driver)
+
+
+def pause(driver: Chrome) -> None:
+    driver.execute_script("document.getElementById('pause').click()")
+
+
 def focused(driver: Chrome) -> Any:
     return driver.switch_to.active_element
 
@@ -55,17 +65,20 @@ def press(driver: Chrome, *keys: str) -> None:
 
 
 def test_jobs_and_filters(shown: Shown, browser: Chrome) -> None:
+    visit(browser, shown.address)
     assert browser.current_url == f"{shown.origin}/", "the token has left the address"
     for state in ("Running", "Succeeded", "Failed", "Suspended"):
         assert state in text(browser)
     browser.find_element(By.ID, "state").send_keys("Failed")
     browser.find_element(By.CSS_SELECTOR, "form button").click()
+    until(lambda: "state=Failed" in browser.current_url)
+    pause(browser)
     rows = browser.find_elements(By.CSS_SELECTOR, "tbody tr")
     assert ["broken" in row.text for row in rows] == [True]
 
 
 def test_a_job_from_the_list_to_the_log_with_keys_alone(shown: Shown, browser: Chrome) -> None:
-    browser.get(f"{shown.origin}/?state=Running")
+    visit(browser, f"{shown.origin}/?state=Running")
     press(browser, Keys.TAB)
     assert focused(browser).text == "Skip to the content"
     assert focused(browser).rect["x"] >= 0, "the link is to be seen when it has the focus"
@@ -80,7 +93,8 @@ def test_a_job_from_the_list_to_the_log_with_keys_alone(shown: Shown, browser: C
         assert len(order) < 10
     assert [name.split("\n")[0] for name in order] == ["all", "all", "all", "Show", "resnet"]
     press(browser, Keys.ENTER)
-    until(lambda: browser.current_url.endswith(JOB))
+    until(lambda: browser.current_url.endswith(JOB) and browser.find_elements(By.ID, "timeline"))
+    pause(browser)
     press(browser, Keys.TAB, Keys.ENTER)
     for _ in range(30):
         press(browser, Keys.TAB)
@@ -95,7 +109,7 @@ def test_a_job_from_the_list_to_the_log_with_keys_alone(shown: Shown, browser: C
 
 
 def test_a_job(shown: Shown, browser: Chrome) -> None:
-    browser.get(shown.origin + JOB)
+    visit(browser, shown.origin + JOB)
     page = text(browser)
     for wanted in ("PyTorchJob default/resnet is running", "Worker-1: exited with code 137 (SIGKILL)", "SuccessfulCreatePod"):
         assert wanted in page
@@ -113,7 +127,7 @@ def test_a_job(shown: Shown, browser: Chrome) -> None:
 
 
 def test_a_log_is_live(shown: Shown, browser: Chrome) -> None:
-    browser.get(shown.origin + LOG)
+    visit(browser, shown.origin + LOG)
     log = browser.find_element(By.ID, "log")
     until(lambda: browser.find_element(By.ID, "log-state").text == "Live.")
     until(lambda: len(log.text.splitlines()) > 3)
@@ -121,19 +135,20 @@ def test_a_log_is_live(shown: Shown, browser: Chrome) -> None:
     until(lambda: len(log.text.splitlines()) > len(seen) + 3)
     numbers = [int(line.split()[1]) for line in log.text.splitlines()]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "no line is lost or shown twice"
-    browser.get(f"{shown.origin}/pods/default/digits-master-0/log")
+    visit(browser, f"{shown.origin}/pods/default/digits-master-0/log")
     until(lambda: browser.find_element(By.ID, "log-state").text == "The log has ended.")
     assert browser.find_element(By.ID, "log").text == "accuracy 0.97"
 
 
 def test_lists_are_live_and_keep_what_the_reader_did(shown: Shown, browser: Chrome) -> None:
     browser.get(shown.origin + "/jobs/pytorchjobs/default/later")
-    browser.find_element(By.TAG_NAME, "summary").click()
-    assert browser.find_element(By.CSS_SELECTOR, "h1 + p .state").text == "Suspended"
+    browser.execute_script("summary = document.querySelector('summary'); summary.focus(); summary.click()")
+    state = "return document.querySelector('h1 + p .state').textContent"
+    assert browser.execute_script(state) == "Suspended"
     shown.kubectl("patch", "pytorchjob", "later", "--type", "merge", "-p", '{"spec": {"runPolicy": {"suspend": false}}}')
-    until(lambda: browser.find_element(By.CSS_SELECTOR, "h1 + p .state").text != "Suspended")
-    assert browser.find_element(By.TAG_NAME, "details").get_attribute("open") is not None
-    assert focused(browser).tag_name == "summary", "the focus is where it was"
+    until(lambda: browser.execute_script(state) != "Suspended")
+    assert browser.execute_script("return document.querySelector('details').open")
+    assert browser.execute_script("return document.activeElement.tagName") == "SUMMARY", "the focus is where it was"
     button = browser.find_element(By.ID, "pause")
     button.click()
     assert button.text == "Resume"
@@ -142,7 +157,7 @@ def test_lists_are_live_and_keep_what_the_reader_did(shown: Shown, browser: Chro
 @pytest.mark.parametrize("path", PAGES)
 def test_a_narrow_screen(shown: Shown, browser: Chrome, path: str) -> None:
     resize(browser, 360, 740)
-    browser.get(shown.origin + path)
+    visit(browser, shown.origin + path)
     assert browser.execute_script("return innerWidth") == 360
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 360, "nothing is beyond the edge"
     for link in browser.find_elements(By.CSS_SELECTOR, "main a, main button, main select, main summary"):
@@ -168,7 +183,7 @@ def test_colours_have_contrast(shown: Shown, browser: Chrome) -> None:
     """Text of 4.5 to 1 or more (WCAG 2.2 AA), light and dark."""
     for scheme in ("light", "dark"):
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        browser.get(shown.origin + JOB)
+        visit(browser, shown.origin + JOB)
         for selector in ("h1", "a", ".since", "caption", ".warning td", "footer", ".state"):
             element = browser.find_element(By.CSS_SELECTOR, f"main {selector}, {selector}")
             assert contrast(browser, element) >= 4.5, (scheme, selector)
