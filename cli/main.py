@@ -20,7 +20,7 @@ from jobcommon.cli.framework_options import with_own_options
 from jobcommon.cli.frameworks import chosen, usable
 from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
-from jobcommon.cli.options import Files, Frameworks, Namespace
+from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namespace, OneNamespace
 from jobcommon.cli.plan import describe
 
 FRAMEWORKS = tuple(usable())
@@ -170,14 +170,9 @@ def up_command(
 @app.command("dashboard", short_help="Show a cluster's jobs in the browser, read-only.")
 def dashboard_command(
     framework: Frameworks = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only jobs of this namespace. All namespaces without it."),
-    ] = None,
-    kubeconfig: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
+    namespace: OneNamespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
     port: Annotated[
         int, typer.Option(metavar="PORT", help="The port to listen on at 127.0.0.1; 0: a free one.", min=0, max=65535)
     ] = 0,
@@ -211,10 +206,8 @@ def release_finalizers_command(
         str | None,
         typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only pods of this namespace. All namespaces without it."),
     ] = None,
-    kubeconfig: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Remove the operators' finalizer from all pods of jobs, after the operators were uninstalled.
 

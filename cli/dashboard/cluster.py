@@ -136,6 +136,8 @@ class ClusterReader:
         _, task = self._kept.get(request.target, (0.0, None))
         if task is None:
             task = asyncio.create_task(self._send(request))
+            # The page that asked may be closed by the time it fails.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._kept[request.target] = now, task
         # A page that is closed must not cancel the read of another.
         return await asyncio.shield(task)

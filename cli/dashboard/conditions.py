@@ -1,6 +1,6 @@
 """A job's conditions and failures in words. What more there is to say about a job belongs here, beside its conditions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jobcommon.api.status import ConditionType, Failure, JobStatus
@@ -17,7 +17,7 @@ class Sentence:
     text: str
 
 
-_WITHOUT_MESSAGE = {
+_WITHOUT_MESSAGE: Mapping[str, str] = {
     ConditionType.CREATED: "The job is created.",
     ConditionType.RUNNING: "The job runs.",
     ConditionType.RESTARTING: "Pods of the job are restarted.",
@@ -30,7 +30,7 @@ _WITHOUT_MESSAGE = {
 def sentences(status: JobStatus) -> Sequence[Sentence]:
     """The conditions, the current one first."""
     return [
-        Sentence(c.type, c.is_true, parse_time(c.last_transition_time), c.message or _WITHOUT_MESSAGE.get(c.type, c.reason))  # type: ignore[call-overload]
+        Sentence(c.type, c.is_true, parse_time(c.last_transition_time), c.message or _WITHOUT_MESSAGE.get(c.type, c.reason))
         for c in reversed(status.conditions)
     ]
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -30,11 +29,8 @@ LOG_LINES = 500
 _NOISE = ("managedFields",)
 
 
-@dataclass(frozen=True)
 class NotFound(Exception):  # noqa: N818  it is an answer
-    """There is nothing at this address; says what is missing."""
-
-    what: str
+    """There is nothing at this address; the text says what is missing."""
 
 
 class Pages:

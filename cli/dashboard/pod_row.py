@@ -128,5 +128,9 @@ def _label(pod: Json, label: str) -> str:
 
 
 def _index(pod: Json) -> int:
-    text = _label(pod, labels.REPLICA_INDEX)
+    """The index in the pod's name, which the controller goes by; the label of MPI workers may count from 1."""
+    name, replica_type = str(pod["metadata"].get("name", "")), _label(pod, labels.REPLICA_TYPE)
+    if replica_type and name.endswith(f"-{replica_type}"):
+        return 0  # the only one of its type
+    text = name.rpartition(f"-{replica_type}-")[2] if replica_type else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else _LAST

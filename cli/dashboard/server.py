@@ -59,7 +59,7 @@ def application(cluster: ClusterReader, where: str, token: str) -> web.Applicati
         try:
             return await handler(request)
         except NotFound as error:
-            return pages.not_found(error.what)
+            return pages.not_found(str(error))
         except web.HTTPNotFound:
             return pages.not_found("There is no such page.")
         except ClientError as error:
