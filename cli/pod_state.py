@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobcommon.api.pod import PodView, Terminated
-from jobcommon.reconcile.waiting import CRASH_LOOP, how, last_failure_in_place, said
+from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
+from jobcommon.reconcile.waiting import how, last_failure_in_place, said
 
 
 def why(pod: PodView) -> str:
@@ -17,7 +18,7 @@ def why(pod: PodView) -> str:
         return pod.message or (_exit(failed) if failed is not None else pod.reason)
     cause = said(pod)
     if cause is not None:
-        failed = last_failure_in_place(pod) if cause.reason == CRASH_LOOP else None
+        failed = last_failure_in_place(pod) if cause.reason == CRASH_LOOP_BACK_OFF else None
         return how(failed) if failed is not None else cause.message
     if any(isinstance(container.state, Terminated) for container in pod.containers):
         failed = last_failure_in_place(pod)

@@ -188,10 +188,10 @@ class Driver:
             self._tell(work, result)
             self._observer.finished(work, report, moment.monotonic - started)
         except Exception:
-            self._log.exception("reconcile failed")
-            self._observer.failed()
             self.controller.queue.done(key := (work.namespace, work.name))
             self.controller.queue.add_rate_limited(key, self._clock.monotonic())
+            self._log.exception("reconcile failed", failures=self.controller.queue.requeues(key))
+            self._observer.failed()
 
     def _lapsed(self, key: JobKey, lapsed: Sequence[Expected]) -> None:
         """Log expectations that lapsed: a missed watch event, or an object that was created and deleted between two lists."""

@@ -1,8 +1,7 @@
 """The HTTP server for /metrics, /healthz and /readyz. Read-only; it shows no environment, stack or configuration.
 
-It runs in threads, with the standard library alone: aiohttp would take a quarter of an operator's memory. So /healthz can report
-that the operator's loop is blocked, because a framework's function or a plan takes too long, and the kubelet restarts the
-container.
+It runs in threads, so that /healthz can report that the operator's loop is blocked, because a framework's function or a plan
+takes too long, and the kubelet restarts the container. aiohttp would take a quarter of an operator's memory.
 """
 
 import asyncio
@@ -127,13 +126,16 @@ def _server(pages: dict[str, Callable[[str], _Answer]], host: str, port: int) ->
             if status is HTTPStatus.UNAUTHORIZED:
                 self.send_header("WWW-Authenticate", "Bearer")
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
-        def refuse(self) -> None:
-            self.send_error(HTTPStatus.METHOD_NOT_ALLOWED)
+        def do_HEAD(self) -> None:
+            self.do_GET()
 
-        do_HEAD = do_GET
-        do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = refuse
+        def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+            # The standard library answers other methods with 501, as if a later version could know them.
+            known = code != HTTPStatus.NOT_IMPLEMENTED
+            super().send_error(code if known else HTTPStatus.METHOD_NOT_ALLOWED, message if known else None, explain)
 
         def version_string(self) -> str:
             return "jobcommon"
