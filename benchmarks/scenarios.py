@@ -36,14 +36,15 @@ async def cluster(kind: str, seed: str = "") -> AsyncIterator[Server]:
         await install(transport, list(installed().values()))
         body = json.dumps(baseline_definition()).encode()
         await transport.send(Request("POST", DEFINITIONS, body=body))
-        await _served(transport)
+        await served(transport)
         if kind != EMBEDDED and seed:
             await prepare(transport, seeds.NAMESPACE)
             await seeds.write(transport, seed)
         yield server
 
 
-async def _served(transport: HttpTransport) -> None:
+async def served(transport: HttpTransport) -> None:
+    """Return once all kinds are served. Raises TimeoutError."""
     paths = [f"/apis/{f.api_version}/{f.plural}" for f in installed().values()]
     async with asyncio.timeout(ESTABLISH_SECONDS):
         for path in paths:

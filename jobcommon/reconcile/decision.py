@@ -54,6 +54,7 @@ from jobcommon.reconcile.slots import Slots, arrange, tally
 from jobcommon.reconcile.status_change import if_changed, urgency
 
 NOTHING = Plan(reason="nothing to do")
+MAX_EVENTS = waiting.MAX_EVENTS
 
 
 def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
@@ -74,9 +75,8 @@ def _decide(framework: Framework, job: Job, observed: Observed, now: float) -> P
     if job.status.finished:
         return plan_finished(framework, job, observed, now)
     this = _Pass.start(framework, as_addressed(job, observed), observed, now)
-    decided, must_exist = this.decide(), this.accounting.must_exist(now)
-    restarts = restart_causes.newly_recorded(job.status, decided.status, this.accounting, this.slots.pods)
-    return replace(decided, must_exist=must_exist, restarts=restarts) if must_exist or restarts else decided
+    decided = restart_causes.added(this.decide(), job.status, this.accounting, this.slots.pods)
+    return replace(decided, must_exist=must_exist) if (must_exist := this.accounting.must_exist(now)) else decided
 
 
 def _ordered(plan: Plan, observed: Observed) -> Plan:
@@ -201,7 +201,7 @@ class _Pass:
         message = f"{job.kind} {job.name} is suspended."
         created = self._created(self._waits.note)
         status = self._status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
-        events = [*self._exit_events(), *self._waits.events[: waiting.MAX_EVENTS]]
+        events = [*self._exit_events(), *self._waits.events[:MAX_EVENTS]]
         if not job.status.has(ConditionType.SUSPENDED):
             events.append(Event(NORMAL, reason, message))
             return Plan((), if_changed(job, status), tuple(events), reason="job is suspended")
@@ -347,11 +347,11 @@ class _Pass:
 
     def _trouble_events(self) -> list[Event]:
         """Events, one per cause, for what keeps pods from running, and for pods that claim the job as owner wrongly."""
-        events = [*self._waits.events[: waiting.MAX_EVENTS]]
+        events = [*self._waits.events[:MAX_EVENTS]]
         events += waiting.container_events(self.framework, self.job, self.slots.pods)
         events += [
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
-            for p in self.slots.unowned[: waiting.MAX_EVENTS]
+            for p in self.slots.unowned[:MAX_EVENTS]
         ]
         events += self.gang.events()
         events += self.blocked.events
@@ -369,9 +369,9 @@ class _Pass:
         pods: dict[int | None, list[str]] = {}
         for entry in self.accounting.entries:
             pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
-        told = {code: in_short(names, waiting.MAX_EVENTS) for code, names in pods.items() if code is not None}
+        told = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code}
         events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in told.items()]
-        return [*events[: waiting.MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
+        return [*events[:MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
 
     def _status(self, *steps: "_Step", active: bool = True, ends: bool = False) -> JobStatus:
         """The status with this pass's accounting and with `steps` applied to the conditions in order."""

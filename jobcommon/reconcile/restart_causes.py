@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import JobStatus
 from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.ending import PLATFORM_REASONS, SIGNALS, Verdict, decode, is_over
+from jobcommon.reconcile.plan import Plan
 from jobcommon.reconcile.waiting import last_failure_in_place
 
 OTHER = "Other"
@@ -18,24 +20,21 @@ KNOWN_CAUSES = PLATFORM_REASONS | frozenset(SIGNALS) | {
     "Lost",
 }  # fmt: skip
 
-Causes = tuple[tuple[str, int], ...]
 
-
-def newly_recorded(
-    before: JobStatus, after: JobStatus | None, accounting: Accounting, pods: Mapping[Replica, PodView]
-) -> Causes:
-    """How many restarts `after` records that `before` does not, by cause, sorted.
+def added(plan: Plan, before: JobStatus, accounting: Accounting, pods: Mapping[Replica, PodView]) -> Plan:
+    """The plan with the restarts that its status records and `before`, the stored one, does not; by cause, sorted.
 
     The status has only the number of restarts in place: all of them get the cause of the latest.
     """
+    after = plan.status
     if after is None or (after.restarts == before.restarts and after.disruptions == before.disruptions):
-        return ()
+        return plan
     replaced = accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED) if not after.finished else ()
     causes = Counter(_bounded(entry.ending.reason) for entry in replaced)
     failed = sum(entry.ending.verdict == Verdict.RETRYABLE for entry in replaced)
     if (in_place := (after.restarts or 0) - (before.restarts or 0) - failed) > 0:
         causes[_latest_in_place(pods)] += in_place
-    return tuple(sorted(causes.items()))
+    return replace(plan, restarts=tuple(sorted(causes.items())))
 
 
 def _latest_in_place(pods: Mapping[Replica, PodView]) -> str:

@@ -1,6 +1,6 @@
 """The dashboard in a real Chromium: with keys alone, on a narrow screen, without JavaScript, and with its live parts."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ pytest.importorskip("selenium")
 
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import staleness_of
 
 from tests.dashboard.browser import MISSING, chromium, is_installed, resize, until
 from tests.dashboard.example import Shown
@@ -56,6 +57,13 @@ def pause(driver: Chrome) -> None:
     driver.execute_script("document.getElementById('pause').click()")
 
 
+def leave(driver: Chrome, act: Callable[[], None]) -> None:
+    """Do what leads to another page, and wait until the browser has it."""
+    page = driver.find_element(By.TAG_NAME, "html")
+    act()
+    until(lambda: staleness_of(page)(driver))
+
+
 def focused(driver: Chrome) -> Any:
     return driver.switch_to.active_element
 
@@ -70,8 +78,7 @@ def test_jobs_and_filters(shown: Shown, browser: Chrome) -> None:
     for state in ("Running", "Succeeded", "Failed", "Suspended"):
         assert state in text(browser)
     browser.find_element(By.ID, "state").send_keys("Failed")
-    browser.find_element(By.CSS_SELECTOR, "form button").click()
-    until(lambda: "state=Failed" in browser.current_url)
+    leave(browser, browser.find_element(By.CSS_SELECTOR, "form button").click)
     pause(browser)
     rows = browser.find_elements(By.CSS_SELECTOR, "tbody tr")
     assert ["broken" in row.text for row in rows] == [True]
@@ -92,8 +99,8 @@ def test_a_job_from_the_list_to_the_log_with_keys_alone(shown: Shown, browser: C
         assert outline == "solid", f"{order[-1]}: the focus is to be seen"
         assert len(order) < 10
     assert [name.split("\n")[0] for name in order] == ["all", "all", "all", "Show", "resnet"]
-    press(browser, Keys.ENTER)
-    until(lambda: browser.current_url.endswith(JOB) and browser.find_elements(By.ID, "timeline"))
+    leave(browser, lambda: press(browser, Keys.ENTER))
+    assert browser.current_url.endswith(JOB)
     pause(browser)
     press(browser, Keys.TAB, Keys.ENTER)
     for _ in range(30):
@@ -103,8 +110,8 @@ def test_a_job_from_the_list_to_the_log_with_keys_alone(shown: Shown, browser: C
             assert "waiting" in text(browser) or "starting" in text(browser), "the timeline is there in words"
         if focused(browser).get_attribute("aria-label") == "Log of resnet-master-0":
             break
-    press(browser, Keys.ENTER)
-    until(lambda: browser.current_url.endswith(LOG))
+    leave(browser, lambda: press(browser, Keys.ENTER))
+    assert browser.current_url.endswith(LOG)
     until(lambda: "epoch" in text(browser))
 
 
@@ -170,11 +177,11 @@ def test_without_javascript_everything_is_there_but_what_is_live(shown: Shown) -
         driver.get(shown.address)
         assert not driver.find_element(By.ID, "live").is_displayed(), "nothing is promised that does not happen"
         driver.find_element(By.ID, "state").send_keys("Running")
-        driver.find_element(By.CSS_SELECTOR, "form button").click()
-        driver.find_element(By.LINK_TEXT, "resnet").click()
+        leave(driver, driver.find_element(By.CSS_SELECTOR, "form button").click)
+        leave(driver, driver.find_element(By.LINK_TEXT, "resnet").click)
         driver.find_element(By.TAG_NAME, "summary").click()
         assert driver.find_element(By.CSS_SELECTOR, "details table").is_displayed()
-        driver.find_element(By.LINK_TEXT, "Log").click()
+        leave(driver, driver.find_element(By.LINK_TEXT, "Log").click)
         assert "epoch" in driver.find_element(By.ID, "log").text
         assert "Load the page again" in text(driver)
 
