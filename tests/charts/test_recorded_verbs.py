@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jobcommon import rbac
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
 from jobcommon.client.errors import StatusError, TransportError
@@ -18,10 +19,9 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.rbac import Rule
 from jobcommon.runtime.settings import Settings
-from jobcommon.testutil import rbac
 from jobcommon.testutil.builders import job_manifest
-from jobcommon.testutil.rbac import Rule
 from jobcommon.testutil.recording import Access, Recording, access
 from tests.runtime.test_gang import definition
 from tests.runtime.world import PODS, World, operating

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from jobcommon import rbac
 from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.client.request import Request, Response
@@ -21,7 +22,6 @@ from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create, Delete, RemoveFinalizer
-from jobcommon.testutil import rbac
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe, replica_spec
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.recording import Recording
