@@ -53,10 +53,7 @@ PADDLE = Framework(
     plural="paddlejobs",
     name="paddle",
     replica_specs=REPLICA_SPECS,
-    replica_types=(
-        ReplicaType(MASTER, RestartPolicy.ON_FAILURE, min_replicas=1),
-        ReplicaType(WORKER, RestartPolicy.ON_FAILURE, min_replicas=1),
-    ),
+    replica_types=tuple(ReplicaType(kind, RestartPolicy.ON_FAILURE, min_replicas=1) for kind in (MASTER, WORKER)),
     container="paddle",
     port_name="master",
     port=36543,

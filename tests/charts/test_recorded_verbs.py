@@ -15,10 +15,13 @@ from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.rbac import Rule
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import job_manifest
@@ -220,7 +223,7 @@ def covered(wanted: Rule, held: Iterable[Rule]) -> bool:
     return triples([replace(wanted, names=())]) <= triples(held)
 
 
-@pytest.mark.parametrize("framework", [PYTORCH, TF, MXNET, MPI], ids=lambda f: f.name)
+@pytest.mark.parametrize("framework", [PYTORCH, TF, MXNET, MPI, JAX, XGBOOST, PADDLE], ids=lambda f: f.name)
 async def test_an_operator_does_what_its_rules_say_and_nothing_else(framework: Framework) -> None:
     recording = await lives(framework)
     held = {rule for rule in rbac.operator_rules([framework], grants=True) if not rule.resource.endswith("/finalizers")}

@@ -41,7 +41,7 @@ def test_a_framework_that_is_not_pure_is_noticed() -> None:
 
 
 def test_a_job_that_is_no_job_of_the_framework_is_refused() -> None:
-    with pytest.raises(ValueError, match="this MXJob is invalid, give another as `job`: spec.mxReplicaSpecs"):
+    with pytest.raises(ValueError, match="this MXJob is invalid, give another as `job`: spec"):
         lifecycles_of(MXNET)
     worker: dict[str, Any] = {"template": {"spec": {"containers": [{"name": "mxnet", "image": "image"}]}}}
     job = {"kind": "MXJob", "apiVersion": "kubeflow.org/v1", "metadata": {"name": "mine", "namespace": "default"}}
