@@ -144,12 +144,13 @@ class Life(World):
 RUN_POLICY = {"ttlSecondsAfterFinished": 5, "backoffLimit": 3}
 
 
-async def plain(life: Life) -> None:
-    """Create, suspend, resume, retry, succeed, expire; what TF, MXNet and PyTorch have in common."""
-    life.submit({"Worker": 2}, policy="ExitCode", run_policy=RUN_POLICY)
+async def plain(life: Life, leader: str = "Worker") -> None:
+    """Create, suspend, resume, retry, succeed, expire; what all but MPI have in common."""
+    replicas = {"Worker": 2} if leader == "Worker" else {leader: 1, "Worker": 1}
+    life.submit(replicas, policy="ExitCode", run_policy=RUN_POLICY)
     await life.clock.until(life.count(2), step=0.5)
     await life.pause(2)
-    await life.retry_and_succeed("train-worker-1", 2)
+    await life.retry_and_succeed(f"train-worker-{replicas['Worker'] - 1}", 2)
 
 
 async def elastic(life: Life) -> None:
@@ -207,7 +208,7 @@ async def lives(framework: Framework) -> Recording:
             await mpi(life, "v2beta1")
             await mpi(life, "v1")
         else:
-            await plain(life)
+            await plain(life, "Master" if framework is XGBOOST else "Worker")
         if framework is PYTORCH:
             await elastic(life)
         # The lease is renewed.
