@@ -240,7 +240,10 @@ commands.register(app)
 
 
 def main(name: str | None = None) -> None:
-    """The entry point, under the name of the program or another one. Exit codes: 0 done, 1 a job failed, 2 bad input, 3 a job was stuck, 128 + n ended by signal n."""
+    """The entry point, under the program's name or another one.
+
+    Exit codes: 0 done, 1 a job failed, 2 bad input, 3 a job was stuck, 128 + n ended by signal n.
+    """
     before = interruption.leave_at_once()
     try:
         app(prog_name=name)

@@ -83,6 +83,12 @@ class Cluster:
         return body
 
 
+def owner_of(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The owner reference of an object that is deleted with `job`."""
+    metadata = job["metadata"]
+    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+
+
 def as_written(body: Mapping[str, Any]) -> dict[str, Any]:
     """The object without what another cluster has added to it, so that the output of kubectl get can be applied here."""
     metadata = {key: value for key, value in body["metadata"].items() if key not in _SERVER_SET}

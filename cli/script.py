@@ -11,10 +11,12 @@ import yaml
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
-from jobcommon.cli.manifests import Manifest
+from jobcommon.cli.manifests import SUFFIXES, Manifest
 from jobcommon.framework import Framework, ReplicaType
 
 MOUNT = "/scripts"
+#: Of the name of the ConfigMap with a job's script.
+SCRIPT_SUFFIX = "-script"
 # An API server takes objects of up to 1 MiB; the rest of the ConfigMap needs some, too.
 MAX_BYTES = 1_000_000
 BACKOFF_LIMIT = 3
@@ -41,12 +43,12 @@ class Script:
 
         Raises `UserError` for files that cannot be read or are too large, and for options that make no job.
         """
+        if Path(self.path).suffix in SUFFIXES:
+            raise UserError(f"{self.path}: is a manifest and no script; write -f {self.path}")
         (framework,) = chosen([self.framework])
         files = {path.name: text for path, text in map(_read, (self.path, *self.include))}
         if self.image is None and self.include:
-            raise UserError(
-                "--include: the script reads files of this machine where they are; leave the option out, or give --image"
-            )
+            raise UserError("--include: is for --image; here the script reads the files of this machine where they are")
         name = self.name or _name_of(self.path) + (f"-{secrets.token_hex(3)}" if unique else "")
         if _NAME.fullmatch(name) is None:
             raise UserError(f'--name {name}: write lower-case letters, digits and "-", at most 42 of them, a letter first')
@@ -63,7 +65,11 @@ def as_yaml(manifests: Sequence[Manifest]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as they are."""
+    """Writes texts of several lines as they are, and what occurs twice twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  PyYAML's signature
+        """Never refer to an earlier part of the file."""
+        return True
 
 
 def _block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -89,10 +95,10 @@ def _config_map(name: str, files: dict[str, str], script: str) -> dict[str, Any]
     size = sum(len(text.encode()) + len(file) for file, text in files.items())
     if size > MAX_BYTES:
         raise UserError(
-            f"{script}: the files have {size:,} bytes, and a ConfigMap holds at most {MAX_BYTES:,}; put them into the image, and "
-            "give a manifest with -f that starts them there"
+            f"{script}: the files have {size:,} bytes, and a ConfigMap holds at most {MAX_BYTES:,}; put them into the image, "
+            "and give a manifest with -f that starts them there"
         )
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}-script"}, "data": files}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}{SCRIPT_SUFFIX}"}, "data": files}
 
 
 def _job(framework: Framework, script: Script, name: str) -> dict[str, Any]:
@@ -151,7 +157,7 @@ def _pod(framework: Framework, script: Script, name: str, command: list[str]) ->
     pod: dict[str, Any] = {"containers": [container]}
     if script.image is not None:
         container["volumeMounts"] = [{"name": "script", "mountPath": MOUNT}]
-        pod["volumes"] = [{"name": "script", "configMap": {"name": f"{name}-script"}}]
+        pod["volumes"] = [{"name": "script", "configMap": {"name": f"{name}{SCRIPT_SUFFIX}"}}]
     return pod
 
 

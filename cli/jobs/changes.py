@@ -9,7 +9,8 @@ from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, Object
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.jobs.surroundings import pods_of
-from jobcommon.cli.resources import as_written
+from jobcommon.cli.resources import as_written, owner_of
+from jobcommon.cli.script import SCRIPT_SUFFIX
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, create, delete, merge, object_path
 from jobcommon.diagnosis.queues import QUEUE_LABEL
@@ -138,6 +139,10 @@ def _merged(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]
 
 
 async def _recreate(api: Api, job: FoundJob, say: Say, seconds: float) -> None:
+    script = await _own_script(api, job)
+    if script is not None:
+        # It would be deleted with the job.
+        await api.send(merge(script, {"metadata": {"ownerReferences": None}}))
     await api.send(delete(job.path, job.uid))
     say(f"{job.title} deleted")
     try:
@@ -148,8 +153,23 @@ async def _recreate(api: Api, job: FoundJob, say: Say, seconds: float) -> None:
             f"{job.title} is still being deleted after {seconds:g} s (--timeout); create it when it is gone"
         ) from None
     path = collection_path(job.framework.api_version, job.framework.plural, job.namespace)
-    await api.send(create(path, as_written(job.body)))
+    made = await api.send(create(path, as_written(job.body)))
+    if script is not None:
+        await api.send(merge(script, {"metadata": {"ownerReferences": [owner_of(made)]}}))
     say(f"{job.title} created again")
+
+
+async def _own_script(api: Api, job: FoundJob) -> str | None:
+    """The path of the ConfigMap that `run SCRIPT` made for the job, if it did."""
+    path = object_path("v1", "configmaps", job.namespace, f"{job.name}{SCRIPT_SUFFIX}")
+    try:
+        found = await api.get(path)
+    except StatusError as error:
+        if error.code in (403, 404):
+            return None
+        raise
+    owners = found["metadata"].get("ownerReferences") or ()
+    return path if any(owner.get("uid") == job.uid for owner in owners) else None
 
 
 async def _is_gone(api: Api, job: FoundJob) -> bool:

@@ -17,7 +17,7 @@ from jobcommon.cli.jobs.lookup import FoundJob, find_job
 from jobcommon.cli.jobs.pod_logs import ApiLogs
 from jobcommon.cli.jobs.why import show, why
 from jobcommon.cli.manifests import Manifest
-from jobcommon.cli.resources import Cluster
+from jobcommon.cli.resources import Cluster, owner_of
 from jobcommon.cli.wanted import Limits, Wanted
 from jobcommon.cli.watch import FollowedJob, Follower
 from jobcommon.client.errors import StatusError
@@ -135,10 +135,8 @@ async def _apply(api: Api, wanted: Wanted, display: Display) -> None:
 
 async def _own(api: Api, manifest: Manifest, job: Mapping[str, Any]) -> None:
     """Make the job the owner of the ConfigMap with its script, so that they are deleted together."""
-    metadata = job["metadata"]
-    owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"], "uid": metadata["uid"]}
-    path = object_path("v1", "configmaps", metadata["namespace"], manifest.name)
-    await api.send(merge(path, {"metadata": {"ownerReferences": [owner]}}))
+    path = object_path("v1", "configmaps", job["metadata"]["namespace"], manifest.name)
+    await api.send(merge(path, {"metadata": {"ownerReferences": [owner_of(job)]}}))
 
 
 async def wait_for(api: Api, job: FoundJob, aim: str, seconds: float | None) -> tuple[JobStatus | None, bool]:

@@ -20,7 +20,7 @@ class ApiLogs:
     """A `jobcommon.cli.watch.Logs` over an API server.
 
     A log that is followed is read until its run of the container is over: servers and load balancers end idle streams. Each
-    line is asked for with its time, so that the log goes on after the last one.
+    line is requested with its time, so that the log continues after the last one.
     """
 
     def __init__(self, api: Api, tail_lines: int | None = None) -> None:
@@ -31,17 +31,17 @@ class ApiLogs:
         """See `jobcommon.cli.watch.Logs`."""
         metadata = pod["metadata"]
         path = object_path("v1", "pods", metadata["namespace"], metadata["name"])
-        last = b""
+        seen = _Seen()
         while True:
+            seen.start_again()
             try:
-                query = self._query(options, last)
+                query = self._query(options, seen.last)
                 async with aclosing(self._api.transport.stream(Request("GET", f"{path}/log", query))) as lines:  # type: ignore[type-var]
                     async for line in lines:
                         stamp = _STAMP.match(line)
                         if stamp is None:
                             yield line + b"\n"
-                        elif stamp[1] > last:
-                            last = stamp[1]
+                        elif seen.is_new(stamp[1]):
                             yield line[stamp.end() :] + b"\n"
             except StatusError as error:
                 raise PodBackendError(error.message, error.code) from None
@@ -74,6 +74,31 @@ class ApiLogs:
         before, now = _status(seen, container), _status(pod, container)
         same = pod["metadata"]["uid"] == uid and before.get("restartCount", 0) == now.get("restartCount", 0)
         return not same or "running" not in (now.get("state") or {})
+
+
+class _Seen:
+    """Which lines were there before the stream broke off: several lines may have the same time."""
+
+    def __init__(self) -> None:
+        self.last = b""
+        self._with_last = 0
+        self._until = b""
+        self._to_skip = 0
+
+    def start_again(self) -> None:
+        """A new stream begins, at about the last line."""
+        self._until, self._to_skip = self.last, self._with_last
+
+    def is_new(self, stamp: bytes) -> bool:
+        """Whether the line with this time is one that the streams before did not have."""
+        if stamp < self._until:
+            return False
+        if stamp == self._until and self._to_skip:
+            self._to_skip -= 1
+            return False
+        self._with_last = self._with_last + 1 if stamp == self.last else 1
+        self.last = stamp
+        return True
 
 
 def _status(pod: Mapping[str, Any], container: str) -> Mapping[str, Any]:
