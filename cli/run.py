@@ -1,18 +1,25 @@
 """``jobcommon run``: jobs on an embedded cluster, from the manifest to their end."""
 
 import asyncio
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from rich.console import Console
 
 from jobcommon.cli.display import Display, summary
 from jobcommon.cli.errors import JOB_FAILED, STUCK
+from jobcommon.cli.jobs.access import Api
+from jobcommon.cli.jobs.lookup import find_job
+from jobcommon.cli.jobs.surroundings import surroundings
+from jobcommon.cli.jobs.why import show
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.resources import Cluster
 from jobcommon.cli.stalls import State
 from jobcommon.cli.wanted import Limits, Wanted
 from jobcommon.cli.watch import FollowedJob, Follower
+from jobcommon.diagnosis import diagnose
 from jobcommon.localcluster.cluster import LocalCluster
 from jobcommon.localcluster.training import training_cluster
 
@@ -28,6 +35,8 @@ async def run(manifests: Sequence[Manifest], console: Console, *, namespace: str
         follower = await _follow(running, wanted, display, namespace, limits)
         for job in follower.jobs:
             summary(console, job, list(follower.pods.values()))
+            if not job.succeeded and not job.gone:
+                await _show_why(running, follower, job, console)
         console.print(f"\nended after {display.elapsed}")
     if any(map(follower.stuck, follower.jobs)):
         return STUCK
@@ -55,6 +64,17 @@ async def _follow(running: LocalCluster, wanted: Wanted, display: Display, names
             elif job.suspended and not job.over:
                 display.say(f"{job.title} is suspended, and nothing here will resume it; try it with jobcommon up", "yellow")
     return follower
+
+
+async def _show_why(running: LocalCluster, follower: Follower, job: FollowedJob, console: Console) -> None:
+    """Why the job failed or is stuck, what to do, and what would happen next."""
+    api = Api(running.transport, job.namespace)
+    found = await surroundings(api, await find_job(api, job.title))
+    tails = {pod.name: tuple(pod.tail) for pod in follower.pods.values() if pod.tail and pod.job == job.key}
+    made = diagnose(replace(found, logs=tails), time.time())
+    console.print()
+    # Its last lines have just been printed.
+    show(console, job.title, replace(made, lines=()), time.time())
 
 
 async def _apply(running: LocalCluster, wanted: Wanted, display: Display, namespace: str) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -27,12 +27,14 @@ class WatchEvent:
 
 
 async def list_and_watch(
-    transport: Transport, path: str, query: tuple[tuple[str, str], ...] = ()
+    transport: Transport, path: str, query: tuple[tuple[str, str], ...] = (), seen: Iterable[dict[str, Any]] = ()
 ) -> AsyncGenerator[WatchEvent, None]:
     """Every state of the objects at `path` that `query` selects. What was deleted while the watch was interrupted is reported
-    afterwards. Raises StatusError when they may not be read; anything else is tried again.
+    afterwards, and so is what is in `seen` and no longer there.
+
+    Raises StatusError when they may not be read; anything else is tried again.
     """
-    known: dict[str, dict[str, Any]] = {}
+    known: dict[str, dict[str, Any]] = {item["metadata"]["uid"]: item for item in seen}
     while True:
         try:
             response = await transport.send(Request("GET", path, query))

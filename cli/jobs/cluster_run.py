@@ -147,7 +147,7 @@ async def wait_for(api: Api, job: FoundJob, aim: str, seconds: float | None) -> 
     path = collection_path(job.framework.api_version, job.framework.plural, job.namespace)
     query = (("fieldSelector", f"metadata.name={job.name}"),)
     try:
-        async with asyncio.timeout(seconds), aclosing(list_and_watch(api.transport, path, query)) as states:
+        async with asyncio.timeout(seconds), aclosing(list_and_watch(api.transport, path, query, [job.body])) as states:
             async for seen in states:
                 if seen.body["metadata"].get("uid") != job.uid:
                     continue

@@ -1,0 +1,53 @@
+"""`why` names the cause of failures that are seeded on the embedded cluster, with real processes."""
+
+import asyncio
+import time
+
+import pytest
+
+from jobcommon.cli.jobs.access import Api
+from jobcommon.cli.jobs.lookup import find_job
+from jobcommon.cli.jobs.why import why
+from jobcommon.client.objects import collection_path, create
+from jobcommon.diagnosis import Diagnosis
+from jobcommon.localcluster.training import training_cluster
+from jobcommon.operators.pytorch import PYTORCH
+from tests.cli.seeded import SEEDED, Seeded
+from tests.cli.train_cluster import api_for
+
+PATIENCE = 120.0
+PLURALS = {"Secret": "secrets", "ResourceQuota": "resourcequotas", "Pod": "pods"}
+
+
+async def sow(api: Api, seeded: Seeded) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": seeded.name, "labels": dict(seeded.labels)}}
+    await api.send(create("/api/v1/namespaces", namespace))
+    for made in seeded.objects:
+        await api.send(create(collection_path("v1", PLURALS[made["kind"]], seeded.name), made))
+    metadata = {"name": "demo", "labels": seeded.job["metadata"]["labels"]}
+    await api.send(
+        create(collection_path(PYTORCH.api_version, PYTORCH.plural, seeded.name), {**seeded.job, "metadata": metadata})
+    )
+
+
+async def named(api: Api, seeded: Seeded) -> Diagnosis:
+    """The diagnosis, once it names the reason; the last one if it never does."""
+    there = Api(api.transport, seeded.name)
+    end = time.monotonic() + PATIENCE
+    while True:
+        made = await why(there, await find_job(there, "demo"), time.time() + seeded.later)
+        if made.reason == seeded.reason or time.monotonic() > end:
+            return made
+        await asyncio.sleep(0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+async def test_the_cause_of_seeded_failures_is_named() -> None:
+    async with training_cluster([PYTORCH], stop_grace=1.0, capacity={"cpu": "64"}) as cluster, api_for(cluster) as api:
+        for seeded in SEEDED:
+            await sow(api, seeded)
+        made = dict(zip(SEEDED, await asyncio.gather(*(named(api, seeded) for seeded in SEEDED)), strict=True))
+    missed = {seeded.name: diagnosis for seeded, diagnosis in made.items() if diagnosis.reason != seeded.reason}
+    assert missed == {}
+    assert len(SEEDED) >= 40
