@@ -121,3 +121,18 @@ SEEDED = (
     Seeded("liveness", "LivenessProbeFailed", job(container={"livenessProbe": PROBE}, policy="OnFailure")),
     Seeded("succeeds", "Succeeded", job("true")),
 )
+
+LIMITS = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "small"},
+    "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]},
+}
+NEAR = {"labelSelector": {"matchLabels": {"app": "none"}}, "topologyKey": "kubernetes.io/hostname"}
+AFFINITY = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}}}
+
+#: What the embedded cluster leaves out: LimitRanges and affinity.
+ON_A_REAL_ONE = (
+    Seeded("limit-range", "LimitRange", job(container={"resources": {"limits": {"cpu": "2"}}}), (LIMITS,)),
+    Seeded("affinity", "PodAffinity", job(pod=AFFINITY)),
+)

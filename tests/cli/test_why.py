@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -10,13 +12,16 @@ from jobcommon.cli.jobs.lookup import find_job
 from jobcommon.cli.jobs.why import why
 from jobcommon.client.objects import collection_path, create
 from jobcommon.diagnosis import Diagnosis
-from jobcommon.localcluster.training import training_cluster
+from jobcommon.localcluster.cluster import background
+from jobcommon.localcluster.training import SETTINGS, training_cluster
 from jobcommon.operators.pytorch import PYTORCH
-from tests.cli.seeded import SEEDED, Seeded
+from jobcommon.runtime.manager import run_operators
+from jobcommon.testutil.real.cluster import WHY_NOT, given, real_cluster
+from tests.cli.seeded import ON_A_REAL_ONE, SEEDED, Seeded
 from tests.cli.train_cluster import api_for
 
 PATIENCE = 120.0
-PLURALS = {"Secret": "secrets", "ResourceQuota": "resourcequotas", "Pod": "pods"}
+PLURALS = {"Secret": "secrets", "ResourceQuota": "resourcequotas", "LimitRange": "limitranges", "Pod": "pods"}
 
 
 async def sow(api: Api, seeded: Seeded) -> None:
@@ -41,13 +46,23 @@ async def named(api: Api, seeded: Seeded) -> Diagnosis:
         await asyncio.sleep(0.2)
 
 
+async def missed(api: Api, sown: Sequence[Seeded]) -> dict[str, Diagnosis]:
+    """The failures whose cause is not named, with the diagnosis that was made."""
+    for seeded in sown:
+        await sow(api, seeded)
+    made = await asyncio.gather(*(named(api, seeded) for seeded in sown))
+    return {seeded.name: found for seeded, found in zip(sown, made, strict=True) if found.reason != seeded.reason}
+
+
 @pytest.mark.slow
 @pytest.mark.cluster
 async def test_the_cause_of_seeded_failures_is_named() -> None:
-    async with training_cluster([PYTORCH], stop_grace=1.0, capacity={"cpu": "64"}) as cluster, api_for(cluster) as api:
-        for seeded in SEEDED:
-            await sow(api, seeded)
-        made = dict(zip(SEEDED, await asyncio.gather(*(named(api, seeded) for seeded in SEEDED)), strict=True))
-    missed = {seeded.name: diagnosis for seeded, diagnosis in made.items() if diagnosis.reason != seeded.reason}
-    assert missed == {}
     assert len(SEEDED) >= 40
+    async with training_cluster([PYTORCH], stop_grace=1.0, capacity={"cpu": "64"}) as cluster, api_for(cluster) as api:
+        assert await missed(api, SEEDED) == {}
+
+
+@pytest.mark.skipif(not given(), reason=WHY_NOT)
+async def test_the_cause_of_seeded_failures_is_named_on_a_real_control_plane(tmp_path: Path) -> None:
+    async with real_cluster(tmp_path) as cluster, background(run_operators(cluster.transport, [PYTORCH], SETTINGS)):
+        assert await missed(Api(cluster.transport, "default"), (*SEEDED, *ON_A_REAL_ONE)) == {}
