@@ -25,7 +25,7 @@ _TOGETHER = 60.0
 _WELL = (Reason.SUCCEEDED, Reason.RUNNING, *CALM)
 _OPERATOR_SECONDS = 15.0
 # Of several causes the first one here is told; others come between, and calm ones last.
-_FIRST = (Reason.NODE_NOT_RESPONDING, Reason.FINALIZER_STUCK)
+_FIRST = (Reason.NODE_DOES_NOT_ANSWER, Reason.FINALIZER_STUCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
     return _progressing(found, current, now)
 
 
-_BEFORE_GANG = (Reason.VOLUME_CLAIM_NOT_FOUND, Reason.NODE_TOO_SMALL, Reason.NODE_NOT_RESPONDING, Reason.SCHEDULING_GATED)
+_BEFORE_GANG = (Reason.VOLUME_CLAIM_NOT_FOUND, Reason.NODE_TOO_SMALL, Reason.NODE_DOES_NOT_ANSWER, Reason.SCHEDULING_GATED)
 
 
 # -- the ends -------------------------------------------------------------------------------------------------------------
@@ -258,8 +258,10 @@ def _refusal_of_events(found: Found) -> Cause | None:
     if len(found.members) >= found.read.total_replicas:
         return None
     events = found.events_of(found.read.uid)
-    latest = next((event for event in events if event.reason in ("FailedCreatePod", "SuccessfulCreatePod")), None)
-    return refusal_in_event(latest.message) if latest is not None and latest.reason == "FailedCreatePod" else None
+    latest = next(
+        (event for event in events if event.reason in (reasons.FAILED_CREATE_POD, reasons.SUCCESSFUL_CREATE_POD)), None
+    )
+    return refusal_in_event(latest.message) if latest is not None and latest.reason == reasons.FAILED_CREATE_POD else None
 
 
 def _worst(causes: Sequence[tuple[Member, Cause]]) -> list[tuple[Member, Cause]]:

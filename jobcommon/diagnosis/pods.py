@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from jobcommon.api import reasons
 from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.template import mappings_in
 from jobcommon.diagnosis.cause import Cause, in_short
@@ -13,7 +14,7 @@ from jobcommon.diagnosis.scheduling import unschedulable
 from jobcommon.diagnosis.starting import not_prepared, not_started
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.ending import decode, is_over
-from jobcommon.reconcile.waiting import CRASH_LOOP, LATE
+from jobcommon.reconcile.waiting import REPORT_AFTER
 
 # The operator removes its finalizer, and a kubelet ends a pod, within seconds.
 PATIENCE = 60.0
@@ -69,7 +70,7 @@ def _terminating(pod: PodView, found: Found, now: float) -> Cause | None:
         )
     state = _state_of(pod.node_name, found)
     return Cause(
-        Reason.NODE_NOT_RESPONDING,
+        Reason.NODE_DOES_NOT_ANSWER,
         f"deleted, but its node {pod.node_name} does not end it{state}",
         "restart the node; if it is shut down for good, taint it with "
         f"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or kubectl delete pod {pod.name} --force",
@@ -85,7 +86,7 @@ def _unscheduled(member: Member, found: Found, now: float) -> Cause | None:
         return Cause(Reason.SCHEDULING_GATED, text, "the controller that set the gate removes it, such as a queue")
     if pod.unschedulable:
         return unschedulable(pod.unschedulable, member.raw, found.nodes)
-    if pod.creation_time is not None and now > pod.creation_time + LATE:
+    if pod.creation_time is not None and now > pod.creation_time + REPORT_AFTER:
         name = spec.get("schedulerName") or "default-scheduler"
         advice = "install or restart it, or correct schedulerName; of a gang, see the operator's --gang-scheduler-name"
         return Cause(Reason.NO_SCHEDULER, f'no scheduler has taken it up; is the scheduler "{name}" running?', advice)
@@ -103,7 +104,7 @@ def _containers(member: Member, found: Found) -> Cause | None:
     for container in (*pod.init_containers, *pod.containers):
         state = container.state
         if isinstance(state, Waiting):
-            if state.reason == CRASH_LOOP and container.last is not None:
+            if state.reason == reasons.CRASH_LOOP_BACK_OFF and container.last is not None:
                 return _restarting(member, found, container, container.last)
             cause = not_started(state, events)
             if cause is not None:
@@ -164,7 +165,7 @@ def _node(pod: PodView, found: Found) -> Cause | None:
         return None
     advice = "see the node: kubectl describe node " + pod.node_name
     then = "Kubernetes evicts its pods after 5 minutes, and the operator replaces them"
-    return Cause(Reason.NODE_NOT_RESPONDING, f"its node {pod.node_name} does not respond{state}", advice, then=then)
+    return Cause(Reason.NODE_DOES_NOT_ANSWER, f"its node {pod.node_name} does not respond{state}", advice, then=then)
 
 
 def _state_of(name: str, found: Found) -> str:
@@ -196,13 +197,13 @@ def _slow(member: Member, found: Found, now: float) -> Cause:
     if (cause := not_prepared(found.events_of(pod.uid))) is not None:
         return cause
     since = pod.start_time if pod.start_time is not None else pod.creation_time
-    if since is None or now < since + LATE or any(_begun(pod)):
+    if since is None or now < since + REPORT_AFTER or any(_begun(pod)):
         return Cause(Reason.STARTING, "its containers are being created")
     if pod.ready_to_start:
         text = "its containers are not created yet; the image may still be pulled"
         return Cause(Reason.PULLING_IMAGE, text, f"kubectl describe pod {pod.name}")
     text = "its volumes or network are not ready"
-    return Cause(Reason.VOLUME_NOT_MOUNTED, text, f"check its volumes: kubectl describe pod {pod.name}")
+    return Cause(Reason.VOLUMES_NOT_READY, text, f"check its volumes: kubectl describe pod {pod.name}")
 
 
 def _begun(pod: PodView) -> Iterator[bool]:

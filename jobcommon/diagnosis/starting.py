@@ -157,7 +157,7 @@ def not_prepared(events: Sequence[EventView]) -> Cause | None:
         if event.reason in ("FailedMount", "FailedAttachVolume", "FailedMapVolume"):
             cause = revealed(event.message, _MISSING)
             text = cause.text if cause else in_short(event.message)
-            found = cause.reason if cause else Reason.VOLUME_NOT_MOUNTED
+            found = cause.reason if cause else Reason.VOLUMES_NOT_READY
             return Cause(found, text, cause.advice if cause else "check the volumes of the pod template", then=RETRY)
         if event.reason in ("FailedCreatePodSandBox", "NetworkNotReady"):
             advice = "the node's network or container runtime is at fault: see the node, or delete the pod to try another"

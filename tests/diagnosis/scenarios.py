@@ -427,7 +427,7 @@ SCENARIOS = (
     ),
     Scenario(
         "terminating on a dead node",
-        "NodeNotResponding",
+        "NodeDoesNotAnswer",
         ("Worker-1 on node node-1", "does not end it", "Kubelet stopped posting"),
         found(
             {"Worker-0": lambda pod: pod.succeeded(), "Worker-1": stuck_on},
@@ -436,7 +436,7 @@ SCENARIOS = (
     ),
     Scenario(
         "running on a dead node",
-        "NodeNotResponding",
+        "NodeDoesNotAnswer",
         ("does not respond",),
         found(
             {"Worker-0": running, "Worker-1": running},
