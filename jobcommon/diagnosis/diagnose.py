@@ -7,21 +7,17 @@ from jobcommon.api import reasons
 from jobcommon.api.job import CleanPodPolicy
 from jobcommon.api.pod import ContainerView, Terminated
 from jobcommon.api.status import ConditionType, Failure, JobCondition
-from jobcommon.api.timestamp import parse_time
 from jobcommon.diagnosis.cause import Cause, in_short, listed
+from jobcommon.diagnosis.failures import cause_of_failure, root
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, suspended
 from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.refusals import refusal_in, refusal_in_event
-from jobcommon.diagnosis.runs import end_of_program
 from jobcommon.reconcile import limits
 
 MAX_EVIDENCE = 6
 MAX_LINES = 12
-# A replica that lost its peers fails after the one that caused it; of failures so close together, symptoms do not count.
-_TOGETHER = 60.0
 _WELL = (Reason.SUCCEEDED, Reason.RUNNING, *CALM)
 _OPERATOR_SECONDS = 15.0
 # Of several causes the first one here is told; others come between, and calm ones last.
@@ -133,7 +129,7 @@ def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis
         return replace(_of_job(_invalid(message)), then=then, at=at)
     if reason == reasons.DEADLINE_EXCEEDED:
         return replace(_deadline(found, message), then=then, at=at)
-    failure = _root(found)
+    failure = root(found, message)
     if failure is None:
         members = [member for member in found.members if member.pod.phase == "Failed"]
         if not members:
@@ -194,36 +190,14 @@ def _stuck_finalizers(found: Found, now: float) -> Diagnosis | None:
 # -- failures -------------------------------------------------------------------------------------------------------------
 
 
-def _root(found: Found) -> Failure | None:
-    """The failure that explains the end: the first one of the program, of several close together one that is no symptom."""
-    failures = found.status.failures
-    charged = [f for f in failures if ended_by_platform(f.reason) is None or f.reason == "DeadlineExceeded"] or failures
-    if not charged:
-        return None
-    first = parse_time(charged[0].time)
-    close = [f for f in charged if first is None or (at := parse_time(f.time)) is None or at <= first + _TOGETHER]
-    return next((f for f in close if not _cause(found, f).symptom), charged[0])
-
-
-def _cause(found: Found, failure: Failure) -> Cause:
-    message = failure.message or ""
-    by_platform = ended_by_platform(failure.reason, message)
-    if by_platform is not None:
-        return by_platform
-    # A failure that is on record may be that of an init container; the pod's status says so while it is there.
-    member = next((m for m in found.members if m.pod.name == failure.pod and m.pod.phase == "Failed"), None)
-    if member is not None and member.pod.init_containers:
-        return ended(member, found)
-    return end_of_program(failure.reason, failure.exit_code, message, found.logs.get(failure.pod or "", ()))
-
-
 def _of_failure(found: Found, failure: Failure) -> Diagnosis:
-    cause = _cause(found, failure)
+    cause = cause_of_failure(found, failure)
     where = f" on node {failure.node}" if failure.node else ""
-    others = len(found.status.failures) - 1
     evidence = [f"{failure.replica} ended at {failure.time}"] if failure.time else []
-    if others > 0:
-        evidence.append(f"{others} more failures are in status.failures")
+    first, *others = found.status.failures
+    if others:
+        text = cause_of_failure(found, first).text
+        evidence.append(f"the first of {len(others) + 1} failures on record was {first.replica}: {text}")
     return Diagnosis(
         cause.reason,
         f"{failure.replica}{where}: {cause.text}",
@@ -293,6 +267,8 @@ def _of_pods(
             others.setdefault(its.reason, f"{other.replica}: {its.text}")
     evidence += [f"also {text}" for text in others.values()]
     then, at = cause.then, cause.at
+    if member.pod.phase == "Failed" and not found.status.finished:
+        then, at = _replacement(found, now)
     if (deadline := limits.deadline(replace(found.read, status=found.status), now)) is not None:
         if not then:
             then, at = "the job fails when its activeDeadlineSeconds are over", deadline.at
@@ -321,15 +297,10 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     done = sum(member.pod.phase == "Succeeded" for member in found.members)
     count = f"{running}/{job.total_replicas} Running" + (f", {done} succeeded" if done else "")
     if current.type == ConditionType.RESTARTING or (status.failures and running + done < job.total_replicas):
-        failure = status.failures[-1] if status.failures else None
-        made = (
-            _of_failure(found, failure) if failure is not None else _of_job(Cause(Reason.RESTARTING, in_short(current.message)))
-        )
-        limit = job.run_policy.backoff_limit
-        used = sum(of_type.restarts or 0 for of_type in status.replica_statuses.values())
-        left = f"; {used} failed runs of the {limit + 1} that backoffLimit allows" if limit is not None else ""
-        at = _replaced_at(found, now)
-        return replace(made, then=f"the operator replaces the pod{left}", at=at, evidence=(*made.evidence, count))
+        told = [_of_failure(found, failure) for failure in status.failures[-1:]]
+        made = next(iter(told), _of_job(Cause(Reason.RESTARTING, in_short(current.message))))
+        then, at = _replacement(found, now)
+        return replace(made, then=then, at=at, evidence=(*made.evidence, count))
     if running + done < job.total_replicas:
         return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}"))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
@@ -340,12 +311,14 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     return Diagnosis(Reason.RUNNING, text, evidence=tuple(evidence), then=then, at=at)
 
 
-def _replaced_at(found: Found, now: float) -> float | None:
-    """When the operator replaces a pod at the earliest, by its pace of restarts; None for at once."""
-    restarts = found.status.restarts or 0
-    dues = [limits.restart_due(member.pod, restarts, now).at for member in found.members if member.pod.phase == "Failed"]
-    later = [at for at in dues if at > now]
-    return min(later, default=None)
+def _replacement(found: Found, now: float) -> tuple[str, float | None]:
+    """What the operator does about failed pods, and when at the earliest, by its pace of restarts; None for at once."""
+    status, limit = found.status, found.read.run_policy.backoff_limit
+    used = sum(of_type.restarts or 0 for of_type in status.replica_statuses.values())
+    left = f"; {used} failed runs of the {limit + 1} that end the job by backoffLimit" if limit is not None else ""
+    pods = [member.pod for member in found.members if member.pod.phase == "Failed"]
+    later = [at for pod in pods if (at := limits.restart_due(pod, status.restarts or 0, now).at) > now]
+    return f"the operator replaces the pod{left}", min(later, default=None)
 
 
 # -- parts ----------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobcommon.api.quantity import Quantity, parse_quantity
-from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
+from jobcommon.api.template import mappings_in
+from jobcommon.diagnosis.cause import Cause, clue, in_short, listed, revealed
 from jobcommon.diagnosis.reason import Reason
 from jobcommon.reconcile.resources import pod_resources
 
@@ -61,10 +62,10 @@ _CLUES = (
         "remove hostPort or hostNetwork, or choose another port",
     ),
     clue(
-        r"untolerated taint \{([^}]*)\}",
+        r"untolerated taint",
         Reason.UNTOLERATED_TAINT,
         "",
-        "add a toleration for {0} to the pod template if the job may run there",
+        "add a toleration to the pod template if the job may run there, or see why the node has the taint",
     ),
     clue(
         r"node\(s\) were unschedulable",
@@ -87,7 +88,17 @@ def unschedulable(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[
     cause = revealed(told, _CLUES) or Cause(Reason.UNSCHEDULABLE, told, "change the pod template, or add nodes")
     if cause.reason == Reason.INSUFFICIENT_RESOURCES and (short := _too_large(told, pod, nodes)) is not None:
         return short
-    return Cause(cause.reason, in_short(f"no node for it: {cause.text}"), cause.advice, then=RETRY)
+    text = f"no node for it: {cause.text}"
+    if cause.reason == Reason.UNTOLERATED_TAINT and "{" not in told and (taints := _taints(nodes)):
+        # Since Kubernetes 1.36 the scheduler does not name them.
+        text += f"; the nodes have the taints {listed(taints)}"
+    return Cause(cause.reason, in_short(text), cause.advice, then=RETRY)
+
+
+def _taints(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    taints = (taint for node in nodes for taint in mappings_in((node.get("spec") or {}).get("taints")))
+    kept = (taint for taint in taints if taint.get("effect") != "PreferNoSchedule")
+    return list(dict.fromkeys(f"{taint.get('key')}={taint.get('value') or ''}" for taint in kept))
 
 
 def _too_large(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Cause | None:

@@ -68,6 +68,7 @@ def found(
     labels: Mapping[str, str] | None = None,
     observed: Mapping[str, Any] | None = None,
     operator: bool = True,
+    earlier: Sequence[Manifest] = (),
     **more: Any,
 ) -> Found:
     """A job of two Workers (or `replicas`) with its pods so; without a change a pod is Pending. None: no operator."""
@@ -83,6 +84,7 @@ def found(
         built = [made(Pod.of(framework, job, *_slot(slot))) for slot, made in (pods or {}).items()]
         views = tuple(pod.view for pod in built)
         seen = Observed(pods=views, services=services_of(framework, job), **(observed or {}))
+        manifest["status"] = {"failures": list(earlier)}
         for now in (START, NOW - 5, NOW - 5):
             decided = plan(framework, read_job(framework, manifest), seen, now)
             if decided.status is not None:
@@ -162,6 +164,7 @@ def gated(pod: Pod) -> Pod:
     return made
 
 
+EARLIER = {"replica": "Worker-1", "pod": "other", "reason": "SIGKILL", "exitCode": 137, "time": format_time(START - 7200)}
 TRACEBACK = (
     "epoch 3 loss 0.12",
     "Traceback (most recent call last):",
@@ -351,6 +354,12 @@ SCENARIOS = (
     ),
     Scenario(
         "backoffLimit used up", "ProgramFailed", ("exit code 3",), failed(3, policy="OnFailure", run_policy={"backoffLimit": 0})
+    ),
+    Scenario(
+        "a crash long before the exception that ended the job",
+        "PythonException",
+        ("Worker-1", "RuntimeError"),
+        failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[EARLIER]),
     ),
     Scenario("restarted in place", "ProgramFailed", ("Worker-1", "exit code 1", "restarted 3 times"), crash(1, 3)),
     Scenario("out of memory, restarted in place", "OOMKilled", ("restarted once",), crash(137, 1, reason="OOMKilled")),
@@ -579,6 +588,15 @@ SCENARIOS = (
         "UntoleratedTaint",
         ("gpu: only",),
         unschedulable("0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}. preemption: 0/2 nodes"),
+    ),
+    Scenario(
+        "taint, by a scheduler that does not name it",
+        "UntoleratedTaint",
+        ("the nodes have the taints gpu=only",),
+        unschedulable(
+            "0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/1 nodes",
+            nodes=[{**node(), "spec": {"taints": [{"key": "gpu", "value": "only", "effect": "NoSchedule"}]}}],
+        ),
     ),
     Scenario(
         "selector",
