@@ -15,6 +15,7 @@ from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, Place, connected
 from jobcommon.cli.jobs.completion import job_names
 from jobcommon.cli.jobs.lookup import FoundJob, find_job
+from jobcommon.cli.options import Context, Kubeconfig
 from jobcommon.cli.output import console
 from jobcommon.diagnosis import Diagnosis
 
@@ -22,10 +23,6 @@ Job = Annotated[
     str,
     typer.Argument(metavar="JOB", help="A job: digits, or pytorchjob/digits.", autocompletion=job_names, show_default=False),
 ]
-Kubeconfig = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
-]
-Context = Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")]
 InNamespace = Annotated[
     str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="The job's namespace. Without it: the context's.")
 ]
