@@ -15,8 +15,8 @@ TRACEBACK = "python3 -c 'import nothing_of_that_name'"
 class Seeded:
     """A job in a namespace of its own, which has `objects`; `later`: what is asked this many seconds ahead of time.
 
-    `embedded`: only on the embedded cluster. The same kubelet at a real API server serves no logs, and places pods whatever
-    they request.
+    `embedded`: only on the embedded cluster. The same kubelet at a real API server serves no logs, places pods whatever they
+    request, and was late there with the status of a pod of two containers.
     """
 
     name: str
@@ -124,7 +124,7 @@ SEEDED = (
     Seeded("deadline", "DeadlineExceeded", job(activeDeadlineSeconds=1)),
     Seeded("pod-deadline", "PodDeadlineExceeded", job(pod={"activeDeadlineSeconds": 1})),
     Seeded("init", "InitContainerFailed", job(pod=init("exit 4"), policy="OnFailure")),
-    Seeded("sidecar", "SidecarRunning", job("true", pod={"more": [SIDECAR]})),
+    Seeded("sidecar", "SidecarRunning", job("true", pod={"more": [SIDECAR]}), embedded=True),
     Seeded("readiness", "ReadinessProbeFailed", job(container={"readinessProbe": PROBE})),
     Seeded("liveness", "LivenessProbeFailed", job(container={"livenessProbe": PROBE}, policy="OnFailure")),
     Seeded("succeeds", "Succeeded", job("true")),

@@ -72,6 +72,7 @@ def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
         ((), "nothing to run: give a manifest with -f FILE, or a script"),
         (("nosuch.py",), "nosuch.py: no such file; give the path of a script"),
         (("job.yaml",), "job.yaml: is a manifest and no script; write -f job.yaml"),
+        (("job.yaml", "--cluster"), "job.yaml: is a manifest and no script; write -f job.yaml"),
         (("SCRIPT", "-f", "job.yaml"), "give a script or manifests with -f, not both"),
         (("-f", "job.yaml", "--image", "x"), "--image: is for a script"),
         (("SCRIPT", "--name", "Not Good"), "--name Not Good: write lower-case letters"),
