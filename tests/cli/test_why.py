@@ -13,7 +13,7 @@ from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.lookup import find_job
 from jobcommon.cli.jobs.why import why
 from jobcommon.client.objects import collection_path, create
-from jobcommon.client.request import APPLY_PATCH, Request
+from jobcommon.client.request import APPLY_PATCH, STRATEGIC_PATCH, Request
 from jobcommon.diagnosis import Diagnosis
 from jobcommon.localcluster.cluster import background
 from jobcommon.localcluster.training import SETTINGS, training_cluster
@@ -24,6 +24,7 @@ from tests.cli.seeded import ON_A_REAL_ONE, SEEDED, Seeded
 from tests.cli.train_cluster import api_for
 
 PATIENCE = 120.0
+READY = msgspec.json.encode({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}})
 MICRO = "%Y-%m-%dT%H:%M:%S.%fZ"
 PLURALS = {"Secret": "secrets", "ResourceQuota": "resourcequotas", "LimitRange": "limitranges", "Pod": "pods"}
 
@@ -70,7 +71,7 @@ async def test_the_cause_of_seeded_failures_is_named() -> None:
 
 
 async def heartbeats(api: Api, node: str) -> None:
-    """Renew the node's lease: without it the control plane taints the node, and our kubelet leaves leases to others."""
+    """Renew the node's lease and its condition: our kubelet does neither, and the control plane taints a silent node."""
     leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": node}}
     while True:
@@ -78,6 +79,7 @@ async def heartbeats(api: Api, node: str) -> None:
         body = msgspec.json.encode({**lease, "spec": renewed})
         query = (("fieldManager", "test"), ("force", "true"))
         await api.send(Request("PATCH", f"{leases}/{node}", query, body, APPLY_PATCH))
+        await api.send(Request("PATCH", f"/api/v1/nodes/{node}/status", body=READY, content_type=STRATEGIC_PATCH))
         await asyncio.sleep(1)
 
 
