@@ -1,17 +1,20 @@
 """The operator as a process of its own, its metrics and its cost."""
 
 import asyncio
+import os
 import re
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
 import aiohttp
 
+from benchmarks.in_pod import mount_account
 from benchmarks.processes import child, cpu_seconds, resident_bytes, stop
 
 T = TypeVar("T")
@@ -109,10 +112,13 @@ ABLATED: ContextVar[str] = ContextVar("ABLATED", default="")
 
 
 @asynccontextmanager
-async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
-    """The operators of all frameworks, ready. Raises RuntimeError if they do not become ready."""
+async def operator(kubeconfig: str, *, in_pod: bool = False) -> AsyncIterator[Operator]:
+    """The operators of all frameworks, ready. Raises RuntimeError if they do not become ready.
+
+    With `in_pod`, their credentials are those of a service account, as in a pod, instead of a kubeconfig.
+    """
     async with aiohttp.ClientSession() as session:
-        process, found = await started(kubeconfig, session)
+        process, found = await started(kubeconfig, session, in_pod=in_pod)
         try:
             await until_ready(process, found)
             yield found
@@ -122,12 +128,20 @@ async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
             await stop(process)
 
 
-async def started(kubeconfig: str, session: aiohttp.ClientSession) -> tuple[asyncio.subprocess.Process, Operator]:
+async def started(
+    kubeconfig: str, session: aiohttp.ClientSession, *, in_pod: bool = False
+) -> tuple[asyncio.subprocess.Process, Operator]:
     """The operators of all frameworks, which are not ready yet."""
     port = _free_port()
-    command = ("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)
-    options = ("--kubeconfig", kubeconfig, "--metrics-port", str(port), "--log-level", "warning")
-    process = await child(*command, "operator", *options)
+    options = ("--metrics-port", str(port), "--log-level", "warning")
+    if in_pod:
+        account = Path(kubeconfig).with_name("account")
+        account.mkdir(exist_ok=True)
+        environ = mount_account(Path(kubeconfig), account)
+        process = await child("benchmarks.in_pod", str(account), "operator", *options, env={**os.environ, **environ})
+    else:
+        command = ("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)
+        process = await child(*command, "operator", "--kubeconfig", kubeconfig, *options)
     return process, Operator(process.pid, f"http://127.0.0.1:{port}", session)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,10 +12,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 ROOT = Path(__file__).resolve().parents[1]
 
 
-async def child(module: str, *arguments: str, stdout: int | None = None) -> asyncio.subprocess.Process:
+async def child(
+    module: str, *arguments: str, stdout: int | None = None, env: Mapping[str, str] | None = None
+) -> asyncio.subprocess.Process:
     """A Python process running `module`. It ends when its standard input does, if it reads it."""
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", module, *arguments, stdin=asyncio.subprocess.PIPE, stdout=stdout, cwd=ROOT, limit=1 << 26
+        sys.executable, "-m", module, *arguments, stdin=asyncio.subprocess.PIPE, stdout=stdout, cwd=ROOT, env=env, limit=1 << 26
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ No two workers process a key at the same time. An exception in a framework's fun
 not affect other jobs (rule R14).
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +93,15 @@ class JobController:
         if gang is None or not self._is_missing(POD_GROUPS):
             return ""
         return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
+
+    @property
+    def conditions(self) -> Counter[str]:
+        """How many jobs have each current condition, "" for none. Thread-safe."""
+        return Counter([state.condition for state in list(self.states.values())])
+
+    def is_served(self, name: str) -> bool:
+        """Whether the cluster serves the resource, as far as is known; some are optional."""
+        return not self._is_missing(name)
 
     def _is_missing(self, name: str) -> bool:
         """Whether the API server does not serve an optional resource. Its reflector keeps retrying."""
@@ -264,7 +274,8 @@ class JobController:
             elif isinstance(action, RemoveFinalizer) and action.uid in terminating:
                 # Removing the last finalizer deletes the pod; until the cache shows that, the removal would be repeated.
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
-        return Work(*key, cached.uid, plan, job, state.raw if plan.status is not None else None)
+        raw = state.raw if plan.status is not None else None
+        return Work(*key, cached.uid, plan, job, raw, active_pods=state.active_pods)
 
     def observe(self, cached: ObjectView, named: Sequence[PodView], state: JobState, moment: Moment) -> Observed:
         """The decision's input: the job's children and the cluster as cached. `named`: pods whose owner has the job's name."""
@@ -318,7 +329,7 @@ class JobController:
         if current is None or current.uid != work.uid:
             self._forget(work.uid)
         emitted = self.states[work.uid].emitted if work.uid in self.states else set()
-        return report(self.framework, work, result, emitted)
+        return report(self.framework, work, result, emitted, moment.wall)
 
     def _settle(self, work: Work, result: Result, moment: Moment) -> None:
         tried = {id(outcome.action) for outcome in result.outcomes}
