@@ -36,7 +36,7 @@ from jobcommon.controller.report import Report, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.watched import PODS, SERVICES, informer_of, watched
 from jobcommon.controller.workqueue import WorkQueue
-from jobcommon.framework import Framework
+from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
@@ -163,7 +163,8 @@ class JobController:
         new, old = change.new, change.old
         if new is not None and new.owner is not None and change.kind is ChangeKind.ADDED:
             self.expectations.observe_created(new.owner.uid, resource, new.name)
-        if change.kind is ChangeKind.DELETED or (new is not None and new.deletion_time is not None):
+        marked = new is not None and new.deletion_time is not None and not _still_held(old, new)
+        if change.kind is ChangeKind.DELETED or marked:
             for child in (old, new):
                 if child is not None and child.owner is not None:
                     self.expectations.observe_deleted(child.owner.uid, child.uid)
@@ -392,6 +393,11 @@ class JobController:
         self.expectations.forget(uid)
         self.barrier.forget(uid)
         self.states.pop(uid, None)
+
+
+def _still_held(old: PodView | ObjectView | None, new: PodView | ObjectView) -> bool:
+    """Whether a terminating pod has changed and still has our finalizer, whose removal may be under way."""
+    return isinstance(new, PodView) and FINALIZER in new.finalizers and old is not None and old.deletion_time is not None
 
 
 def _namespace(key: JobKey) -> str:
