@@ -8,7 +8,8 @@ from pathlib import Path
 from benchmarks.apiserver import EMBEDDED, EmbeddedServer, Server, prepare, written
 from benchmarks.processes import stop
 from benchmarks.scenarios import served
-from benchmarks.soak.jobs import FRAMEWORKS, NAMESPACE
+from benchmarks.soak.jobs import NAMESPACE
+from jobcommon.cli.frameworks import installed
 from jobcommon.localcluster.training import install
 from jobcommon.testutil.conformance import envtest
 
@@ -22,7 +23,7 @@ async def soak_cluster(kind: str) -> AsyncIterator[tuple[Server, Mapping[str, Ki
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as work:
         async with _embedded(Path(work)) if kind == EMBEDDED else _real(Path(work)) as (server, kills):
             async with server.connected() as transport:
-                await install(transport, FRAMEWORKS)
+                await install(transport, list(installed().values()))
                 await served(transport)
                 await prepare(transport, NAMESPACE)
             yield server, kills

@@ -1,4 +1,8 @@
-"""A kubelet that runs nothing: every pod runs as soon as it appears, and ends after a moment as its fate says."""
+"""A kubelet that runs nothing: every pod runs as soon as it appears, and ends after a moment as its fate says.
+
+It also deletes for good what is only marked as deleted. The API server deletes a pod in two steps, and does not take the second one
+if the client is killed after the first.
+"""
 
 import asyncio
 import sys
@@ -24,6 +28,8 @@ from jobcommon.client.objects import object_path
 from jobcommon.client.request import MERGE_PATCH, Request, Transport
 
 RUN_SECONDS = 0.5
+#: A pod that is terminating for longer, without a finalizer, is deleted for good.
+TERMINATION_SECONDS = 2.0
 
 
 class Pod(msgspec.Struct, frozen=True):
@@ -36,6 +42,8 @@ class Pod(msgspec.Struct, frozen=True):
     job: str
     fate: str
     container: str
+    released: bool
+    """Whether it is terminating without a finalizer."""
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -45,6 +53,8 @@ class _Metadata(msgspec.Struct, rename="camel"):
     resource_version: str
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    deletion_timestamp: str | None = None
+    finalizers: list[str] = []
 
 
 class _Container(msgspec.Struct):
@@ -67,7 +77,8 @@ def _pod(data: bytes) -> Pod:
     found = _decode(data)
     meta = found.metadata
     job, fate = meta.labels.get(labels.JOB_NAME, ""), meta.annotations.get(FATE, "")
-    return Pod(meta.namespace, meta.name, meta.uid, meta.resource_version, job, fate, found.spec.containers[0].name)
+    container, released = found.spec.containers[0].name, meta.deletion_timestamp is not None and not meta.finalizers
+    return Pod(meta.namespace, meta.name, meta.uid, meta.resource_version, job, fate, container, released)
 
 
 class Node:
@@ -76,6 +87,7 @@ class Node:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._tasks: set[asyncio.Task[None]] = set()
+        self._released: set[str] = set()
         self._changed = asyncio.Event()
         self.appeared: dict[str, list[float]] = defaultdict(list)
         self.deciders: Counter[str] = Counter()
@@ -86,15 +98,20 @@ class Node:
         """Handle the changes that a line of the watch brought."""
         for change in batch.changes:
             old, new = change.old, change.new
+            if new is not None and new.released and new.uid not in self._released:
+                self._released.add(new.uid)
+                self._start(self._delete(new))
             if new is not None and old is not None and new.uid == old.uid:
                 continue
             if old is not None:
                 self.present[old.job] -= 1
+                self._released.discard(old.uid)
             if new is not None:
                 self.present[new.job] += 1
                 self.appeared[new.job].append(monotonic())
                 self.deciders[new.job] += bool(new.fate)
-                self._start(self._life(new, self.deciders[new.job]))
+                if not new.released:
+                    self._start(self._life(new, self.deciders[new.job]))
         self._notify()
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -117,6 +134,13 @@ class Node:
         await self._set(pod, ended_status(code))
         self.ended[pod.job] = monotonic()
         self._notify()
+
+    async def _delete(self, pod: Pod) -> None:
+        await asyncio.sleep(TERMINATION_SECONDS)
+        if pod.uid in self._released:
+            body = msgspec.json.encode({"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}})
+            path = object_path("v1", "pods", pod.namespace, pod.name)
+            await insist(self._transport, Request("DELETE", path, body=body), 404, 409)
 
     async def _set(self, pod: Pod, status: Manifest) -> None:
         status = deepcopy(status)

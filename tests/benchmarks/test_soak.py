@@ -1,15 +1,22 @@
 """The long run in a thin form, and what its figures say. Nothing here depends on how fast the machine is."""
 
+import asyncio
+from copy import copy
 from itertools import pairwise
 
 import pytest
 
 from benchmarks.apiserver import EMBEDDED
+from benchmarks.seeds import STARTED
+from benchmarks.soak import node as soak_node
 from benchmarks.soak.churn import Life
 from benchmarks.soak.figures import ColdStart, Run, Sample, goals, lines
 from benchmarks.soak.jobs import FATES, FRAMEWORKS, Fate, SoakJob
 from benchmarks.soak.run import Plan, run
 from benchmarks.soak.warming import Warming
+from jobcommon.cli.frameworks import installed
+from jobcommon.client.request import Request, Response
+from tests.runtime.world import World
 
 MB = 1_000_000
 
@@ -51,6 +58,26 @@ def test_every_kind_has_every_fate() -> None:
     assert {(job.framework.kind, job.fate) for job in jobs} == {(f.kind, fate) for f in FRAMEWORKS for fate in Fate}
 
 
+async def test_the_kubelet_ends_a_deletion_that_was_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the API server leaves of a pod when its client is killed between the two steps of a deletion."""
+    monkeypatch.setattr(soak_node, "TERMINATION_SECONDS", 0.0)
+    world = World()
+    metadata = {"name": "demo-worker-0", "namespace": "default", "uid": "1", "creationTimestamp": STARTED}
+    metadata |= {"deletionTimestamp": STARTED, "deletionGracePeriodSeconds": 0}
+    world.server.storage.put("pods", "default", "demo-worker-0", {"metadata": metadata, "spec": {"containers": [{"name": "main"}]}})
+    sent: list[str] = []
+
+    async def send(request: Request) -> Response:
+        sent.append(request.method)
+        return await transport.send(request)
+
+    transport, recording = world.transport, copy(world.transport)
+    monkeypatch.setattr(recording, "send", send)
+    async with asyncio.timeout(30.0), soak_node.node(recording) as kubelet:
+        await kubelet.until(lambda: not world.pods())
+    assert sent == ["DELETE"]
+
+
 @pytest.mark.cluster
 @pytest.mark.slow
 async def test_a_thin_run() -> None:
@@ -61,6 +88,6 @@ async def test_a_thin_run() -> None:
     assert set(found.ends) == {fate.value for fate in Fate}
     assert found.cold_start.writes == 0
     assert found.restarts == ["operator", "API server", "operator"]
-    assert [warming.watches for warming in found.warming] == [len(FRAMEWORKS) * 3 + 1] * 2
+    assert [warming.watches for warming in found.warming] == [len(installed()) * 3 + 1] * 2
     assert all(warming.rate <= 1.1 for warming in found.warming)
     assert all(earlier.over <= later.over for earlier, later in pairwise(found.samples))
