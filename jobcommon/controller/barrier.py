@@ -45,9 +45,16 @@ class Barrier:
         """The resources, sorted, whose store has not seen the last write of job `uid`.
 
         Queue the job again with back-off while there are any. A resource without a store, or with a version that cannot
-        be compared, never blocks.
+        be compared, never blocks. A write that its store has seen is dropped: most jobs in a cluster are over, and their writes
+        need not be remembered until they are deleted.
         """
-        return self._stale(uid, store_versions, float("inf"))
+        stale = self._stale(uid, store_versions, float("inf"))
+        writes = self._writes.get(uid, {})
+        for resource in [each for each in writes if each not in stale and is_valid(store_versions.get(each, ""))]:
+            del writes[resource]
+        if not writes:
+            self.forget(uid)
+        return stale
 
     def stalled(self, uid: str, store_versions: Mapping[str, str], now: float) -> tuple[str, ...]:
         """Those of `behind` whose write is `STALL` seconds old at `now` (monotonic): their reflectors must relist.

@@ -325,7 +325,7 @@ class JobController:
         current = self._jobs.get(*key)
         if current is None or current.uid != work.uid:
             self._forget(work.uid)
-        emitted = self.states[work.uid].emitted if work.uid in self.states else set()
+        emitted = self.states[work.uid].emitted if work.uid in self.states else {}
         return report(self.framework, work, result, emitted, moment.wall)
 
     def _settle(self, work: Work, result: Result, moment: Moment) -> None:

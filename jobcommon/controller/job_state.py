@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any
 
 from jobcommon.api.observed import Rejection
@@ -37,7 +38,7 @@ MAX_COOLDOWN = 1.0
 MIN_COST = 0.0005
 
 
-@dataclass
+@dataclass(slots=True)
 class JobState:
     """What was refused, emitted and observed of a job, and when it is planned next. Times are monotonic seconds.
 
@@ -49,7 +50,7 @@ class JobState:
     generation: int = 0
     rejections: dict[tuple[str, str], Rejection] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=Refusals)
-    emitted: set[tuple[str, str]] = field(default_factory=set)
+    emitted: dict[tuple[str, str], None] = field(default_factory=dict)
     asked_until: float = 0.0
     last_observed: LastObserved = field(default_factory=LastObserved)
     begun: bool = False
@@ -138,7 +139,7 @@ class JobState:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.begun = self.begun or job.status.start_time is not None
         self.finished, self.running = job.status.finished, job.status.has(ConditionType.RUNNING)
-        self.condition = job.status.conditions[-1].type if job.status.conditions else ""
+        self.condition = intern(job.status.conditions[-1].type) if job.status.conditions else ""
         self._seen, self._job = cached, job
         return job
 

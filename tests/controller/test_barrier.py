@@ -76,6 +76,18 @@ def test_each_resource_and_job_stands_for_itself() -> None:
     assert barrier.behind("stranger", {"pods": "1"}) == ()
 
 
+def test_a_write_that_its_store_has_seen_is_not_kept() -> None:
+    barrier = wrote("10")
+    barrier.wrote("job", "services", "20", 100.0)
+    assert barrier.behind("job", {"pods": "10", "services": "19"}) == ("services",)
+    assert barrier.behind("job", {"pods": "9", "services": "19"}) == ("services",), "the store of pods cannot have been older"
+    assert len(barrier) == 1, "of services"
+    assert barrier.behind("job", {"services": ""}) == ()
+    assert len(barrier) == 1, "the store of services has not seen it"
+    assert barrier.behind("job", {"services": "20"}) == ()
+    assert len(barrier) == 0
+
+
 def test_forget() -> None:
     barrier = wrote("10")
     barrier.forget("job")

@@ -22,7 +22,7 @@ def work(workers: int = 2) -> Work:
 
 def told(done: Work, effect: Effect = Effect.APPLIED, error: Any = None, said: Any = None) -> tuple[list[str], dict[str, int]]:
     outcomes = tuple(ActionResult(action, effect, error=error) for action in done.plan.actions)
-    found = report(TEST_JOB, done, Result(outcomes, status_version="9"), set() if said is None else said, START)
+    found = report(TEST_JOB, done, Result(outcomes, status_version="9"), {} if said is None else said, START)
     return [str(event) for event in found.events], found.counts
 
 
@@ -59,7 +59,7 @@ def test_a_write_without_effect_is_not_reported(effect: Effect) -> None:
 
 
 def test_a_refusal_is_reported_once() -> None:
-    said: set[tuple[str, str]] = set()
+    said: dict[tuple[str, str], None] = {}
     error = StatusError(403, "Forbidden", "exceeded quota")
     events, counts = told(work(), Effect.REFUSED, error, said)
     assert events == [
@@ -71,7 +71,7 @@ def test_a_refusal_is_reported_once() -> None:
 
 
 def test_a_name_in_use_is_reported() -> None:
-    said: set[tuple[str, str]] = set()
+    said: dict[tuple[str, str], None] = {}
     events, _ = told(work(1), Effect.NAME_CONFLICT, StatusError(409, "AlreadyExists", ""), said)
     assert events[1] == (
         "Warning NameConflict: create pods/demo-worker-0 failed: an object of that name exists that is not this job's or has "
@@ -85,6 +85,6 @@ def test_only_what_was_written_is_counted() -> None:
     outcomes = tuple(
         ActionResult(action, Effect.APPLIED) for action in done.plan.actions if isinstance(action, Create | Delete)
     )
-    found = report(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), set(), START)
+    found = report(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), {}, START)
     assert "jobs_created" not in found.counts
-    assert report(TEST_JOB, done, Result(stale=True), set(), START).counts == {}
+    assert report(TEST_JOB, done, Result(stale=True), {}, START).counts == {}

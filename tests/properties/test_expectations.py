@@ -127,6 +127,7 @@ class Reading(RuleBasedStateMachine):
         versions = {resource: str(version) for resource, version in self.seen.items()}
         for uid in ("u1", "u2", "u3"):
             assert self.real.behind(uid, versions) == self.model.behind(uid, self.seen, float("inf"))
+            self.model.drop_seen(uid, self.seen)
             assert self.real.stalled(uid, versions, self.now) == self.model.behind(uid, self.seen, self.now - STALL)
         assert len(self.real) == len({write[0] for write in self.model.writes})
 

@@ -52,6 +52,11 @@ class BarrierModel:
         highest = sorted(self.highest(uid).items())
         return tuple(r for r, (version, at) in highest if at <= written_by and 0 < seen.get(r, 0) < version)
 
+    def drop_seen(self, uid: str, seen: dict[str, int]) -> None:
+        """Drop the writes that can never block again, because their store has shown them."""
+        shown = [resource for resource, (version, _) in self.highest(uid).items() if seen.get(resource, 0) >= version]
+        self.writes = [write for write in self.writes if write[0] != uid or write[1] not in shown]
+
     def reset(self, resource: str, version: int, requested_at: float) -> tuple[str, ...]:
         owners = sorted({write[0] for write in self.writes})
         newest = {owner: self.highest(owner).get(resource) for owner in owners}
