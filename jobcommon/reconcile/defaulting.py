@@ -15,7 +15,7 @@ from jobcommon.api.job import CleanPodPolicy, JobSpec, ReplicaSpec, RunPolicy
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FieldError, Framework, Job, ReplicaType
-from jobcommon.reconcile.validation import validate
+from jobcommon.reconcile.validation import template_errors, validate
 
 _WORDS = {
     "missing": "Required value",
@@ -100,7 +100,9 @@ def differs_in_status_alone(before: Mapping[str, Any], raw: Mapping[str, Any]) -
 
 def _with_errors(framework: Framework, job: Job, errors: list[FieldError]) -> Job:
     # Rules over the whole job need a job whose parts could be read.
-    return replace(job, errors=tuple(errors or validate(framework, job)))
+    # Templates are checked in any case: the pods of a job that has begun are built from them.
+    found = (*errors, *template_errors(framework, job)) if errors else tuple(validate(framework, job))
+    return replace(job, errors=found) if found else job
 
 
 def _read_spec(framework: Framework, spec: dict[str, Any], errors: list[FieldError]) -> JobSpec:

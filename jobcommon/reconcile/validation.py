@@ -34,6 +34,14 @@ def validate(framework: Framework, job: Job) -> list[FieldError]:
     return errors or list(framework.validate(job))
 
 
+def template_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
+    """What is wrong with the pod templates of the replica specs that could be read, whatever else of the job could not."""
+    for name, spec in job.replica_specs.items():
+        path = f"spec.{framework.replica_specs}[{name}]"
+        yield from _template_errors(framework, spec.template, f"{path}.template")
+        yield from _override_errors(framework, spec, path)
+
+
 def _name_errors(job: Job) -> Iterator[FieldError]:
     if len(job.name) > MAX_NAME or not _DNS_1035.fullmatch(job.name):
         yield FieldError(

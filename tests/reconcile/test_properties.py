@@ -5,6 +5,7 @@ The world checks them before every pass (testutil/invariants.py). Runs are deran
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -157,6 +158,17 @@ def test_no_manifest_makes_the_decision_raise(data: st.DataObject) -> None:
     decided = plan(TEST_JOB, job, Observed(tuple(pods)), START)
     assert decided.reason
     assert isinstance(decided.describe(), str)
+
+
+@pytest.mark.parametrize("field", ["env", "ports"])
+def test_another_error_does_not_hide_that_of_a_template(field: str) -> None:
+    manifest: Any = job_manifest(TEST_JOB, {"Worker": 1})
+    manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0][field] = True
+    manifest["spec"]["runPolicy"] = {"activeDeadlineSeconds": []}
+    job = read_job(TEST_JOB, manifest)
+    template = "spec.testReplicaSpecs[Worker].template.spec.containers[0]"
+    assert [error.path for error in job.errors] == ["spec.runPolicy.activeDeadlineSeconds", f"{template}.{field}"]
+    assert plan(TEST_JOB, job, Observed(begun=True), START).actions == ()
 
 
 @BOUNDED
