@@ -74,7 +74,8 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         unread=frozenset(unread),
         unindexed=frozenset(kind.name.lower() for kind in framework.replica_types if not kind.indexed),
     )
-    job = replace(job, index_offsets=framework.index_offsets(job))
+    if offsets := framework.index_offsets(job):
+        job = replace(job, index_offsets=offsets)
     return _with_errors(framework, job, errors)
 
 

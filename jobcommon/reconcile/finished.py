@@ -31,11 +31,15 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
     for replica, pod in slots.pods.items():
         if pod.phase == "Running" and pod.deletion_time is None:
             running[replica.type] = running.get(replica.type, 0) + 1
-    statuses = {
+    # Most finished jobs need no change; a restart of the operator plans all of them.
+    counted = {
         kind: status.model_copy(update={"active": running.get(kind) or None})
         for kind, status in job.status.replica_statuses.items()
+        if status.active != (running.get(kind) or None)
     }
-    status = job.status.model_copy(update={"replica_statuses": statuses})
+    status = job.status
+    if counted:
+        status = status.model_copy(update={"replica_statuses": {**status.replica_statuses, **counted}})
     if parse_time(status.completion_time) is None:
         end = next(
             c for c in reversed(status.conditions) if c.is_true and c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED)
