@@ -48,10 +48,9 @@ def as_text(findings: Sequence[Finding]) -> str:
         if finding.mend:
             lines.append(f"    mend: {finding.mend}")
     counts = Counter(finding.severity for finding in findings)
-    parts = [
-        f"{counts[Severity.ERROR]} errors", f"{counts[Severity.WARNING]} warnings",
-        f"{counts[Severity.UNREAD]} not readable", f"{counts[Severity.NOTE]} notes",
-    ]  # fmt: skip
+    named = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+    parts = [f"{counts[severity]} {name}{'' if counts[severity] == 1 else 's'}" for severity, name in named.items()]
+    parts.append(f"{counts[Severity.UNREAD]} not readable")
     return "\n".join([*lines, ", ".join(parts)])
 
 

@@ -70,7 +70,7 @@ async def test_what_is_wrong_is_found_and_said(tmp_path: Path, capsys: pytest.Ca
         assert any(one["what"] == "may not get, list, watch, create, delete, patch pods in all namespaces" for one in found)
         code, text = await findings(kubeconfig, capsys, "text")
         assert code == 1
-        assert f"{len(found)} errors, 0 warnings" in text
+        assert f"{len(found)} errors, 0 warnings, 0 notes, 0 not readable" in text
         assert text.count("    mend: ") == len(found)
 
 
