@@ -1,0 +1,299 @@
+"""A TrainJob with its runtime as a job of kubeflow.org: the way back, and for TrainJobs that were never anything else."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jobcommon.api.job import RestartPolicy
+from jobcommon.cli.convert.finding import ConvertError, Finding, Notes
+from jobcommon.cli.migrate.grouping import INDEX_ENV
+from jobcommon.cli.migrate.trainjob import API_VERSION, CONTAINER, MPI_KIND, ORIGIN, REPLICAS, Migration, to_trainjob
+from jobcommon.framework import Framework
+from jobcommon.reconcile import read_job
+
+Json = dict[str, Any]
+_GROUP = API_VERSION.partition("/")[0]
+_MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+_UNLIMITED = 2**31 - 1
+_WITHOUT = "has no counterpart in a job of kubeflow.org"
+_ELASTIC = frozenset(
+    f"PET_{name}" for name in ("NNODES", "RDZV_ENDPOINT", "RDZV_BACKEND", "RDZV_ID", "RDZV_CONF", "MAX_RESTARTS", "STANDALONE")
+)
+_TRAINER = ("image", "command", "args")
+
+
+def to_v1(train_job: Mapping[str, Any], runtime: Mapping[str, Any], frameworks: Sequence[Framework]) -> Migration:
+    """Raises ConvertError when no kind of `frameworks` runs such pods."""
+    notes = Notes()
+    spec, policy = dict(train_job.get("spec") or {}), dict((runtime.get("spec") or {}).get("mlPolicy") or {})
+    framework, version = _kind(runtime, policy, frameworks)
+    job_set = dict((((runtime.get("spec") or {}).get("template") or {}).get("spec")) or {})
+    written = train_job.get("metadata") or {}
+    metadata = {key: written[key] for key in ("name", "namespace", "labels", "annotations") if written.get(key)}
+    trainer = dict(spec.get("trainer") or {})
+    replicas, run_policy = _replicas(framework, job_set, policy, trainer, notes)
+    run_policy |= {name: job_set[name] for name in ("ttlSecondsAfterFinished",) if job_set.get(name) is not None}
+    if spec.get("suspend") is not None:
+        run_policy["suspend"] = spec["suspend"]
+    if spec.get("activeDeadlineSeconds"):
+        run_policy["activeDeadlineSeconds"] = spec["activeDeadlineSeconds"]
+    if spec.get("managedBy") == _MULTIKUEUE:
+        run_policy["managedBy"] = _MULTIKUEUE
+    body: Json = {"runPolicy": run_policy} if run_policy else {}
+    body |= _own_fields(framework, policy, trainer)
+    body[framework.replica_specs] = replicas
+    _note_rest(spec, runtime.get("spec") or {}, job_set, notes)
+    _note_jobs(framework, job_set, body, notes)
+    manifest = {
+        "apiVersion": f"{framework.group}/{version}", "kind": framework.kind, "metadata": metadata, "spec": body,
+    }  # fmt: skip
+    notes.check()
+    dropped = _drop_own_variables(framework, manifest, replicas)
+    _note_dropped(framework, manifest, dropped, notes)
+    return Migration((manifest,), tuple(dict.fromkeys(notes.warnings)))
+
+
+def _kind(runtime: Mapping[str, Any], policy: Mapping[str, Any], frameworks: Sequence[Framework]) -> tuple[Framework, str]:
+    """The framework and the version: those it came from, or what the runtime's policy is for."""
+    origin = str(((runtime.get("metadata") or {}).get("annotations") or {}).get(ORIGIN, ""))
+    kind, _, version = origin.partition(".")
+    if not kind:
+        kind = MPI_KIND if "mpi" in policy else "PyTorchJob" if "torch" in policy else ""
+    framework = next((one for one in frameworks if one.kind == kind), None)
+    if framework is None:
+        where = "spec.mlPolicy"
+        text = (
+            f"annotation {ORIGIN}: there is no framework for {origin}"
+            if origin
+            else (
+                "is neither torch nor mpi, so the kind is not known; say it in the runtime's annotation "
+                f'{ORIGIN}, as in "TFJob.v1"'
+            )
+        )
+        raise ConvertError((Finding(where, text),))
+    return framework, version or framework.storage_version
+
+
+def _replicas(
+    framework: Framework, job_set: Mapping[str, Any], policy: Mapping[str, Any], trainer: Json, notes: Notes
+) -> tuple[Json, Json]:
+    """The replica specs, and the part of the run policy that the Jobs say."""
+    found: Json = {}
+    run_policy: Json = {}
+    for position, one in enumerate(job_set.get("replicatedJobs") or ()):
+        path = f"spec.template.spec.replicatedJobs[{position}]"
+        job = one.get("template") or {}
+        spec, marks = job.get("spec") or {}, (job.get("metadata") or {}).get("annotations") or {}
+        steps = (job.get("metadata") or {}).get("labels") or {}
+        node = one.get("name") in ("node", "worker") or f"{_GROUP}/trainjob-ancestor-step" in steps
+        template = _template(framework, spec.get("template") or {}, marks, trainer if node else {})
+        count = spec.get("parallelism") or 1
+        if node and one.get("name") != "launcher":
+            count = trainer.get("numNodes") or (count if REPLICAS in marks else policy.get("numNodes") or count)
+        restart, limit = _restart(spec)
+        for kind, number in _counts(framework, str(one.get("name")), marks, count):
+            if not kind:
+                notes.error(path, f"is no replica type of {framework.kind}")
+                continue
+            replica = {"replicas": number, "restartPolicy": restart, "template": template}
+            if kind not in found:
+                found[kind] = replica
+            elif found[kind]["template"] == template:
+                found[kind]["replicas"] += number
+            else:
+                _override(found[kind], template, number)
+        if limit is not None:
+            run_policy["backoffLimit"] = max(limit, run_policy.get("backoffLimit", 0))
+        if spec.get("activeDeadlineSeconds"):
+            run_policy["activeDeadlineSeconds"] = max(spec["activeDeadlineSeconds"], run_policy.get("activeDeadlineSeconds", 0))
+    if not found:
+        notes.error("spec.template.spec.replicatedJobs", "is required: the pods of the job")
+    return found, run_policy
+
+
+def _override(replica: Json, template: Json, number: int) -> None:
+    """Further replicas of a type whose template differs: containers, variables and volumes are merged by name."""
+    first = replica["replicas"]
+    replica.setdefault("overrides", []).append({"indices": list(range(first, first + number)), "template": template})
+    replica["replicas"] += number
+
+
+def _counts(framework: Framework, name: str, marks: Mapping[str, str], count: int) -> Iterator[tuple[str, int]]:
+    """How many replicas of which types a replicated Job is."""
+    types = {kind.name.lower(): kind.name for kind in framework.replica_types}
+    if REPLICAS in marks:
+        for entry in marks[REPLICAS].split(","):
+            kind, _, number = entry.partition("=")
+            yield types.get(kind.lower(), ""), int(number) if number.isdecimal() else 0
+    else:
+        yield types.get({"node": "worker"}.get(name, name), ""), count
+
+
+def _restart(spec: Mapping[str, Any]) -> tuple[str, int | None]:
+    """The replica's restart policy, and the job's back-off limit if this says one."""
+    policy, limit = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy"), spec.get("backoffLimit")
+    if spec.get("podFailurePolicy"):
+        restart = RestartPolicy.EXIT_CODE
+    elif limit == 0 and policy != "OnFailure":
+        return RestartPolicy.NEVER.value, None
+    else:
+        restart = RestartPolicy.ON_FAILURE
+    return restart.value, None if limit == _UNLIMITED else limit
+
+
+def _template(framework: Framework, template: Mapping[str, Any], marks: Mapping[str, str], trainer: Json) -> Json:
+    """The pod template with what the TrainJob says of its trainer, its main container named as the operator expects."""
+    spec = {key: value for key, value in (template.get("spec") or {}).items() if key != "restartPolicy"}
+    containers = [dict(container) for container in spec.get("containers") or ()]
+    main = next((one for one in containers if one.get("name") == "node"), containers[0] if containers else None)
+    if main is not None:
+        if main.get("name") == "node":
+            main["name"] = marks.get(CONTAINER) or framework.container or "node"
+        main |= {name: trainer[name] for name in _TRAINER if trainer.get(name) is not None}
+        if trainer.get("resourcesPerNode"):
+            main["resources"] = trainer["resourcesPerNode"]
+        if own := trainer.get("env"):
+            names = {one["name"] for one in own}
+            main["env"] = [*(one for one in main.get("env") or () if one["name"] not in names), *own]
+    metadata = template.get("metadata")
+    return {**({"metadata": metadata} if metadata else {}), "spec": {**spec, "containers": containers}}
+
+
+def _own_fields(framework: Framework, policy: Mapping[str, Any], trainer: Mapping[str, Any]) -> Json:
+    """The fields of the framework's own that the runtime's policy says."""
+    if framework.kind == MPI_KIND:
+        mpi = policy.get("mpi") or {}
+        said = {
+            "slotsPerWorker": trainer.get("numProcPerNode") or mpi.get("numProcPerNode"),
+            "sshAuthMountPath": mpi.get("sshAuthMountPath"),
+            "runLauncherAsWorker": mpi.get("runLauncherAsNode") or None,
+        }
+        return {key: value for key, value in said.items() if value is not None} | {"transport": "SSH"}
+    if "torch" in policy and framework.kind == "PyTorchJob":
+        return {"nprocPerNode": str(trainer.get("numProcPerNode") or policy["torch"].get("numProcPerNode") or "auto")}
+    return {"jobMode": "MXTrain"} if framework.kind == "MXJob" else {}
+
+
+def _drop_own_variables(framework: Framework, manifest: Json, replicas: Json) -> list[tuple[str, str]]:
+    """Remove the variables that the operator sets itself; gives their names and values."""
+    job = read_job(framework, manifest)
+    names = {variable.name for replica in job.replicas for variable in framework.env(job, replica) if not variable.default}
+    if framework.kind == "PyTorchJob" and (elastic := _elastic(replicas, job.name)):
+        manifest["spec"]["elasticPolicy"] = elastic
+        names |= _ELASTIC
+    if "PET_NPROC_PER_NODE" in names and "nprocPerNode" not in manifest["spec"]:
+        for number in _values(replicas, "PET_NPROC_PER_NODE"):
+            manifest["spec"]["nprocPerNode"] = number
+    dropped = []
+    for replica in replicas.values():
+        for template in (replica["template"], *(one["template"] for one in replica.get("overrides", ()))):
+            _drop_search(template["spec"], f"{job.name}.")
+            for key in ("containers", "initContainers"):
+                for container in template["spec"].get(key) or ():
+                    variables = container.pop("env", None) or ()
+                    dropped += [(one["name"], str(one.get("value"))) for one in variables if one["name"] in names]
+                    if kept := [one for one in variables if one["name"] not in names and one != INDEX_ENV]:
+                        container["env"] = kept
+    return dropped
+
+
+def _elastic(replicas: Json, job: str) -> Json:
+    """The elasticPolicy that torchrun's variables say; empty without one."""
+    said = {name: value for name in _ELASTIC for value in _values(replicas, name)}
+    fewest, colon, most = said.get("PET_NNODES", "").partition(":")
+    if not (colon and fewest.isdecimal() and most.isdecimal()):
+        return {}
+    found: Json = {"minReplicas": int(fewest), "maxReplicas": int(most)}
+    host, _, port = said.get("PET_RDZV_ENDPOINT", "").rpartition(":")
+    if host and not host.startswith(f"{job}-"):
+        found["rdzvHost"] = host
+    if port.isdecimal():
+        found["rdzvPort"] = int(port)
+    for name, field in (("PET_RDZV_BACKEND", "rdzvBackend"), ("PET_RDZV_ID", "rdzvId")):
+        if name in said:
+            found[field] = said[name]
+    if said.get("PET_MAX_RESTARTS", "").isdecimal():
+        found["maxRestarts"] = int(said["PET_MAX_RESTARTS"])
+    if said.get("PET_STANDALONE"):
+        found["standalone"] = True
+    if conf := said.get("PET_RDZV_CONF"):
+        pairs = [setting.partition("=") for setting in conf.split(",")]
+        found["rdzvConf"] = [{"key": key, "value": value} for key, _, value in pairs]
+    return found
+
+
+def _drop_search(spec: Json, prefix: str) -> None:
+    """Remove the search domain of the job's Service, which the operator adds to the pods of an MPIJob."""
+    searches = (spec.get("dnsConfig") or {}).get("searches") or ()
+    kept = [domain for domain in searches if not domain.startswith(prefix)]
+    if len(kept) < len(searches):
+        rest = {key: value for key, value in spec.pop("dnsConfig").items() if key != "searches"}
+        if rest or kept:
+            spec["dnsConfig"] = {**rest, **({"searches": kept} if kept else {})}
+
+
+def _note_dropped(framework: Framework, manifest: Json, dropped: Sequence[tuple[str, str]], notes: Notes) -> None:
+    """Warn of a removed variable unless the operator gives it the value that it had."""
+    job = read_job(framework, manifest)
+    if job.errors:
+        notes.errors += [Finding(str(error.path), error.message) for error in job.errors]
+        notes.check()
+    again = json.dumps(to_trainjob(framework, manifest, job).objects[0])
+    name = re.escape(job.name)
+    for address in sorted(set(re.findall(rf"\b{name}-[a-z0-9-]+-0-\d+\.{name}\b", json.dumps(manifest)))):
+        notes.warn("spec", f"names {address}, the address of a pod of the TrainJob, which the job will not have")
+    for name, value in dropped:
+        if json.dumps({"name": name, "value": value}) not in again:
+            notes.warn(f"env {name}", f"is set by the operator itself, and not to {value[:60]}")
+
+
+def _values(replicas: Mapping[str, Any], name: str) -> Iterator[str]:
+    for replica in replicas.values():
+        for container in replica["template"]["spec"]["containers"]:
+            yield from (one["value"] for one in container.get("env") or () if one["name"] == name and "value" in one)
+
+
+def _note_rest(spec: Mapping[str, Any], runtime: Mapping[str, Any], job_set: Mapping[str, Any], notes: Notes) -> None:
+    """Warn of what was not read."""
+    known = {"runtimeRef", "suspend", "activeDeadlineSeconds", "managedBy", "trainer"}
+    for key in spec.keys() - known:
+        notes.warn(f"spec.{key}", _WITHOUT)
+    for key in (spec.get("trainer") or {}).keys() - {*_TRAINER, "env", "numNodes", "numProcPerNode", "resourcesPerNode"}:
+        notes.warn(f"spec.trainer.{key}", _WITHOUT)
+    if "podGroupPolicy" in runtime:
+        notes.warn("runtime spec.podGroupPolicy", "the operator's option --gang-scheduler-name says which scheduler is used")
+    known_policy = {"numNodes", "mpi", "torch"}
+    policy = runtime.get("mlPolicy") or {}
+    for key in policy.keys() - known_policy:
+        notes.warn(f"runtime spec.mlPolicy.{key}", _WITHOUT)
+    for key in (policy.get("torch") or {}).keys() - {"numProcPerNode"}:
+        notes.warn(f"runtime spec.mlPolicy.torch.{key}", _WITHOUT)
+    if (policy.get("mpi") or {}).get("mpiImplementation") not in (None, "OpenMPI"):
+        notes.warn("runtime spec.mlPolicy.mpi.mpiImplementation", "set mpiImplementation of the MPIJob")
+    for key in (runtime.get("template") or {}).keys() - {"spec"}:
+        notes.warn(f"runtime spec.template.{key}", _WITHOUT)
+    for key in job_set.keys() - {"network", "successPolicy", "replicatedJobs", "ttlSecondsAfterFinished"}:
+        notes.warn(f"runtime spec.template.spec.{key}", _WITHOUT)
+
+
+def _note_jobs(framework: Framework, job_set: Mapping[str, Any], body: Json, notes: Notes) -> None:
+    """Warn of what a replicated Job says beyond its pods; and take over that a launcher waits."""
+    known = {"completionMode", "parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "template"}
+    for position, one in enumerate(job_set.get("replicatedJobs") or ()):
+        path, job = f"runtime spec.template.spec.replicatedJobs[{position}]", one.get("template") or {}
+        if one.get("dependsOn") and framework.kind == MPI_KIND and one.get("name") == "launcher":
+            body["launcherCreationPolicy"] = "WaitForWorkersReady"
+        elif one.get("dependsOn"):
+            notes.warn(f"{path}.dependsOn", "all replicas start at once")
+        for key in one.keys() - {"name", "replicas", "template", "dependsOn"}:
+            notes.warn(f"{path}.{key}", _WITHOUT)
+        ours = REPLICAS in ((job.get("metadata") or {}).get("annotations") or {})
+        for key in (job.get("spec") or {}).keys() - known:
+            if key not in ("successPolicy", "podFailurePolicy"):
+                notes.warn(f"{path}.template.spec.{key}", _WITHOUT)
+            elif not ours:
+                rule = (
+                    "ExitCode ends the job at 1 to 127" if key == "podFailurePolicy" else f"a {framework.kind}'s own rule holds"
+                )
+                notes.warn(f"{path}.template.spec.{key}", rule)
