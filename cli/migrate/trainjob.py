@@ -106,7 +106,7 @@ def _bare(pod: Json) -> Json:
 
 
 def _job_set(framework: Framework, job: Job, groups: list[Group], notes: Notes) -> Json:
-    spec: Json = {"network": {"publishNotReadyAddresses": True}}
+    spec: Json = {}
     deciding = _deciding(framework, job)
     if deciding is not None:
         kind, rule = deciding
@@ -152,7 +152,7 @@ def _job(framework: Framework, job: Job, group: Group, rule: Json | None, traine
             codes["containerName"] = "node"
         spec["podFailurePolicy"] = {
             "rules": [
-                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
                 {"action": "FailJob", "onExitCodes": codes},
             ]
         }

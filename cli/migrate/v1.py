@@ -82,7 +82,7 @@ def _replicas(
     found: Json = {}
     run_policy: Json = {}
     for position, one in enumerate(job_set.get("replicatedJobs") or ()):
-        path = f"spec.template.spec.replicatedJobs[{position}]"
+        path = f"runtime spec.template.spec.replicatedJobs[{position}]"
         job = one.get("template") or {}
         spec, marks = job.get("spec") or {}, (job.get("metadata") or {}).get("annotations") or {}
         steps = (job.get("metadata") or {}).get("labels") or {}
@@ -92,9 +92,9 @@ def _replicas(
         if node and one.get("name") != "launcher":
             count = trainer.get("numNodes") or (count if REPLICAS in marks else policy.get("numNodes") or count)
         restart, limit = _restart(spec)
-        for kind, number in _counts(framework, str(one.get("name")), marks, count):
+        for kind, number in _counts(framework, str(one.get("name")), marks, count, node):
             if not kind:
-                notes.error(path, f"is no replica type of {framework.kind}")
+                notes.warn(path, f"{one.get('name')} is no replica type of {framework.kind} and is left out")
                 continue
             replica = {"replicas": number, "restartPolicy": restart, "template": template}
             if kind not in found:
@@ -108,7 +108,7 @@ def _replicas(
         if spec.get("activeDeadlineSeconds"):
             run_policy["activeDeadlineSeconds"] = max(spec["activeDeadlineSeconds"], run_policy.get("activeDeadlineSeconds", 0))
     if not found:
-        notes.error("spec.template.spec.replicatedJobs", "is required: the pods of the job")
+        notes.error("runtime spec.template.spec.replicatedJobs", f"has no replica type of {framework.kind}")
     return found, run_policy
 
 
@@ -119,7 +119,7 @@ def _override(replica: Json, template: Json, number: int) -> None:
     replica["replicas"] += number
 
 
-def _counts(framework: Framework, name: str, marks: Mapping[str, str], count: int) -> Iterator[tuple[str, int]]:
+def _counts(framework: Framework, name: str, marks: Mapping[str, str], count: int, node: bool) -> Iterator[tuple[str, int]]:
     """How many replicas of which types a replicated Job is."""
     types = {kind.name.lower(): kind.name for kind in framework.replica_types}
     if REPLICAS in marks:
@@ -127,7 +127,7 @@ def _counts(framework: Framework, name: str, marks: Mapping[str, str], count: in
             kind, _, number = entry.partition("=")
             yield types.get(kind.lower(), ""), int(number) if number.isdecimal() else 0
     else:
-        yield types.get({"node": "worker"}.get(name, name), ""), count
+        yield types.get(name, types.get("worker", "") if node else ""), count
 
 
 def _restart(spec: Mapping[str, Any]) -> tuple[str, int | None]:
@@ -273,6 +273,8 @@ def _note_rest(spec: Mapping[str, Any], runtime: Mapping[str, Any], job_set: Map
         notes.warn("runtime spec.mlPolicy.mpi.mpiImplementation", "set mpiImplementation of the MPIJob")
     for key in (runtime.get("template") or {}).keys() - {"spec"}:
         notes.warn(f"runtime spec.template.{key}", _WITHOUT)
+    for key in (job_set.get("network") or {}).keys() - {"publishNotReadyAddresses", "enableDNSHostnames"}:
+        notes.warn(f"runtime spec.template.spec.network.{key}", _WITHOUT)
     for key in job_set.keys() - {"network", "successPolicy", "replicatedJobs", "ttlSecondsAfterFinished"}:
         notes.warn(f"runtime spec.template.spec.{key}", _WITHOUT)
 

@@ -264,7 +264,7 @@ def test_an_mpi_job_of_trainer_becomes_an_mpijob() -> None:
 
 def test_what_of_a_trainjob_is_not_carried_is_said() -> None:
     job = train_job_of(initializer={"dataset": {}}, runtimePatches=[{"manager": "a"}], trainer={"somethingNew": 1})
-    runtime = runtime_of({"torch": {"elasticPolicy": {}}}, "node", failurePolicy={"maxRestarts": 1})
+    runtime = runtime_of({"torch": {"elasticPolicy": {}}}, "node", "dataset-initializer", failurePolicy={"maxRestarts": 1})
     runtime["spec"]["podGroupPolicy"] = {"volcano": {}}
     job_spec = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
     job_spec["ttlSecondsAfterFinished"] = 1
@@ -273,6 +273,7 @@ def test_what_of_a_trainjob_is_not_carried_is_said() -> None:
         "spec.initializer", "spec.runtimePatches", "spec.trainer.somethingNew", "runtime spec.podGroupPolicy",
         "runtime spec.mlPolicy.torch.elasticPolicy", "runtime spec.template.spec.failurePolicy",
         "runtime spec.template.spec.replicatedJobs[0].template.spec.ttlSecondsAfterFinished", "env PET_NNODES",
+        "runtime spec.template.spec.replicatedJobs[1]",
     }  # fmt: skip
 
 
