@@ -20,6 +20,8 @@ _WITHOUT = "has no counterpart in a job of kubeflow.org"
 _ELASTIC = frozenset(
     f"PET_{name}" for name in ("NNODES", "RDZV_ENDPOINT", "RDZV_BACKEND", "RDZV_ID", "RDZV_CONF", "MAX_RESTARTS", "STANDALONE")
 )
+# The replicated Job of the trainers, in Trainer's own runtimes and in migrated ones.
+_NODES = ("node", "trainer-node", "worker")
 _TRAINER = ("image", "command", "args")
 
 
@@ -86,7 +88,7 @@ def _replicas(
         job = one.get("template") or {}
         spec, marks = job.get("spec") or {}, (job.get("metadata") or {}).get("annotations") or {}
         steps = (job.get("metadata") or {}).get("labels") or {}
-        node = one.get("name") in ("node", "worker") or f"{_GROUP}/trainjob-ancestor-step" in steps
+        node = one.get("name") in _NODES or f"{_GROUP}/trainjob-ancestor-step" in steps
         template = _template(framework, spec.get("template") or {}, marks, trainer if node else {})
         count = spec.get("parallelism") or 1
         if node and one.get("name") != "launcher":
@@ -146,10 +148,10 @@ def _template(framework: Framework, template: Mapping[str, Any], marks: Mapping[
     """The pod template with what the TrainJob says of its trainer, its main container named as the operator expects."""
     spec = {key: value for key, value in (template.get("spec") or {}).items() if key != "restartPolicy"}
     containers = [dict(container) for container in spec.get("containers") or ()]
-    main = next((one for one in containers if one.get("name") == "node"), containers[0] if containers else None)
+    names = ("node", "trainer", framework.container)
+    main = next((one for one in containers if one.get("name") in names), containers[0] if containers else None)
     if main is not None:
-        if main.get("name") == "node":
-            main["name"] = marks.get(CONTAINER) or framework.container or "node"
+        main["name"] = marks.get(CONTAINER) or framework.container or main.get("name")
         main |= {name: trainer[name] for name in _TRAINER if trainer.get(name) is not None}
         if trainer.get("resourcesPerNode"):
             main["resources"] = trainer["resourcesPerNode"]
