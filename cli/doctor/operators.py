@@ -10,11 +10,12 @@ from jobcommon.framework import Framework
 
 # By the name of the program: the kinds it handles.
 _REFERENCE: Mapping[str, tuple[str, ...]] = {
-    "training-operator": ("TFJob", "PyTorchJob", "MPIJob", "MXJob"),
+    "training-operator": ("TFJob", "PyTorchJob", "MPIJob", "MXJob", "XGBoostJob", "PaddleJob", "JAXJob"),
     "mpi-operator": ("MPIJob",),
     "tf-operator": ("TFJob",),
     "pytorch-operator": ("PyTorchJob",),
     "mxnet-operator": ("MXJob",),
+    "xgboost-operator": ("XGBoostJob",),
 }
 _IMAGE = re.compile(rf"(?:^|[-_])({'|'.join(_REFERENCE)})$")
 # Each holds one while it runs, if it elects a leader.

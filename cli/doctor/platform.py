@@ -17,7 +17,7 @@ KUEUE = "kueue.x-k8s.io"
 KUEUE_DEPLOYMENT = "kueue-controller-manager"
 KUEUE_CONFIGURATION = "kueue-manager-config"
 # The kinds that Kueue has an integration for.
-_KUEUE_KINDS = ("TFJob", "PyTorchJob", "MPIJob")
+_KUEUE_KINDS = ("TFJob", "PyTorchJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 _VOLCANO_GROUP = VOLCANO.api_version.partition("/")[0]
 _COSCHEDULING_GROUP = COSCHEDULING.api_version.partition("/")[0]
 

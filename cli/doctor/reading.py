@@ -16,7 +16,7 @@ from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
 from jobcommon.runtime.served_schema import undeclared_status_fields
-from jobcommon.testutil import rbac
+from jobcommon import rbac
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"

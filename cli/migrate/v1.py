@@ -8,12 +8,11 @@ from typing import Any
 from jobcommon.api.job import RestartPolicy
 from jobcommon.cli.convert.finding import ConvertError, Finding, Notes
 from jobcommon.cli.migrate.grouping import INDEX_ENV
-from jobcommon.cli.migrate.trainjob import API_VERSION, CONTAINER, MPI_KIND, ORIGIN, REPLICAS, Migration, to_trainjob
+from jobcommon.cli.migrate.trainjob import ANCESTOR, API_VERSION, CONTAINER, MPI_KIND, ORIGIN, REPLICAS, Migration, to_trainjob
 from jobcommon.framework import Framework
 from jobcommon.reconcile import read_job
 
 Json = dict[str, Any]
-_GROUP = API_VERSION.partition("/")[0]
 _MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 _UNLIMITED = 2**31 - 1
 _WITHOUT = "has no counterpart in a job of kubeflow.org"
@@ -87,12 +86,12 @@ def _replicas(
         path = f"runtime spec.template.spec.replicatedJobs[{position}]"
         job = one.get("template") or {}
         spec, marks = job.get("spec") or {}, (job.get("metadata") or {}).get("annotations") or {}
-        steps = (job.get("metadata") or {}).get("labels") or {}
-        node = one.get("name") in _NODES or f"{_GROUP}/trainjob-ancestor-step" in steps
-        template = _template(framework, spec.get("template") or {}, marks, trainer if node else {})
+        # A TrainJob's trainer is about the step of that label; in runtimes without labels about the nodes.
+        node = str(one.get("name")) in _NODES
+        template = _template(framework, spec.get("template") or {}, marks, trainer if _is_step(job, node, job_set) else {})
         count = spec.get("parallelism") or 1
-        if node and one.get("name") != "launcher":
-            count = trainer.get("numNodes") or (count if REPLICAS in marks else policy.get("numNodes") or count)
+        if node or (_is_step(job, node, job_set) and one.get("name") != "launcher"):
+            node, count = True, _nodes(policy, trainer, None if REPLICAS in marks else count) or count
         restart, limit = _restart(spec)
         for kind, number in _counts(framework, str(one.get("name")), marks, count, node):
             if not kind:
@@ -112,6 +111,21 @@ def _replicas(
     if not found:
         notes.error("runtime spec.template.spec.replicatedJobs", f"has no replica type of {framework.kind}")
     return found, run_policy
+
+
+def _is_step(job: Mapping[str, Any], node: bool, job_set: Mapping[str, Any]) -> bool:
+    """Whether the TrainJob's trainer is about that Job."""
+    jobs = [job, *(one.get("template") or {} for one in job_set.get("replicatedJobs") or ())]
+    labelled, *others = (ANCESTOR in ((one.get("metadata") or {}).get("labels") or {}) for one in jobs)
+    return labelled if any(others) else node
+
+
+def _nodes(policy: Mapping[str, Any], trainer: Mapping[str, Any], default: int | None) -> int | None:
+    """The number of pods of the trainers; None where the runtime's Job says it."""
+    asked: int | None = trainer.get("numNodes") or (None if default is None else policy.get("numNodes") or default)
+    if asked is not None and (policy.get("mpi") or {}).get("runLauncherAsNode"):
+        return max(asked - 1, 1)
+    return asked
 
 
 def _override(replica: Json, template: Json, number: int) -> None:

@@ -154,16 +154,16 @@ def epoch(time: datetime | None) -> float | None:
 
 
 # Enough for what the pods of the jobs that start together have in common.
-_SHARED_MOST = 4096
+SHARED_MOST = 4096
 _shared: dict[Hashable, Any] = {}
 
 
 def shared(value: H) -> H:
     """`value`, or an equal one of late: the pods of a job have their owner and many times in common.
 
-    For small frozen values of one type, which are the same to everybody when they are equal.
+    For small frozen values of one type, which are interchangeable when they are equal.
     """
-    if len(_shared) >= _SHARED_MOST:
+    if len(_shared) >= SHARED_MOST:
         _shared.clear()
     found: H = _shared.setdefault(value, value)
     return found

@@ -183,7 +183,7 @@ class HttpTransport:
         reloaded = False
         for attempt in range(RETRIES + 1):
             try:
-                response = await self._once(request, send_by)
+                response = await self.send_once(request, send_by)
             except TransportError:
                 if request.method not in READS or attempt == RETRIES:
                     raise
@@ -208,8 +208,8 @@ class HttpTransport:
             return DEFAULT_PAUSE if asked is None else asked
         return asked if request.method in IDEMPOTENT else None
 
-    async def _once(self, request: Request, send_by: float) -> Response:
-        """Send it, unless its time is over.
+    async def send_once(self, request: Request, send_by: float) -> Response:
+        """Send it, without retries, unless `send_by` (seconds of the loop) has passed. Raises TransportError, TimeoutError.
 
         After a pause of the whole process, such as a frozen virtual machine, the loop resumes the requests that waited for a
         connection before it runs the timeouts; a write begun under the lease would be sent long after it (rule R8).

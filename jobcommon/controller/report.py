@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
 from jobcommon.api.status import ConditionType, JobStatus
+from jobcommon.controller.observations import Observation, observations
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_too_large
 from jobcommon.framework import Framework
@@ -20,6 +21,19 @@ _Done = defaultdict[tuple[type[Create] | type[Delete], str], list[str]]
 
 # One event covers many objects: the recorder's burst is 25 events per job, and each costs a request.
 MAX_NAMES = 12
+
+_CREATED = {"services": reasons.SUCCESSFUL_CREATE_SERVICE, "pods": reasons.SUCCESSFUL_CREATE_POD}
+_DELETED = {"services": reasons.SUCCESSFUL_DELETE_SERVICE, "pods": reasons.SUCCESSFUL_DELETE_POD}
+_NOT_CREATED = {
+    "pods": reasons.FAILED_CREATE_POD,
+    "services": reasons.FAILED_CREATE_SERVICE,
+    POD_GROUPS: reasons.FAILED_CREATE_POD_GROUP,
+}
+_NOT_DELETED = {
+    "pods": reasons.FAILED_DELETE_POD,
+    "services": reasons.FAILED_DELETE_SERVICE,
+    POD_GROUPS: reasons.FAILED_DELETE_POD_GROUP,
+}
 
 JOBS_CREATED = "jobs_created"
 JOBS_DELETED = "jobs_deleted"
@@ -37,28 +51,39 @@ SERVICES_FAILED = "failed_service_creation"
 
 @dataclass(frozen=True)
 class Report:
-    """Events to emit on the job, in order, and by how much each counter grows."""
+    """Events to emit on the job, in order, by how much each counter grows, restarts by cause, and durations for histograms."""
 
     events: tuple[Event, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
+    restarts: tuple[tuple[str, int], ...] = ()
+    observations: tuple[Observation, ...] = ()
 
 
-def report(framework: Framework, work: Work, result: Result, said: set[tuple[str, str]]) -> Report:
-    """The report on `result`. `said` is the set of lasting events already emitted for this job; it is extended."""
+def report(framework: Framework, work: Work, result: Result, said: set[tuple[str, str]], now: float) -> Report:
+    """The report on `result` at `now` (seconds since the epoch).
+
+    `said` is the set of lasting events already emitted for this job; it is extended.
+    """
     planned = () if result.stale or (work.plan.status is not None and result.status_version is None) else work.plan.events
     fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in said)]
     done = _done(result.outcomes)
-    written = dict.fromkeys([*_write_events(framework, result.outcomes, done), *_status_events(result)])
+    finished = work.job is not None and work.job.status.finished
+    written = dict.fromkeys([*_write_events(framework, result.outcomes, done, finished=finished), *_status_events(result)])
     writes = [event for event in written if (event.reason, event.message) not in said]
     said.update((event.reason, event.message) for event in (*fresh, *writes) if event.lasting)
-    return Report((*writes, *fresh), _counts(framework, work, result, done))
+    counts = _counts(framework, work, result, done)
+    restarts = work.plan.restarts if result.status_version is not None else ()
+    return Report((*writes, *fresh), counts, restarts, observations(work, result, counts.get(PODS_CREATED, 0), now))
 
 
-def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: _Done) -> list[Event]:
+def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: _Done, *, finished: bool) -> list[Event]:
     events: list[Event] = []
-    for plural, word in (("services", "Service"), ("pods", "Pod")):
-        events += _listed(f"SuccessfulCreate{word}", f"Created {word.lower()}: ", done[Create, plural])
-        events += _listed(f"SuccessfulDelete{word}", f"Deleted {word.lower()}: ", done[Delete, plural])
+    for action, verb, of_plural in ((Create, "Created", _CREATED), (Delete, "Deleted", _DELETED)):
+        made = {word: names for word in ("pod", "service") if (names := done[action, f"{word}s"])}
+        # The Service goes with its pods. That of a finished job goes without a word, as its finalizers do.
+        if made and not (finished and action is Delete and "pod" not in made):
+            text = "; ".join(f"{word}: {in_short(names, MAX_NAMES)}" for word, names in made.items())
+            events.append(Event(NORMAL, of_plural[f"{next(iter(made))}s"], f"{verb} {text}"))
     for outcome in outcomes:
         if outcome.effect is Effect.NAME_CONFLICT and isinstance(outcome.action, Create):
             there = "an object of that name exists that is not this job's or has lost its labels"
@@ -67,13 +92,13 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
         elif outcome.effect is Effect.NOT_FOUND and isinstance(outcome.action, Get) and outcome.action.known:
             text = f"{outcome.action.plural}/{outcome.action.name} is gone; it is made anew. Pods that run keep what they have"
             events.append(Event(WARNING, reasons.LOST, text))
-        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Create | Delete):
-            verb = "Create" if isinstance(outcome.action, Create) else "Delete"
-            word = {"pods": "Pod", "services": "Service", POD_GROUPS: "PodGroup", framework.plural: "Job"}.get(
-                outcome.action.plural, "Object"
-            )
-            text = f"Error {'creating' if verb == 'Create' else 'deleting'}: {outcome.error}"
-            events.append(Event(WARNING, f"Failed{verb}{word}", text[:1024], lasting=True))
+        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Create):
+            reason = _NOT_CREATED.get(outcome.action.plural, reasons.FAILED_CREATE_OBJECT)
+            events.append(Event(WARNING, reason, f"Error creating: {outcome.error}"[:1024], lasting=True))
+        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Delete):
+            other = reasons.FAILED_DELETE_JOB if outcome.action.plural == framework.plural else reasons.FAILED_DELETE_OBJECT
+            reason = _NOT_DELETED.get(outcome.action.plural, other)
+            events.append(Event(WARNING, reason, f"Error deleting: {outcome.error}"[:1024], lasting=True))
     return events
 
 
@@ -95,10 +120,6 @@ def _done(outcomes: Iterable[ActionResult]) -> _Done:
         if outcome.effect is Effect.APPLIED and isinstance(action, Create | Delete):
             done[type(action), action.plural].append(action.name)
     return done
-
-
-def _listed(reason: str, text: str, names: list[str]) -> list[Event]:
-    return [Event(NORMAL, reason, text + in_short(names, MAX_NAMES))] if names else []
 
 
 def _counts(framework: Framework, work: Work, result: Result, done: _Done) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Leader election by a coordination.k8s.io Lease (reliability reference, 2.6).
+"""Leader election by a coordination.k8s.io Lease.
 
 Whether another holder's lease has expired is measured by our own monotonic clock, from our last observation of a change; the
 times in the record are informative only. A lease is not a fence: `held` is whether this process may still write, and becomes
@@ -78,7 +78,7 @@ class LeaderElector:
 
     async def acquire(self) -> None:
         """Return once the lease is acquired."""
-        while not await self._try():
+        while not await self.attempt():
             delay = self._settings.retry_period * (1 + JITTER * self._random())
             await self._clock.sleep(delay)
         self._log.info("leading", lease=self._settings.name, identity=self._settings.identity)
@@ -89,7 +89,7 @@ class LeaderElector:
             deadline = self._renewed_at + self._settings.renew_deadline
             await self._clock.sleep_until(min(self._clock.monotonic() + self._settings.retry_period, deadline))
             if self.held():
-                await self._clock.bounded(self._try(), deadline)
+                await self._clock.bounded(self.attempt(), deadline)
         self._renewed_at = None
         self._log.warning("lost the lease", lease=self._settings.name, leader=self._leader)
 
@@ -108,7 +108,7 @@ class LeaderElector:
         except Exception as error:  # it expires by itself
             self._log.warning("could not release the lease", error=str(error))
 
-    async def _try(self) -> bool:
+    async def attempt(self) -> bool:
         """One attempt to acquire or renew; any error is a failed attempt."""
         started = self._clock.monotonic()
         try:

@@ -137,7 +137,7 @@ async def test_a_read_survives_a_reset_and_a_write_reports_it() -> None:
     assert len(server.seen) == 1
 
 
-async def test_nobody_there() -> None:
+async def test_no_server_there() -> None:
     async with serving((200, {})) as (server, _):
         gone = HttpTransport(StaticEndpoint(server.url))
     with pytest.raises(TransportError):

@@ -9,7 +9,7 @@ from jobcommon.client.errors import StatusError
 from jobcommon.controller.report import MAX_NAMES, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.reconcile import plan, read_job
-from jobcommon.reconcile.plan import Create, Delete
+from jobcommon.reconcile.plan import Create, Delete, Plan
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -22,33 +22,43 @@ def work(workers: int = 2) -> Work:
 
 def told(done: Work, effect: Effect = Effect.APPLIED, error: Any = None, said: Any = None) -> tuple[list[str], dict[str, int]]:
     outcomes = tuple(ActionResult(action, effect, error=error) for action in done.plan.actions)
-    found = report(TEST_JOB, done, Result(outcomes, status_version="9"), set() if said is None else said)
+    found = report(TEST_JOB, done, Result(outcomes, status_version="9"), set() if said is None else said, START)
     return [str(event) for event in found.events], found.counts
 
 
 def test_creations() -> None:
     assert told(work()) == (
-        [
-            "Normal SuccessfulCreateService: Created service: demo",
-            "Normal SuccessfulCreatePod: Created pod: demo-worker-0, demo-worker-1",
-        ],
+        ["Normal SuccessfulCreatePod: Created pod: demo-worker-0, demo-worker-1; service: demo"],
         {"created_pods": 2, "succeeded_service_creation": 1, "jobs_created": 1},
     )
 
 
 def test_a_large_job_gets_a_handful_of_events() -> None:
     events, counts = told(work(500))
-    assert events[1:] == ["Normal SuccessfulCreatePod: Created pod: demo-worker-0 … demo-worker-499 (500 in all)"]
+    assert events == ["Normal SuccessfulCreatePod: Created pod: demo-worker-0 … demo-worker-499 (500 in all); service: demo"]
     assert counts["created_pods"] == 500
-    assert told(work(MAX_NAMES))[0][1].endswith("demo-worker-10, demo-worker-11")
+    assert told(work(MAX_NAMES))[0][0].endswith("demo-worker-10, demo-worker-11; service: demo")
+
+
+def test_the_service_of_a_finished_job_goes_without_an_event() -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 1})
+    manifest["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
+    job = read_job(TEST_JOB, manifest)
+    service = Delete("v1", "services", "demo", "uid-service", "job finished")
+    for pods, said in (
+        ((), []),
+        ((Delete("v1", "pods", "demo-worker-0", "uid-0", "job finished"),), ["Deleted pod: demo-worker-0; service: demo"]),
+    ):
+        ended = Work("default", "demo", "uid-demo", Plan((service, *pods)), job, manifest)
+        assert [event.partition(": ")[2] for event in told(ended)[0]] == said
 
 
 @pytest.mark.parametrize("effect", [Effect.ALREADY_EXISTS, Effect.NOT_FOUND, Effect.SKIPPED])
-def test_what_changed_nothing_is_not_told(effect: Effect) -> None:
+def test_a_write_without_effect_is_not_reported(effect: Effect) -> None:
     assert told(work(), effect) == ([], {"jobs_created": 1})
 
 
-def test_a_refusal_is_told_once() -> None:
+def test_a_refusal_is_reported_once() -> None:
     said: set[tuple[str, str]] = set()
     error = StatusError(403, "Forbidden", "exceeded quota")
     events, counts = told(work(), Effect.REFUSED, error, said)
@@ -60,7 +70,7 @@ def test_a_refusal_is_told_once() -> None:
     assert told(work(), Effect.REFUSED, error, said)[0] == []
 
 
-def test_5_6_a_name_that_is_taken() -> None:
+def test_a_name_in_use_is_reported() -> None:
     said: set[tuple[str, str]] = set()
     events, _ = told(work(1), Effect.NAME_CONFLICT, StatusError(409, "AlreadyExists", ""), said)
     assert events[1] == (
@@ -70,11 +80,11 @@ def test_5_6_a_name_that_is_taken() -> None:
     assert told(work(1), Effect.NAME_CONFLICT, None, said)[0] == []
 
 
-def test_127_nothing_is_counted_that_was_not_written() -> None:
+def test_only_what_was_written_is_counted() -> None:
     done = work()
     outcomes = tuple(
         ActionResult(action, Effect.APPLIED) for action in done.plan.actions if isinstance(action, Create | Delete)
     )
-    found = report(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), set())
+    found = report(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), set(), START)
     assert "jobs_created" not in found.counts
-    assert report(TEST_JOB, done, Result(stale=True), set()).counts == {}
+    assert report(TEST_JOB, done, Result(stale=True), set(), START).counts == {}

@@ -104,7 +104,7 @@ def test_backoff_limit_counts_both() -> None:
     world.settle()
     world.restart("demo-worker-0")
     world.settle()
-    world._put(world.pods["demo-worker-0"].failed(1, at=world.now))
+    world.put(world.pods["demo-worker-0"].failed(1, at=world.now))
     world.settle()
     assert world.status["restarts"] == 2
     world.tick(60)
@@ -467,6 +467,4 @@ def test_events_are_told_once() -> None:
     world.exit("demo-worker-0", 0)
     world.exit("demo-worker-1", 0)
     world.settle()
-    assert [event.reason for event in world.events] == [
-        "ExitedWithCode", "TestJobRestarting", "ExitedWithCode", "TestJobSucceeded",
-    ]  # fmt: skip
+    assert [event.reason for event in world.events] == ["ExitedWithCode", "TestJobRestarting", "TestJobSucceeded"]
