@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from jobcommon import rbac
 from jobcommon.api.gang import gang_scheduler
 from jobcommon.cli.doctor.definitions import definition_name
 from jobcommon.cli.doctor.operators import OwnOperator, own_operators
@@ -16,7 +17,6 @@ from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
 from jobcommon.runtime.served_schema import undeclared_status_fields
-from jobcommon import rbac
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"

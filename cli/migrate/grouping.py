@@ -1,8 +1,10 @@
 """A job's pods as Indexed Jobs of a JobSet: one template for many pods, whose index Kubernetes puts into their environment."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from posixpath import commonprefix
 from typing import Any
 
 from jobcommon.api.replica import Replica
@@ -52,22 +54,23 @@ def arranged(job: Job, pods: Mapping[Replica, Json], arrangement: Mapping[str, S
         for name, replicas in arrangement.items()
         for index, replica in enumerate(replicas)
     }
+    some = next(iter(pods))
+    suffix = job.address(some).removeprefix(job.pod_name(some))
+    address = re.compile(rf"\b{re.escape(job.name)}-[a-z0-9-]+{re.escape(suffix)}\b")
     found = []
     for name, replicas in arrangement.items():
-        template = _template([_renamed(pods[replica], hosts) for replica in replicas])
+        template = _template([_renamed(pods[replica], address, hosts) for replica in replicas])
         if template is None:
             return None
         found.append(Group(name, tuple(replicas), template))
     return found
 
 
-def _renamed(pod: Json, hosts: Mapping[str, str]) -> Json:
+def _renamed(pod: Json, address: re.Pattern[str], hosts: Mapping[str, str]) -> Json:
     """The pod with the addresses of its peers replaced in its environment, the only place where an operator writes them."""
 
     def value(text: str) -> str:
-        for old, new in hosts.items():
-            text = text.replace(old, new)
-        return text
+        return address.sub(lambda found: hosts.get(found[0], found[0]), text)
 
     def container(found: Json) -> Json:
         env = [{**one, "value": value(one["value"])} if "value" in one else one for one in found.get("env") or ()]
@@ -118,10 +121,10 @@ def _shape(pod: Json) -> str:
 
 def _indexed(values: Sequence[str]) -> str | None:
     """The text with ``$(JOB_COMPLETION_INDEX)`` of which the values are the instances."""
-    first, second = values[0], values[1]
-    for position, character in enumerate(first):
-        if character == "0" and second[position : position + 1] == "1":
-            before, after = first[:position], first[position + 1 :]
-            if all(value == f"{before}{index}{after}" for index, value in enumerate(values)):
-                return f"{before}$({INDEX}){after}"
+    before = commonprefix([values[0], values[1]])
+    if not values[0].startswith(f"{before}0"):
+        return None
+    after = values[0][len(before) + 1 :]
+    if all(value == f"{before}{index}{after}" for index, value in enumerate(values)):
+        return f"{before}$({INDEX}){after}"
     return None

@@ -53,6 +53,9 @@ def to_trainjob(framework: Framework, manifest: Mapping[str, Any], job: Job) -> 
     notes.check()
     pods = planned_pods(framework, job)
     groups = _mpi_groups(job, pods, notes) if mpi else groups_of(job, pods)
+    if len(groups) > len(job.replica_specs):
+        text = "each replica is a replicated Job of its own, because they differ in more than their index"
+        notes.warn(f"spec.{framework.replica_specs}", text)
     runtime_spec: Json = {"template": {"spec": _job_set(framework, job, groups, notes)}}
     runtime_spec = {"mlPolicy": _ml_policy(job) if mpi else {"numNodes": len(groups[-1].replicas)}, **runtime_spec}
     written = manifest.get("metadata") or {}

@@ -8,7 +8,7 @@ from typing import Any
 from jobcommon.api.job import RestartPolicy
 from jobcommon.cli.convert.finding import ConvertError, Finding, Notes
 from jobcommon.cli.migrate.grouping import INDEX_ENV
-from jobcommon.cli.migrate.trainjob import ANCESTOR, API_VERSION, CONTAINER, MPI_KIND, ORIGIN, REPLICAS, Migration, to_trainjob
+from jobcommon.cli.migrate.trainjob import ANCESTOR, CONTAINER, MPI_KIND, ORIGIN, REPLICAS, Migration, planned_pods, to_trainjob
 from jobcommon.framework import Framework
 from jobcommon.reconcile import read_job
 
@@ -49,6 +49,7 @@ def to_v1(train_job: Mapping[str, Any], runtime: Mapping[str, Any], frameworks: 
     manifest = {
         "apiVersion": f"{framework.group}/{version}", "kind": framework.kind, "metadata": metadata, "spec": body,
     }  # fmt: skip
+    notes.errors += [Finding(error.path, error.message) for error in read_job(framework, manifest).errors]
     notes.check()
     dropped = _drop_own_variables(framework, manifest, replicas)
     _note_dropped(framework, manifest, dropped, notes)
@@ -162,8 +163,8 @@ def _template(framework: Framework, template: Mapping[str, Any], marks: Mapping[
     """The pod template with what the TrainJob says of its trainer, its main container named as the operator expects."""
     spec = {key: value for key, value in (template.get("spec") or {}).items() if key != "restartPolicy"}
     containers = [dict(container) for container in spec.get("containers") or ()]
-    names = ("node", "trainer", framework.container)
-    main = next((one for one in containers if one.get("name") in names), containers[0] if containers else None)
+    known = ("node", "trainer", framework.container)
+    main = next((one for one in containers if one.get("name") in known), containers[0] if containers else None)
     if main is not None:
         main["name"] = marks.get(CONTAINER) or framework.container or main.get("name")
         main |= {name: trainer[name] for name in _TRAINER if trainer.get(name) is not None}
@@ -191,10 +192,10 @@ def _own_fields(framework: Framework, policy: Mapping[str, Any], trainer: Mappin
     return {"jobMode": "MXTrain"} if framework.kind == "MXJob" else {}
 
 
-def _drop_own_variables(framework: Framework, manifest: Json, replicas: Json) -> list[tuple[str, str]]:
-    """Remove the variables that the operator sets itself; gives their names and values."""
+def _drop_own_variables(framework: Framework, manifest: Json, replicas: Json) -> list[Json]:
+    """Remove the variables that the operator sets itself, and return them."""
     job = read_job(framework, manifest)
-    names = {variable.name for replica in job.replicas for variable in framework.env(job, replica) if not variable.default}
+    names = _own_variables(framework, manifest)
     if framework.kind == "PyTorchJob" and (elastic := _elastic(replicas, job.name)):
         manifest["spec"]["elasticPolicy"] = elastic
         names |= _ELASTIC
@@ -205,13 +206,34 @@ def _drop_own_variables(framework: Framework, manifest: Json, replicas: Json) ->
     for replica in replicas.values():
         for template in (replica["template"], *(one["template"] for one in replica.get("overrides", ()))):
             _drop_search(template["spec"], f"{job.name}.")
-            for key in ("containers", "initContainers"):
-                for container in template["spec"].get(key) or ():
-                    variables = container.pop("env", None) or ()
-                    dropped += [(one["name"], str(one.get("value"))) for one in variables if one["name"] in names]
-                    if kept := [one for one in variables if one["name"] not in names and one != INDEX_ENV]:
-                        container["env"] = kept
+            for container in _containers(template["spec"]):
+                variables = container.pop("env", None) or ()
+                dropped += [one for one in variables if one["name"] in names]
+                if kept := [one for one in variables if one["name"] not in names and one != INDEX_ENV]:
+                    container["env"] = kept
     return dropped
+
+
+def _own_variables(framework: Framework, manifest: Json) -> set[str]:
+    """The names of the variables that the operator gives to the job's pods, but for those that give way to the user's."""
+    bare = json.loads(json.dumps(manifest))
+    for replica in bare["spec"][framework.replica_specs].values():
+        for template in (replica["template"], *(one["template"] for one in replica.get("overrides", ()))):
+            for container in _containers(template["spec"]):
+                container.pop("env", None)
+    job = read_job(framework, bare)
+    given = {
+        variable["name"]
+        for pod in planned_pods(framework, job).values()
+        for container in _containers(pod["spec"])
+        for variable in container.get("env") or ()
+    }
+    return given - {one.name for replica in job.replicas for one in framework.env(job, replica) if one.default}
+
+
+def _containers(spec: Mapping[str, Any]) -> Iterator[Json]:
+    for key in ("containers", "initContainers"):
+        yield from spec.get(key) or ()
 
 
 def _elastic(replicas: Json, job: str) -> Json:
@@ -249,19 +271,17 @@ def _drop_search(spec: Json, prefix: str) -> None:
             spec["dnsConfig"] = {**rest, **({"searches": kept} if kept else {})}
 
 
-def _note_dropped(framework: Framework, manifest: Json, dropped: Sequence[tuple[str, str]], notes: Notes) -> None:
+def _note_dropped(framework: Framework, manifest: Json, dropped: Sequence[Json], notes: Notes) -> None:
     """Warn of a removed variable unless the operator gives it the value that it had."""
     job = read_job(framework, manifest)
-    if job.errors:
-        notes.errors += [Finding(str(error.path), error.message) for error in job.errors]
-        notes.check()
     again = json.dumps(to_trainjob(framework, manifest, job).objects[0])
     name = re.escape(job.name)
     for address in sorted(set(re.findall(rf"\b{name}-[a-z0-9-]+-0-\d+\.{name}\b", json.dumps(manifest)))):
         notes.warn("spec", f"names {address}, the address of a pod of the TrainJob, which the job will not have")
-    for name, value in dropped:
-        if json.dumps({"name": name, "value": value}) not in again:
-            notes.warn(f"env {name}", f"is set by the operator itself, and not to {value[:60]}")
+    for variable in dropped:
+        if json.dumps(variable) not in again:
+            value = str(variable.get("value", "a reference"))[:60]
+            notes.warn(f"env {variable['name']}", f"is set by the operator itself, and not to {value}")
 
 
 def _values(replicas: Mapping[str, Any], name: str) -> Iterator[str]:

@@ -191,6 +191,18 @@ def test_what_is_carried_needs_no_word() -> None:
     assert (job["backoffLimit"], job["activeDeadlineSeconds"]) == (3, 60)
 
 
+def test_ten_workers_are_told_apart_by_their_index_and_different_ones_by_their_jobs() -> None:
+    body = json.loads(json.dumps(CARRIED["digits.yaml:digits"]))
+    body["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 11
+    (group,) = forward(body).objects[0]["spec"]["template"]["spec"]["replicatedJobs"]
+    variables = {one["name"]: one.get("value") for one in group["template"]["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert (group["template"]["spec"]["parallelism"], variables["RANK"]) == (12, "$(JOB_COMPLETION_INDEX)")
+    body["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["nodeSelector"] = {"a": "b"}
+    done = forward(body)
+    assert len(done.objects[0]["spec"]["template"]["spec"]["replicatedJobs"]) == 12
+    assert [finding.path for finding in done.findings] == ["spec.pytorchReplicaSpecs"]
+
+
 def test_the_end_of_a_job_is_decided_by_the_same_pods() -> None:
     runtime, _ = forward(CARRIED["digits.yaml:digits"]).objects
     job_set = runtime["spec"]["template"]["spec"]
@@ -212,13 +224,13 @@ def test_what_trainer_cannot_run_is_refused(change: Json, path: str) -> None:
     assert [finding.path for finding in refused.value.findings] == [path]
 
 
-def runtime_of(policy: Json, *groups: str, **spec: Any) -> Json:
-    """A runtime that nobody has migrated."""
+def runtime_of(policy: Json, *groups: str, step: str = "node", **spec: Any) -> Json:
+    """A runtime that nobody has migrated; a TrainJob's trainer is about the group `step`."""
     jobs = [
         {
             "name": group,
             "template": {
-                "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"} if group == "node" else {}},
+                "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"} if group == step else {}},
                 "spec": {"template": {"spec": {"containers": [{"name": "node", "image": "runtime", "command": ["sshd"]}]}}},
             },
         }
@@ -255,10 +267,17 @@ def test_a_torch_job_of_trainer_becomes_a_pytorchjob() -> None:
 
 def test_an_mpi_job_of_trainer_becomes_an_mpijob() -> None:
     policy = {"numNodes": 4, "mpi": {"numProcPerNode": 2, "sshAuthMountPath": "/home/mpiuser/.ssh"}}
-    (job,) = back(train_job_of(), runtime_of(policy, "node", "launcher")).objects
+    runtime = runtime_of(policy, "node", "launcher", step="launcher")
+    (job,) = back(train_job_of(trainer={"command": ["mpirun"]}), runtime).objects
     assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v2beta1", "MPIJob")
     assert (job["spec"]["slotsPerWorker"], job["spec"]["sshAuthMountPath"]) == (2, "/home/mpiuser/.ssh")
-    assert {kind: spec["replicas"] for kind, spec in job["spec"]["mpiReplicaSpecs"].items()} == {"Worker": 4, "Launcher": 1}
+    replicas = job["spec"]["mpiReplicaSpecs"]
+    assert {kind: spec["replicas"] for kind, spec in replicas.items()} == {"Worker": 4, "Launcher": 1}
+    commands = {kind: spec["template"]["spec"]["containers"][0]["command"] for kind, spec in replicas.items()}
+    assert commands == {"Worker": ["sshd"], "Launcher": ["mpirun"]}, "a TrainJob's command is the launcher's"
+    policy["mpi"]["runLauncherAsNode"] = True
+    (job,) = back(train_job_of(), runtime).objects
+    assert (job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"], job["spec"]["runLauncherAsWorker"]) == (3, True)
     read(job)
 
 
