@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from jobcommon.cli.doctor.definitions import check_definitions, our_definitions
 from jobcommon.cli.doctor.finding import Finding, Severity
 from jobcommon.cli.doctor.operators import own_operators
+from jobcommon.cli.doctor.other_operators import check_other_operators
 from jobcommon.cli.doctor.platform import check_platform
-from jobcommon.cli.doctor.rivals import check_rivals
 from jobcommon.cli.doctor.state import ClusterState, Json
 from jobcommon.framework import Framework
 
@@ -25,7 +25,7 @@ def examine(state: ClusterState, frameworks: Sequence[Framework], ours: Mapping[
     ]
     found = [
         *check_definitions(state, frameworks, ours),
-        *check_rivals(state, frameworks, own, now),
+        *check_other_operators(state, frameworks, own, now),
         *check_platform(state, frameworks, own),
         *unread,
     ]

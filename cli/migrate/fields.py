@@ -12,7 +12,7 @@ _GANG = (
 )
 _MEANINGLESS = "has no counterpart in a TrainJob"
 # By path in the manifest, "*" for a replica type. "": carried as it is.
-_FIELDS: Mapping[str, str] = {
+_FIELDS: dict[str, str] = {
     **dict.fromkeys(
         (
             "apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations",
@@ -45,6 +45,9 @@ _FIELDS: Mapping[str, str] = {
         "",
     ),
 }  # fmt: skip
+# Earlier versions have these fields of the run policy in the spec itself.
+RUN_POLICY = tuple(path.rpartition(".")[2] for path in _FIELDS if path.startswith("spec.runPolicy.") and path.count(".") == 2)
+_FIELDS = {**{f"spec.{name}": _FIELDS[f"spec.runPolicy.{name}"] for name in RUN_POLICY}, **_FIELDS}
 _PARENTS = frozenset(".".join(path.split(".")[:depth]) for path in _FIELDS for depth in range(1, path.count(".") + 1))
 
 

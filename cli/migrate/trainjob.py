@@ -4,6 +4,7 @@ The runtime has everything, the TrainJob hardly more than its name: this holds f
 changed from release to release.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from jobcommon.api.job import RestartPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.cli.convert.finding import ConvertError, Finding, Notes
-from jobcommon.cli.migrate.fields import note_fields
+from jobcommon.cli.migrate.fields import RUN_POLICY, note_fields
 from jobcommon.cli.migrate.grouping import Group, arranged, groups_of
 from jobcommon.framework import FINALIZER, Framework, Job, Tally
 from jobcommon.reconcile import Create, plan
@@ -23,12 +24,14 @@ from jobcommon.reconcile import Create, plan
 API_VERSION = "trainer.kubeflow.org/v1alpha1"
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 MPI_KIND = "MPIJob"
-# What the way back needs to know: the kind, and of a group how many replicas of which types it holds.
+# What the way back needs to know: the kind, the fields of its own, and of a group how many replicas of which types it holds.
 ORIGIN = f"{labels.PREFIX}migrated-from"
 REPLICAS = f"{labels.PREFIX}migrated-replicas"
+OWN_FIELDS = f"{labels.PREFIX}migrated-spec"
 CONTAINER = f"{labels.PREFIX}migrated-container"
 # Trainer mounts these itself.
 _OF_TRAINER = ("ssh-auth", "mpi-job-config")
+_ELSEWHERE = {"runPolicy", *RUN_POLICY}
 _UNLIMITED = 2**31 - 1
 _MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -64,6 +67,8 @@ def to_trainjob(framework: Framework, manifest: Mapping[str, Any], job: Job) -> 
         metadata["annotations"].pop(_LAST_APPLIED, None)
     place = {"name": job.name, **({"namespace": job.namespace} if job.namespace else {})}
     origin = {ORIGIN: f"{manifest['kind']}.{str(manifest['apiVersion']).rpartition('/')[2]}"}
+    if own := {key: value for key, value in manifest["spec"].items() if key not in _ELSEWHERE | {framework.replica_specs}}:
+        origin[OWN_FIELDS] = json.dumps(own)
     runtime = {
         "apiVersion": API_VERSION, "kind": "TrainingRuntime", "metadata": {**place, "annotations": origin},
         "spec": runtime_spec,

@@ -8,7 +8,17 @@ from typing import Any
 from jobcommon.api.job import RestartPolicy
 from jobcommon.cli.convert.finding import ConvertError, Finding, Notes
 from jobcommon.cli.migrate.grouping import INDEX_ENV
-from jobcommon.cli.migrate.trainjob import ANCESTOR, CONTAINER, MPI_KIND, ORIGIN, REPLICAS, Migration, planned_pods, to_trainjob
+from jobcommon.cli.migrate.trainjob import (
+    ANCESTOR,
+    CONTAINER,
+    MPI_KIND,
+    ORIGIN,
+    OWN_FIELDS,
+    REPLICAS,
+    Migration,
+    planned_pods,
+    to_trainjob,
+)
 from jobcommon.framework import Framework
 from jobcommon.reconcile import read_job
 
@@ -16,9 +26,6 @@ Json = dict[str, Any]
 _MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 _UNLIMITED = 2**31 - 1
 _WITHOUT = "has no counterpart in a job of kubeflow.org"
-_ELASTIC = frozenset(
-    f"PET_{name}" for name in ("NNODES", "RDZV_ENDPOINT", "RDZV_BACKEND", "RDZV_ID", "RDZV_CONF", "MAX_RESTARTS", "STANDALONE")
-)
 # The replicated Job of the trainers, in Trainer's own runtimes and in migrated ones.
 _NODES = ("node", "trainer-node", "worker")
 _TRAINER = ("image", "command", "args")
@@ -42,7 +49,7 @@ def to_v1(train_job: Mapping[str, Any], runtime: Mapping[str, Any], frameworks: 
     if spec.get("managedBy") == _MULTIKUEUE:
         run_policy["managedBy"] = _MULTIKUEUE
     body: Json = {"runPolicy": run_policy} if run_policy else {}
-    body |= _own_fields(framework, policy, trainer)
+    body |= {**_written_fields(runtime), **_own_fields(framework, policy, trainer)}
     body[framework.replica_specs] = replicas
     _note_rest(spec, runtime.get("spec") or {}, job_set, notes)
     _note_jobs(framework, job_set, body, notes)
@@ -177,6 +184,19 @@ def _template(framework: Framework, template: Mapping[str, Any], marks: Mapping[
     return {**({"metadata": metadata} if metadata else {}), "spec": {**spec, "containers": containers}}
 
 
+def _written_fields(runtime: Mapping[str, Any]) -> Json:
+    """The framework's own fields as they were before the job was migrated. Raises ConvertError."""
+    text = ((runtime.get("metadata") or {}).get("annotations") or {}).get(OWN_FIELDS, "{}")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        where = f"runtime metadata.annotations[{OWN_FIELDS}]"
+        raise ConvertError((Finding(where, "must be a JSON object, as `jobcommon migrate` has written it"),))
+    return found
+
+
 def _own_fields(framework: Framework, policy: Mapping[str, Any], trainer: Mapping[str, Any]) -> Json:
     """The fields of the framework's own that the runtime's policy says."""
     if framework.kind == MPI_KIND:
@@ -189,19 +209,13 @@ def _own_fields(framework: Framework, policy: Mapping[str, Any], trainer: Mappin
         return {key: value for key, value in said.items() if value is not None} | {"transport": "SSH"}
     if "torch" in policy and framework.kind == "PyTorchJob":
         return {"nprocPerNode": str(trainer.get("numProcPerNode") or policy["torch"].get("numProcPerNode") or "auto")}
-    return {"jobMode": "MXTrain"} if framework.kind == "MXJob" else {}
+    return {}
 
 
 def _drop_own_variables(framework: Framework, manifest: Json, replicas: Json) -> list[Json]:
     """Remove the variables that the operator sets itself, and return them."""
     job = read_job(framework, manifest)
     names = _own_variables(framework, manifest)
-    if framework.kind == "PyTorchJob" and (elastic := _elastic(replicas, job.name)):
-        manifest["spec"]["elasticPolicy"] = elastic
-        names |= _ELASTIC
-    if "PET_NPROC_PER_NODE" in names and "nprocPerNode" not in manifest["spec"]:
-        for number in _values(replicas, "PET_NPROC_PER_NODE"):
-            manifest["spec"]["nprocPerNode"] = number
     dropped = []
     for replica in replicas.values():
         for template in (replica["template"], *(one["template"] for one in replica.get("overrides", ()))):
@@ -236,31 +250,6 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[Json]:
         yield from spec.get(key) or ()
 
 
-def _elastic(replicas: Json, job: str) -> Json:
-    """The elasticPolicy that torchrun's variables say; empty without one."""
-    said = {name: value for name in _ELASTIC for value in _values(replicas, name)}
-    fewest, colon, most = said.get("PET_NNODES", "").partition(":")
-    if not (colon and fewest.isdecimal() and most.isdecimal()):
-        return {}
-    found: Json = {"minReplicas": int(fewest), "maxReplicas": int(most)}
-    host, _, port = said.get("PET_RDZV_ENDPOINT", "").rpartition(":")
-    if host and not host.startswith(f"{job}-"):
-        found["rdzvHost"] = host
-    if port.isdecimal():
-        found["rdzvPort"] = int(port)
-    for name, field in (("PET_RDZV_BACKEND", "rdzvBackend"), ("PET_RDZV_ID", "rdzvId")):
-        if name in said:
-            found[field] = said[name]
-    if said.get("PET_MAX_RESTARTS", "").isdecimal():
-        found["maxRestarts"] = int(said["PET_MAX_RESTARTS"])
-    if said.get("PET_STANDALONE"):
-        found["standalone"] = True
-    if conf := said.get("PET_RDZV_CONF"):
-        pairs = [setting.partition("=") for setting in conf.split(",")]
-        found["rdzvConf"] = [{"key": key, "value": value} for key, _, value in pairs]
-    return found
-
-
 def _drop_search(spec: Json, prefix: str) -> None:
     """Remove the search domain of the job's Service, which the operator adds to the pods of an MPIJob."""
     searches = (spec.get("dnsConfig") or {}).get("searches") or ()
@@ -282,12 +271,6 @@ def _note_dropped(framework: Framework, manifest: Json, dropped: Sequence[Json],
         if json.dumps(variable) not in again:
             value = str(variable.get("value", "a reference"))[:60]
             notes.warn(f"env {variable['name']}", f"is set by the operator itself, and not to {value}")
-
-
-def _values(replicas: Mapping[str, Any], name: str) -> Iterator[str]:
-    for replica in replicas.values():
-        for container in replica["template"]["spec"]["containers"]:
-            yield from (one["value"] for one in container.get("env") or () if one["name"] == name and "value" in one)
 
 
 def _note_rest(spec: Mapping[str, Any], runtime: Mapping[str, Any], job_set: Mapping[str, Any], notes: Notes) -> None:

@@ -126,7 +126,7 @@ class Row:
 def rows() -> Iterator[Row]:
     yield Row("nothing is wrong", {"version": "v1.36.2"})
     yield from _definition_rows()
-    yield from _rival_rows()
+    yield from _other_operator_rows()
     yield from _platform_rows()
 
 
@@ -169,7 +169,7 @@ def _definition_rows() -> Iterator[Row]:
         {name: one for name, one in definitions().items() if "tfjobs" not in name})
 
 
-def _rival_rows() -> Iterator[Row]:
+def _other_operator_rows() -> Iterator[Row]:
     yield Row("training-operator runs", {"deployments": [REFERENCE]},
         ((E, ("training-operator in kubeflow", "MPIJob, MXJob, PyTorchJob, TFJob", TWO,
               "kubectl scale deployment training-operator --namespace kubeflow --replicas=0")),))
@@ -188,7 +188,7 @@ def _rival_rows() -> Iterator[Row]:
     ]}, ((E, ("runs mpi-operator, which acts on MPIJob",)),))
     yield Row("a distribution's image", {"deployments": [deployment("t", "quay.io/x/odh-training-operator:1.9")]},
         ((E, ("runs training-operator",)),))
-    yield Row("an operator of Trainer v2 is no rival", {"deployments": [
+    yield Row("the controller of Trainer v2 has other kinds", {"deployments": [
         deployment("kubeflow-trainer-controller-manager", "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0"),
     ]})
     yield Row("its lease is held", {"leases": [lease("1ca428e5.training-operator.kubeflow.org")]},

@@ -14,7 +14,7 @@ from jobcommon.cli.convert import ConvertError
 from jobcommon.cli.frameworks import installed, of_manifest
 from jobcommon.cli.manifests import load
 from jobcommon.cli.migrate import Migration, to_trainjob, to_v1
-from jobcommon.cli.migrate.trainjob import REPLICAS, planned_pods
+from jobcommon.cli.migrate.trainjob import OWN_FIELDS, REPLICAS, planned_pods
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job
 from tests.cli.commands import ROOT, answered
@@ -143,6 +143,8 @@ def test_there_and_back_the_operator_creates_the_same_pods(name: str) -> None:
     assert {r: comparable(pod, {}) for r, pod in after.items()} == {r: comparable(pod, {}) for r, pod in before.items()}
     for field in ("suspend", "backoff_limit", "active_deadline_seconds", "ttl_seconds_after_finished"):
         assert getattr(job_again.run_policy, field) == getattr(job.run_policy, field), field
+    own = {key: value for key, value in CARRIED[name]["spec"].items() if key not in ("runPolicy", framework.replica_specs)}
+    assert own.items() <= again["spec"].items()
     policies = [{kind: spec.restart_policy for kind, spec in one.replica_specs.items()} for one in (job, job_again)]
     assert policies[0] == policies[1]
 
@@ -225,7 +227,7 @@ def test_what_trainer_cannot_run_is_refused(change: Json, path: str) -> None:
 
 
 def runtime_of(policy: Json, *groups: str, step: str = "node", **spec: Any) -> Json:
-    """A runtime that nobody has migrated; a TrainJob's trainer is about the group `step`."""
+    """A runtime of Trainer's own; a TrainJob's trainer is about the group `step`."""
     jobs = [
         {
             "name": group,
@@ -309,6 +311,16 @@ def test_an_address_of_the_trainjob_is_said() -> None:
 def test_a_runtime_of_no_known_kind_is_refused() -> None:
     with pytest.raises(ConvertError, match="migrated-from"):
         back(train_job_of(), runtime_of({"flux": {}}, "node"))
+
+
+def test_fields_without_a_place_in_a_trainjob_come_back_and_a_damaged_note_of_them_is_an_error() -> None:
+    body = json.loads(json.dumps(CARRIED["multi-worker-mirrored.yaml:multi-worker-mirrored"]))
+    body["spec"]["successPolicy"] = "AllWorkers"
+    runtime, train_job = forward(body).objects
+    assert back(train_job, runtime).objects[0]["spec"]["successPolicy"] == "AllWorkers"
+    runtime["metadata"]["annotations"][OWN_FIELDS] = "["
+    with pytest.raises(ConvertError, match="must be a JSON object"):
+        back(train_job, runtime)
 
 
 def test_the_command_there_and_back(tmp_path: Path) -> None:

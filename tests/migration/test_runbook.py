@@ -64,7 +64,7 @@ class Cluster:
         }.items():
             (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
             (programs / name).chmod(0o755)
-        # The commands are those of somebody in a checkout.
+        # The commands are for a checkout of the repository.
         for name in ("charts", "jobcommon"):
             (directory / name).symlink_to(ROOT / name)
         self.env = {
@@ -121,7 +121,7 @@ async def real(directory: Path) -> AsyncIterator[Cluster]:
     assets = envtest.assets()
     if assets is None:
         pytest.skip(f"no real API server: set {envtest.ASSETS} to a directory with etcd and kube-apiserver")
-    # Without a controller manager nobody makes service accounts, which pods of namespace default would need.
+    # Without a controller manager there are no service accounts, which pods of namespace default would need.
     async with envtest.servers(assets, ["--disable-admission-plugins=ServiceAccount"]) as servers:
         endpoint = servers.endpoint
         transport = HttpTransport(endpoint)
@@ -327,7 +327,7 @@ async def test_the_runbook(operator: str, installer: str, server: str, tmp_path:
             await cluster.run(block)
         if training:
             assert not await cluster.there(f"{WEBHOOKS}/{WEBHOOK}")
-            # Accepted in between, although nobody acts on it.
+            # Accepted in between, although no operator acts on it.
             await cluster.send("POST", jobs_path(), job_of(PYTORCH_SHAPE, "second"))
         else:
             # mpi-operator has suspended the batch Job, as it was asked to, before it was stopped.
@@ -376,7 +376,7 @@ async def _mpi_job_runs(cluster: Cluster) -> None:
 
 
 def test_every_block_belongs_to_a_path() -> None:
-    """What the test above does not run would be a command that nobody tries."""
+    """What the test above does not run would be a command that is never tried."""
     run = {block.commands for path in PATHS for block in blocks(*path)}
     everything = {block.commands for operator in OPERATORS for installer in INSTALLERS for block in blocks(operator, installer)}
     assert run == everything

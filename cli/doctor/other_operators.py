@@ -14,7 +14,7 @@ _SKEW_SECONDS = 60.0
 _REFERENCE_WEBHOOK = "training-operator"
 
 
-def check_rivals(
+def check_other_operators(
     state: ClusterState, frameworks: Sequence[Framework], own: Sequence[OwnOperator], now: float
 ) -> Iterator[Finding]:
     """All of them. `now` is the time in seconds since the epoch."""
