@@ -59,6 +59,8 @@ def arranged(job: Job, pods: Mapping[Replica, Json], arrangement: Mapping[str, S
     address = re.compile(rf"\b{re.escape(job.name)}-[a-z0-9-]+{re.escape(suffix)}\b")
     found = []
     for name, replicas in arrangement.items():
+        if len({job.replica_specs[replica.type].restart_policy for replica in replicas}) > 1:
+            return None
         template = _template([_renamed(pods[replica], address, hosts) for replica in replicas])
         if template is None:
             return None

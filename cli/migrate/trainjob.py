@@ -115,18 +115,19 @@ def _bare(pod: Json) -> Json:
 
 def _job_set(framework: Framework, job: Job, groups: list[Group], notes: Notes) -> Json:
     spec: Json = {}
-    deciding = _deciding(framework, job)
-    if deciding is not None:
+    names, rule = [], None
+    if (deciding := _deciding(framework, job)) is not None:
         kind, rule = deciding
         names = [group.name for group in groups if any(replica.type == kind for replica in group.replicas)]
-        if len(names) == len(groups) == 1 and rule is None and len(job.replica_specs) > 1:
-            last = max(index for index, replica in enumerate(groups[0].replicas) if replica.type == kind)
-            rule = {"succeededIndexes": "0" if last == 0 else f"0-{last}"}
-        if rule is not None and len(names) > 1:
-            names, rule = names[:1], None
-        spec["successPolicy"] = {"operator": "All", "targetReplicatedJobs": names}
-    else:
-        names, rule = [], None
+        operator = "Any" if len(names) > 1 and rule and "succeededCount" in rule else "All"
+        if len(names) > 1 and rule and operator == "All":
+            # The first replica alone decides.
+            names = names[:1]
+        elif len(names) == 1:
+            rule = _among(kind, rule, next(group for group in groups if group.name == names[0]))
+        spec["successPolicy"] = {"operator": operator, "targetReplicatedJobs": names}
+    if job.run_policy.backoff_limit and len(groups) > 1:
+        notes.warn("spec.runPolicy.backoffLimit", "each replicated Job counts for itself")
     spec["replicatedJobs"] = [
         {
             "name": group.name,
@@ -139,6 +140,17 @@ def _job_set(framework: Framework, job: Job, groups: list[Group], notes: Notes) 
     if job.run_policy.ttl_seconds_after_finished is not None:
         spec["ttlSecondsAfterFinished"] = job.run_policy.ttl_seconds_after_finished
     return spec
+
+
+def _among(kind: str, rule: Json | None, group: Group) -> Json | None:
+    """The rule for the replicas of a type in a group that may have other types as well."""
+    indexes = [index for index, replica in enumerate(group.replicas) if replica.type == kind]
+    if len(indexes) == len(group.replicas):
+        return rule
+    if rule is not None and "succeededIndexes" in rule:
+        indexes = indexes[:1]
+    text = str(indexes[0]) if len(indexes) == 1 else f"{indexes[0]}-{indexes[-1]}"
+    return {"succeededIndexes": text, **({"succeededCount": 1} if rule and "succeededCount" in rule else {})}
 
 
 def _job(framework: Framework, job: Job, group: Group, rule: Json | None, trainer: bool, notes: Notes) -> Json:

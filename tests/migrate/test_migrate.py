@@ -193,12 +193,43 @@ def test_what_is_carried_needs_no_word() -> None:
     assert (job["backoffLimit"], job["activeDeadlineSeconds"]) == (3, 60)
 
 
+SUCCESS = {
+    "all workers": ("Worker", {}, "All", ["worker"], None),
+    "any worker of an elastic job": ("Worker", {"elasticPolicy": {}}, "All", ["worker"], {"succeededCount": 1}),
+    "any of workers that differ": ("overrides", {"elasticPolicy": {}}, "Any", ["worker-0", "worker-1"], None),
+}
+
+
+@pytest.mark.parametrize("name", SUCCESS)
+def test_success(name: str) -> None:
+    how, fields, operator, names, rule = SUCCESS[name]
+    body = pytorch(**fields)
+    worker = body["spec"]["pytorchReplicaSpecs"]["Worker"]
+    worker["replicas"] = 2
+    if how == "overrides":
+        worker["overrides"] = [{"indices": [1], "template": {"spec": {"nodeSelector": {"a": "b"}}}}]
+    job_set = forward(body).objects[0]["spec"]["template"]["spec"]
+    assert job_set["successPolicy"] == {"operator": operator, "targetReplicatedJobs": names}
+    policies = [one["template"]["spec"].get("successPolicy") for one in job_set["replicatedJobs"]]
+    assert policies == [rule and {"rules": [rule]}] * len(names)
+
+
+def test_a_limit_that_several_jobs_share_is_said() -> None:
+    body = json.loads(json.dumps(CARRIED["parameter-server.yaml:parameter-server"]))
+    body["spec"]["runPolicy"] = {"backoffLimit": 3}
+    assert [finding.path for finding in forward(body).findings] == ["spec.runPolicy.backoffLimit"]
+
+
 def test_ten_workers_are_told_apart_by_their_index_and_different_ones_by_their_jobs() -> None:
     body = json.loads(json.dumps(CARRIED["digits.yaml:digits"]))
     body["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 11
     (group,) = forward(body).objects[0]["spec"]["template"]["spec"]["replicatedJobs"]
     variables = {one["name"]: one.get("value") for one in group["template"]["spec"]["template"]["spec"]["containers"][0]["env"]}
     assert (group["template"]["spec"]["parallelism"], variables["RANK"]) == (12, "$(JOB_COMPLETION_INDEX)")
+    never = json.loads(json.dumps(body))
+    for kind, policy in (("Master", "Never"), ("Worker", "ExitCode")):
+        never["spec"]["pytorchReplicaSpecs"][kind]["restartPolicy"] = policy
+    assert len(forward(never).objects[0]["spec"]["template"]["spec"]["replicatedJobs"]) == 12, "pods alike, Jobs not"
     body["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["nodeSelector"] = {"a": "b"}
     done = forward(body)
     assert len(done.objects[0]["spec"]["template"]["spec"]["replicatedJobs"]) == 12
