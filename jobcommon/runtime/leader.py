@@ -26,7 +26,10 @@ MAX_HOST = 63
 
 @dataclass(frozen=True, slots=True)
 class LeaseSettings:
-    """Which lease, who we are (unique per process), and the times in seconds."""
+    """Which lease, who we are (unique per process), and the times in seconds.
+
+    A `shared` lease is held by several processes under one identity: each renews it, and none releases it.
+    """
 
     namespace: str
     name: str
@@ -34,6 +37,7 @@ class LeaseSettings:
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry_period: float = 2.0
+    shared: bool = False
 
     def __post_init__(self) -> None:
         if not self.lease_duration > self.renew_deadline > self.retry_period * (1 + JITTER) > 0:
@@ -66,11 +70,25 @@ class LeaderElector:
         self._seen: dict[str, Any] | None = None
         self._seen_at = 0.0
         self._leader = ""
+        self.times_free = 0
+        """How many times in a row `is_free` has found the lease free."""
+
+    @property
+    def name(self) -> str:
+        """The lease's name."""
+        return self._settings.name
 
     @property
     def leader(self) -> str:
         """The holder of the lease as last read; "" before the first read."""
         return self._leader
+
+    @property
+    def holder(self) -> str:
+        """The process that holds the lease, as far as is known; "" if it has expired by our clock or is free."""
+        duration = ((self._seen or {}).get("spec") or {}).get("leaseDurationSeconds")
+        good_for = float(duration) if isinstance(duration, int) and duration > 0 else self._settings.lease_duration
+        return self._leader if self._clock.monotonic() < self._seen_at + good_for else ""
 
     def held(self) -> bool:
         """Whether we hold the lease, and a write begun now ends before another process may acquire it."""
@@ -78,10 +96,29 @@ class LeaderElector:
 
     async def acquire(self) -> None:
         """Return once the lease is acquired."""
-        while not await self._try():
+        while not await self._try(None):
             delay = self._settings.retry_period * (1 + JITTER * self._random())
             await self._clock.sleep(delay)
         self._log.info("leading", lease=self._settings.name, identity=self._settings.identity)
+
+    async def is_free(self) -> bool:
+        """Read the lease. Returns whether `claim` may acquire it; False after an error."""
+        try:
+            await self._look()
+        except Exception as error:
+            self._log.warning("could not get the lease", lease=self._settings.name, error=str(error))
+            self.times_free = 0
+            return False
+        free = self.holder in ("", self._settings.identity)
+        self.times_free = self.times_free + 1 if free else 0
+        return free
+
+    async def claim(self) -> bool:
+        """Acquire the lease as `is_free` has read it. Returns whether it is acquired."""
+        if claimed := await self._try(self._seen):
+            self.times_free = 0
+            self._log.info("leading", lease=self._settings.name, identity=self._settings.identity)
+        return claimed
 
     async def hold(self) -> None:
         """Renew the lease; return when it is lost, at the latest at the renew deadline: writes in flight are cancelled then."""
@@ -89,13 +126,14 @@ class LeaderElector:
             deadline = self._renewed_at + self._settings.renew_deadline
             await self._clock.sleep_until(min(self._clock.monotonic() + self._settings.retry_period, deadline))
             if self.held():
-                await self._clock.bounded(self._try(), deadline)
+                # Another process may have renewed a shared lease.
+                await self._clock.bounded(self._try(None if self._settings.shared else self._seen), deadline)
         self._renewed_at = None
         self._log.warning("lost the lease", lease=self._settings.name, leader=self._leader)
 
     async def release(self) -> None:
         """Release the lease, so that another process can acquire it at once. Only after the last guarded write has ended."""
-        if not self.held():
+        if not self.held() or self._settings.shared:
             return
         self._renewed_at = None
         try:
@@ -108,11 +146,10 @@ class LeaderElector:
         except Exception as error:  # it expires by itself
             self._log.warning("could not release the lease", error=str(error))
 
-    async def _try(self) -> bool:
-        """One attempt to acquire or renew; any error is a failed attempt."""
+    async def _try(self, lease: dict[str, Any] | None) -> bool:
+        """One attempt to acquire or renew `lease`, which is read first unless given; any error is a failed attempt."""
         started = self._clock.monotonic()
         try:
-            lease = self._seen if self._renewed_at is not None else None
             won = await self._claim(lease if lease is not None else await self._look())
         except Exception as error:
             self._log.warning("could not get or renew the lease", error=str(error))
@@ -138,6 +175,7 @@ class LeaderElector:
         request = objects.get(self._path())
         response = await self._transport.send(request)
         if response.status == 404:
+            self._seen, self._leader = None, ""
             return None
         objects.check_answer(request, response)
         return self._observe(response.body)
@@ -151,7 +189,7 @@ class LeaderElector:
         return lease
 
     async def _claim(self, lease: dict[str, Any] | None) -> bool:
-        settings, now = self._settings, self._clock.monotonic()
+        settings = self._settings
         ours = {
             "holderIdentity": settings.identity,
             "leaseDurationSeconds": int(settings.lease_duration),
@@ -169,13 +207,10 @@ class LeaderElector:
             await self._write(objects.create(path, manifest))
             return True
         spec = lease.get("spec") or {}
-        holder = spec.get("holderIdentity") or ""
-        if holder == settings.identity:
+        if spec.get("holderIdentity") == settings.identity:
             await self._put({**lease, "spec": {**spec, **ours}})
             return True
-        duration = spec.get("leaseDurationSeconds")
-        good_for = float(duration) if isinstance(duration, int) and duration > 0 else settings.lease_duration
-        if holder and now < self._seen_at + good_for:
+        if self.holder:
             return False
         transitions = spec.get("leaseTransitions")
         count = transitions + 1 if isinstance(transitions, int) else 1

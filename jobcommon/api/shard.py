@@ -1,0 +1,82 @@
+"""Shards: each replica of an operator reconciles a part of the jobs.
+
+A job belongs to one of `SLOTS` slots by the FNV-1a hash of its UID, and a shard is a range of slots. Objects made for a job carry
+the slot as a label, not the shard: with another number of shards the labels are still right. The hash is that of the API
+server's shardSelector (KEP-5866), so that a server which honours it sends the jobs of one shard only.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from jobcommon.api import labels
+from jobcommon.api.view import Owner
+
+SLOTS = 64
+_BITS = 64
+_OFFSET_BASIS, _PRIME = 0xCBF29CE484222325, 0x100000001B3
+_MASK = (1 << _BITS) - 1
+_SLOT_SIZE = (1 << _BITS) // SLOTS
+
+
+class Child(Protocol):
+    """An object that may be owned by a job."""
+
+    @property
+    def owner(self) -> Owner | None: ...
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+
+
+@lru_cache(4096)
+def slot_of(uid: str) -> int:
+    """The slot of the job with this UID, from 0 to `SLOTS` - 1."""
+    digest = _OFFSET_BASIS
+    for byte in uid.encode():
+        digest = (digest ^ byte) * _PRIME & _MASK
+    return digest // _SLOT_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Shard number `index` of `count`. Raises ValueError if there is no such shard."""
+
+    index: int
+    count: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.index < self.count <= SLOTS:
+            raise ValueError(f"there is no shard {self.index} of {self.count}; there are at most {SLOTS}")
+
+    @property
+    def slots(self) -> range:
+        """The slots of the shard. Those of all shards are all slots, each once."""
+        return range(self.index * SLOTS // self.count, (self.index + 1) * SLOTS // self.count)
+
+    def has_job(self, uid: str) -> bool:
+        """Whether the job with this UID belongs to the shard."""
+        return slot_of(uid) in self.slots
+
+    def has_child(self, child: Child) -> bool:
+        """Whether an object belongs to a job of the shard: by its owner, and by its label if it has none.
+
+        An object with neither, or with a label that is no slot, belongs to the first shard.
+        """
+        if child.owner is not None:
+            return self.has_job(child.owner.uid)
+        label = child.labels.get(labels.SHARD, "")
+        slot = int(label) if label.isdecimal() and len(label) <= len(str(SLOTS)) else 0
+        return (slot if slot < SLOTS else 0) in self.slots
+
+    @property
+    def label_selector(self) -> str:
+        """Selects the objects of the shard's jobs, and those without the label, which were made before there were shards."""
+        others = [str(slot) for slot in range(SLOTS) if slot not in self.slots]
+        return f"{labels.SHARD} notin ({','.join(others)})" if others else ""
+
+    @property
+    def shard_selector(self) -> str:
+        """Selects the shard's jobs on a server that honours it; others send all jobs."""
+        start, stop = self.slots.start * _SLOT_SIZE, self.slots.stop * _SLOT_SIZE
+        return f"shardRange(object.metadata.uid, '{start:#x}', '{stop:#x}')"
