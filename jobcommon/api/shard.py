@@ -1,8 +1,8 @@
 """Shards: each replica of an operator reconciles a part of the jobs.
 
-A job belongs to one of `SLOTS` slots by the FNV-1a hash of its UID, and a shard is a range of slots. Objects made for a job carry
-the slot as a label, not the shard: with another number of shards the labels are still right. The hash is that of the API
-server's shardSelector (KEP-5866), so that a server which honours it sends the jobs of one shard only.
+A job belongs to one of `SLOTS` slots by the FNV-1a hash of its UID, and a shard is a range of slots. Objects made for a job
+carry the slot as a label, not the shard: with another number of shards the labels are still right. The hash is that of the
+API server's shardSelector (KEP-5866), so that a server which honours it sends the jobs of one shard only.
 """
 
 from collections.abc import Mapping

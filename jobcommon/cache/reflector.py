@@ -76,7 +76,8 @@ class Reflector(Generic[T]):
     """Follows the objects under `path`, selected by `query`, and by `hint` on a server that does not refuse it.
 
     `decode` turns one object's JSON into a value, raising when it cannot; such an object is skipped and counted in
-    `unreadable`. For an object that the caller does not want it returns None; the store then has none of that name. `random` gives floats in [0, 1). All times are monotonic seconds.
+    `unreadable`. For an object that the caller does not want it returns None, and the store does not have it. `random` gives
+    floats in [0, 1). All times are monotonic seconds.
     """
 
     def __init__(

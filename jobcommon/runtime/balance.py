@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Balance:
     """The shards' holders as the replica `me` knows them, "" for a shard that is free, and the holder of the candidate lease.
 
-    A replica with less than its share holds the candidate lease until it has that. So the holders of all leases are all replicas
-    that count, and one of them is known to be in need.
+    A replica with less than its share holds the candidate lease until it has that. So the holders of all leases are all the
+    replicas that count, and one of them is known to be in need.
     """
 
     holders: tuple[str, ...]

@@ -6,6 +6,7 @@ lease until it has that; another that has too many then hands one over.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import compress
 
 from jobcommon.runtime.balance import Balance
 from jobcommon.runtime.clock import Clock
@@ -71,18 +72,22 @@ class Competition:
         found = await asyncio.gather(
             *(self._shards[number][1].is_free() for number in others), *(() if self._waiting else (self._candidate.is_free(),))
         )
+        wanted: list[int] = []
         for number, free in zip(others, found, strict=False):
-            operator, elector = self._shards[number]
-            if free and (self._balance.may_take or elector.times_free >= PATIENCE) and not stop.is_set():
-                if await elector.claim():
-                    self._terms[number] = asyncio.create_task(operator.term(stop), name=f"shard {number}")
+            if free and (self._balance(wanted).may_take or self._shards[number][1].times_free >= PATIENCE):
+                wanted.append(number)
+        claimed = await asyncio.gather(*(self._shards[number][1].claim() for number in wanted))
+        for number in compress(wanted, claimed):
+            self._terms[number] = asyncio.create_task(self._shards[number][0].term(stop), name=f"shard {number}")
         await self._apply(free=self._waiting is None and found[-1])
-        if self._balance.must_release and not any(operator.leaving for operator, _ in self._running):
-            self._running[-1][0].hand_over()
+        running = [self._shards[number][0] for number in sorted(self._terms)]
+        # One after the other, so that each handover is decided on what the one before has left.
+        if running and self._balance().must_release and not any(operator.leaving for operator in running):
+            running[-1].hand_over()
 
     async def _apply(self, *, free: bool) -> None:
         """Hold the candidate lease while this replica has less than its share."""
-        if self._balance.in_need:
+        if self._balance().in_need:
             if free and await self._candidate.claim():
                 self._waiting = asyncio.create_task(self._candidate.hold(), name="candidate")
         elif self._waiting is not None:
@@ -90,14 +95,10 @@ class Competition:
             self._waiting = None
             await self._candidate.release()
 
-    @property
-    def _running(self) -> list[tuple[ShardOperator, LeaderElector]]:
-        return [self._shards[number] for number in sorted(self._terms)]
-
-    @property
-    def _balance(self) -> Balance:
-        """A shard in handover counts as this replica's until it is released."""
+    def _balance(self, wanted: Sequence[int] = ()) -> Balance:
+        """With `wanted` counted as taken. A shard in handover is this replica's until it is released."""
         holders = tuple(
-            self._identity if number in self._terms else elector.holder for number, (_, elector) in enumerate(self._shards)
+            self._identity if number in self._terms or number in wanted else elector.holder
+            for number, (_, elector) in enumerate(self._shards)
         )
         return Balance(holders, self._candidate.holder, self._identity)
