@@ -47,6 +47,12 @@ def with_shards(name: str, shards: int) -> str:
     return f"{name}{SHARDS}{shards}" if shards > 1 else name
 
 
+def shared(scenario: Scenario, shards: int) -> Scenario:
+    """The scenario with as many replicas that share the jobs."""
+    settings = replace(scenario.settings, shards=shards)
+    return replace(scenario, name=with_shards(scenario.name, shards), settings=settings, replicas=shards)
+
+
 def without_shards(name: str) -> str:
     """The name of the scenario with one replica."""
     return name.partition(SHARDS)[0]
@@ -58,8 +64,7 @@ def scenario_named(name: str) -> Scenario:
     Raises KeyError for an unknown name.
     """
     if shards := name.partition(SHARDS)[2]:
-        one = scenario_named(without_shards(name))
-        return replace(one, name=name, settings=replace(one.settings, shards=int(shards)), replicas=int(shards))
+        return shared(scenario_named(without_shards(name)), int(shards))
     if name.startswith(PREFIX) and name.removeprefix(PREFIX).isdecimal():
         return multi_job_scenario(int(name.removeprefix(PREFIX)))
     return LIFECYCLES[name]

@@ -81,6 +81,9 @@ def _always(*_: object) -> bool:
     return True
 
 
+NO_FENCE = ((LeaderElector, "held", _always), (Clock, "bounded", _in_its_own_time))
+
+
 _retire = decision._Pass._retire_recorded
 
 
@@ -237,7 +240,7 @@ RULES = (
     Mutant(
         "R8-no-fence",
         "A leader that stood still or was cut off goes on to write when another leads.",
-        ((LeaderElector, "held", _always), (Clock, "bounded", _in_its_own_time)),
+        NO_FENCE,
         elects=True,
     ),
     Mutant(

@@ -288,6 +288,8 @@ class Simulation:
         run.steps = self.loop.steps
         run.trace, run.reads, run.fired = self.network.trace, self.network.reads, self.network.fired
         run.writes = Counter((write.writer, write.method, write.path) for write in run.trace)
+        if self.shard_watch is not None:
+            self.shard_watch.judge_sent(run.trace)
         run.violations, run.summary = self.watchdog.violations, self.watchdog.summary
         run.runs = next((dict(a.actor.runs) for a in self.actors if isinstance(a.actor, Kubelet)), {})
         return run
