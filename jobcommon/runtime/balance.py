@@ -42,12 +42,15 @@ class Balance:
 
     @property
     def must_release(self) -> bool:
-        """Whether this replica has to release a shard: it has too many, or has the most while another is in need."""
+        """Whether this replica has to release a shard: it has too many, or it has the most, and what is free is too few for
+        another in need.
+        """
         mine = self._count(self.me)
         if mine > self.most:
             return True
         fullest = max((self._count(holder), holder) for holder in (self.me, *self.holders) if holder)
-        return self._another_in_need and mine > self.least and fullest == (mine, self.me)
+        enough = self._count(self.candidate) + self._count("") >= self.least
+        return self._another_in_need and not enough and mine > self.least and fullest == (mine, self.me)
 
     @property
     def _another_in_need(self) -> bool:

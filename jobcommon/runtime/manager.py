@@ -27,7 +27,7 @@ from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, SystemClock
-from jobcommon.runtime.competition import Competition
+from jobcommon.runtime.competition import CANDIDATE, SHARD, Competition
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
@@ -253,13 +253,13 @@ class Manager:
             self.elector = self._elector(election)
             return [self._shard_operator(None, self.elector, self.elector)]
         self.elector = group = self._elector(election, group=f"{number} shards")
-        electors = [self._elector(election, f"-shard-{index}") for index in range(number)]
+        electors = [self._elector(election, f"{SHARD}{index}") for index in range(number)]
         operators = [
             self._shard_operator(Shard(index, number), elector, group, elector) for index, elector in enumerate(electors)
         ]
         self._competition = Competition(
             list(zip(operators, electors, strict=True)),
-            self._elector(election, "-candidate"),
+            self._elector(election, CANDIDATE),
             env.identity,
             settings.retry_period,
             env.clock,

@@ -14,7 +14,6 @@ from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.mutant_rules import NO_FENCE, NO_SECOND_LOOK
 from jobcommon.testutil.sim.mutation import Mutant
 
-
 _drivers = Manager._drivers
 
 

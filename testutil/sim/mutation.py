@@ -37,8 +37,9 @@ class Mutant:
     """One defect: `what` is broken and why that matters; `swaps` are made while it is planted.
 
     `where` are patterns of scenarios and `faults` the kinds to draw from; those in `always` are injected in every run. With
-    `elects` it is tried by leader elections instead, with `shards` on as many replicas that share the jobs. Where other rules cover it so that alone it has no observable effect,
-    `pair` says why, and `swaps` take those out, too; `by` are the problems that those alone do not make.
+    `elects` it is tried by leader elections instead, with `shards` on as many replicas that share the jobs. Where other rules
+    cover it so that alone it has no observable effect, `pair` says why, and `swaps` take those out, too; `by` are the problems
+    that those alone do not make.
     """
 
     name: str

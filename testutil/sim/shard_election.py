@@ -15,11 +15,12 @@ from jobcommon.testutil.sim.election import CRASH_SECONDS, GRACEFUL_SECONDS, SLO
 from jobcommon.testutil.sim.election import EVENTS as OF_A_LEADER
 from jobcommon.testutil.sim.multi_job_scenarios import scenario_named, with_shards
 from jobcommon.testutil.sim.simulation import is_slow
-from jobcommon.testutil.sim.swarm import BLOCK
 
 SHARDS = 3
 EVENTS = (*OF_A_LEADER, "join")
 PREFIX = "shards-"
+#: With two to four jobs each.
+SCENARIOS = tuple(f"crowd-{number}" for number in (2, 7, 11, 12, 13, 14, 19, 23, 36, 45))
 
 
 class ShardContest(Contest):
@@ -78,7 +79,7 @@ class ShardContest(Contest):
 
 
 def _scenario(seed: int) -> str:
-    return f"crowd-{seed - seed % BLOCK}"
+    return SCENARIOS[seed // len(EVENTS) % len(SCENARIOS)]
 
 
 def hold(seed: int) -> Trial:

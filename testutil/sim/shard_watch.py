@@ -13,13 +13,14 @@ from jobcommon.api.shard import Shard, slot_of
 from jobcommon.client.transport import LEADER_TIMEOUTS
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.storage import ADDED, Change, Item
+from jobcommon.runtime.competition import SHARD
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.network import Write
 from jobcommon.testutil.sim.oracles import owner_of
 
 LEASES = "leases.coordination.k8s.io"
 _NOT_JUDGED = ("events", "events.events.k8s.io", LEASES)
-#: With these a lease says nothing: it is taken from a replica that is well, or the history changes, or a replica acts without one.
+#: With these a lease says nothing: it is taken from a replica that is well, the history changes, or a replica acts without one.
 _LAWLESS = frozenset({"lease-lost", "etcd-restore", "two-operators", "namespace-deleted"})
 
 
@@ -64,7 +65,7 @@ class ShardWatch:
 
     def _follow(self, lease: Item) -> None:
         for shard in self._shards:
-            if lease.name == f"{self._lease_name}-shard-{shard.index}":
+            if lease.name == f"{self._lease_name}{SHARD}{shard.index}":
                 holder = str(lease.obj["spec"].get("holderIdentity") or "")
                 self.holders[shard.index] = holder.partition("_")[0]
 
