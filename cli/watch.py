@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from jobcommon.api.pod import PodView, Running, Terminated, pod_view
+from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_status
 from jobcommon.cli.stalls import Stalls, State
 from jobcommon.client.request import Transport
 from jobcommon.framework import Framework
 from jobcommon.localcluster.list_watch import WatchEvent, list_and_watch
 from jobcommon.localcluster.pod_backend import LogOptions, PodBackend, PodBackendError
-from jobcommon.reconcile.waiting import CRASH_LOOP, how, last_failure_in_place, said
+from jobcommon.reconcile.waiting import how, last_failure_in_place, said
 
 TAIL_LINES = 20
 # When a job has ended, its logs are complete except for what is still in the pipes.
@@ -269,7 +270,7 @@ def why(pod: PodView) -> str:
         return pod.message or (_exit(failed) if failed is not None else pod.reason)
     cause = said(pod)
     if cause is not None:
-        failed = last_failure_in_place(pod) if cause.reason == CRASH_LOOP else None
+        failed = last_failure_in_place(pod) if cause.reason == CRASH_LOOP_BACK_OFF else None
         return how(failed) if failed is not None else cause.message
     if any(isinstance(container.state, Terminated) for container in pod.containers):
         failed = last_failure_in_place(pod)

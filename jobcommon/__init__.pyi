@@ -17,6 +17,7 @@ from jobcommon.api.job import RestartPolicy as RestartPolicy
 from jobcommon.api.job import RunPolicy as RunPolicy
 from jobcommon.api.job import SchedulingPolicy as SchedulingPolicy
 from jobcommon.api.job import enum_field as enum_field
+from jobcommon.api.job import template_for as template_for
 from jobcommon.api.legacy import FlatRunPolicySpec as FlatRunPolicySpec
 from jobcommon.api.legacy import lift_run_policy as lift_run_policy
 from jobcommon.api.memo import remembered as remembered
@@ -36,7 +37,6 @@ from jobcommon.api.status import JobCondition as JobCondition
 from jobcommon.api.status import JobStatus as JobStatus
 from jobcommon.api.status import ReplicaStatus as ReplicaStatus
 from jobcommon.api.template import containers_of as containers_of
-from jobcommon.api.template import template_for as template_for
 from jobcommon.api.view import ObjectView as ObjectView
 from jobcommon.api.view import Owner as Owner
 from jobcommon.client.config import ConfigError as ConfigError

@@ -17,11 +17,11 @@ from jobcommon.api.definition import Column as Column
 from jobcommon.api.definition import ScalePaths as ScalePaths
 from jobcommon.api.definition import Version as Version
 from jobcommon.api.gang import GangScheduler
-from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy, RunPolicy
+from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy, RunPolicy, template_for
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, pod_name, replica_count
 from jobcommon.api.status import JobStatus
-from jobcommon.api.template import containers_of, mappings_in, template_for
+from jobcommon.api.template import containers_of, mappings_in
 
 GROUP = "kubeflow.org"
 FINALIZER = "training.kubeflow.org/job-tracking"

@@ -32,15 +32,15 @@ COMMON: Table = {
     "ownership": (
         4,
         [
-            "controller.test_controller::test_k_ownership_is_by_uid_and_nothing_is_adopted",
+            "controller.test_controller::test_ownership_is_by_uid_and_nothing_is_adopted",
             "reconcile.test_cleanup::test_a_pod_that_only_claims_to_be_ours_is_left_alone",
         ],
     ),
     "expectations": (
         4,
         [
-            "controller.test_expectations::test_l_ten_creations_and_thirty_deletions",
-            "::test_they_lapse_and_tell_when",
+            "controller.test_expectations::test_ten_creations_and_thirty_deletions",
+            "::test_expectations_lapse_at_their_expiry",
             "::test_raising_one_again_renews_it",
             "::test_each_way_to_meet_one",
         ],
@@ -132,9 +132,9 @@ UNTESTED_BY_THE_REFERENCE: Table = {
     "no replicas": (1, ["reconcile.test_children::test_what_a_new_job_creates"]),
     "a pod that only claims to be ours": (2, ["reconcile.test_cleanup::test_a_pod_that_only_claims_to_be_ours_is_left_alone"]),
     "answers of the API server": (1, ["runtime.test_executor::test_what_an_answer_makes_of_an_action"]),
-    "a name that is taken": (1, ["controller.test_report::test_5_6_a_name_that_is_taken"]),
-    "recreation under the same name": (1, ["controller.test_controller::test_1_recreation_under_the_same_name"]),
-    "a restart of the operator": (1, ["controller.test_controller::test_23_a_restart_of_the_operator_announces_nothing"]),
+    "a name that is taken": (1, ["controller.test_report::test_a_name_in_use_is_reported"]),
+    "recreation under the same name": (1, ["controller.test_controller::test_a_job_recreated_under_the_same_name_starts_anew"]),
+    "a restart of the operator": (1, ["controller.test_controller::test_a_restart_of_the_operator_emits_no_event"]),
     "names too long for their pods": (1, ["operators.test_tf_cases::test_validation"]),
     "precedence of variables": (1, ["reconcile.test_children::test_precedence_of_variables"]),
     "elastic bounds that contradict": (1, ["operators.test_pytorch_cases::test_validation"]),
@@ -162,7 +162,7 @@ MPI: Table = {
     "all created": (3, ["operators.test_mpi_cases::test_all_is_created"]),
     "invalid": (1, ["operators.test_mpi_cases::test_an_invalid_job_says_so_in_its_status"]),
     "managed by": (1, ["operators.test_mpi_cases::test_managed_by"]),
-    "foreign child": (1, ["controller.test_report::test_5_6_a_name_that_is_taken"]),
+    "foreign child": (1, ["controller.test_report::test_a_name_in_use_is_reported"]),
     "launcher's end": (
         3,
         [

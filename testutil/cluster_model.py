@@ -125,7 +125,7 @@ class ClusterModel:
         for name in names or sorted(self.pods):
             pod = self.pods[name]
             if pod.raw["status"]["phase"] == "Pending" and "deletionTimestamp" not in pod.raw["metadata"]:
-                self._put(pod.running(at=self.now))
+                self.put(pod.running(at=self.now))
                 self.runs[name] = self.runs.get(name, 0) + 1
 
     def exit(self, name: str, code: int, **cause: Any) -> None:
@@ -134,14 +134,14 @@ class ClusterModel:
         policy = pod.raw["spec"]["restartPolicy"]
         deleting = "deletionTimestamp" in pod.raw["metadata"]
         if not deleting and (policy == "Always" or (policy == "OnFailure" and code != 0)):
-            self._put(pod.between_runs(code, at=self.now))
+            self.put(pod.between_runs(code, at=self.now))
         else:
-            self._put(pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now, **cause))
+            self.put(pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now, **cause))
 
     def restart(self, name: str) -> None:
         """The kubelet starts the main container of a pod again."""
         pod = self.pods[name]
-        self._put(pod.running(at=self.now, restarts=pod.restarts + 1))
+        self.put(pod.running(at=self.now, restarts=pod.restarts + 1))
         self.runs[name] += 1
 
     def stop_terminating(self, code: int = 143) -> None:
@@ -149,7 +149,7 @@ class ClusterModel:
         for name, pod in list(self.pods.items()):
             if "deletionTimestamp" in pod.raw["metadata"] and pod.raw["status"]["phase"] not in ("Succeeded", "Failed"):
                 ended = pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now)
-                self._put(ended.last_delete(at=self.now + 3))
+                self.put(ended.last_delete(at=self.now + 3))
                 self._reap(name)
 
     # -- the user and the platform ----------------------------------------------------------------------------------
@@ -172,16 +172,16 @@ class ClusterModel:
         """Ask for a pod's deletion."""
         pod = self.pods[name]
         over = pod.raw["status"]["phase"] in ("Succeeded", "Failed")
-        self._put(pod.deleting(at=self.now, grace=0 if over or not pod.view.scheduled else grace))
+        self.put(pod.deleting(at=self.now, grace=0 if over or not pod.view.scheduled else grace))
         self._reap(name)
 
     def evict(self, name: str) -> None:
         """The kubelet evicts the pod under memory pressure."""
-        self._put(self.pods[name].evicted())
+        self.put(self.pods[name].evicted())
 
     def lose_node_of(self, name: str) -> None:
         """The pod's node is gone, and the pod garbage collector has seen to the pod."""
-        self._put(self.pods[name].disrupted("DeletionByPodGC")._with(status={"phase": "Failed"}).deleting(at=self.now, grace=0))
+        self.put(self.pods[name].disrupted("DeletionByPodGC")._with(status={"phase": "Failed"}).deleting(at=self.now, grace=0))
         self._reap(name)
 
     def delete_service(self, name: str) -> None:
@@ -221,7 +221,7 @@ class ClusterModel:
             case RemoveFinalizer():
                 pod = self.pods.get(action.name)
                 if pod is not None and pod.view.uid == action.uid:
-                    self._put(pod.without_finalizer())
+                    self.put(pod.without_finalizer())
                     self._reap(action.name)
             case Delete(plural="pods"):
                 pod = self.pods.get(action.name)
@@ -243,7 +243,7 @@ class ClusterModel:
         if over and "deletionTimestamp" in raw["metadata"] and FINALIZER not in raw["metadata"].get("finalizers", ()):
             del self.pods[name]
 
-    def _put(self, pod: Pod) -> None:
+    def put(self, pod: Pod) -> None:
         version = str(int(pod.raw["metadata"]["resourceVersion"]) + 1)
         self.pods[pod.name] = pod._with(metadata={"resourceVersion": version})
 

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 SURFACES: Mapping[str, str] = {
-    "jobcommon": "What the author of a framework needs, and whoever runs one.",
+    "jobcommon": "What authors and users of a framework need.",
     "jobcommon.controller": "The parts of a controller, without I/O: for a controller of your own.",
 }
 """By module, what its page is for."""

@@ -136,6 +136,11 @@ class ReplicaSpec(ApiModel):
         return Templates(self.template, ((override.indices, override.template) for override in self.overrides))
 
 
+def template_for(spec: ReplicaSpec, index: int) -> dict[str, Any]:
+    """The template of one replica, its overrides applied in order. A new top level; what lies below may be shared."""
+    return dict(spec.templates.at(spec.templates.applied.get(index, ())))
+
+
 class JobSpec(ApiModel):
     """The part of a spec that every kind has. A framework's own model adds its fields to this."""
 

@@ -1,4 +1,8 @@
-"""The reasons on events and conditions, each once. Those of a kind are the kind's name and a suffix, as in the reference."""
+"""The reasons of events and conditions, each once; docs/events.md says when each is used.
+
+The first group are suffixes of the job's kind, as in the reference: see `of_kind`. Others are used as they are. Only the
+kubelet's reasons for a waiting container are passed on unchanged.
+"""
 
 CREATED = "Created"
 RUNNING = "Running"
@@ -8,20 +12,48 @@ FAILED = "Failed"
 SUSPENDED = "Suspended"
 RESUMED = "Resumed"
 
+# The causes of a failure.
 INVALID_SPEC = "InvalidSpec"
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 
-EXITED_WITH_CODE = "ExitedWithCode"
+# What was written.
+SUCCESSFUL_CREATE_POD = "SuccessfulCreatePod"
+SUCCESSFUL_CREATE_SERVICE = "SuccessfulCreateService"
+SUCCESSFUL_DELETE_POD = "SuccessfulDeletePod"
+SUCCESSFUL_DELETE_SERVICE = "SuccessfulDeleteService"
+FAILED_CREATE_POD = "FailedCreatePod"
+FAILED_CREATE_SERVICE = "FailedCreateService"
+FAILED_CREATE_POD_GROUP = "FailedCreatePodGroup"
+FAILED_CREATE_OBJECT = "FailedCreateObject"
+FAILED_DELETE_POD = "FailedDeletePod"
+FAILED_DELETE_SERVICE = "FailedDeleteService"
+FAILED_DELETE_POD_GROUP = "FailedDeletePodGroup"
+FAILED_DELETE_OBJECT = "FailedDeleteObject"
+FAILED_DELETE_JOB = "FailedDeleteJob"
 NAME_CONFLICT = "NameConflict"
 LOST = "Lost"
-UNKNOWN_POD = "UnknownPod"
-WAITING = "Waiting"
+STATUS_TOO_LARGE = "StatusTooLarge"
+
+# Pods.
+EXITED_WITH_CODE = "ExitedWithCode"
 MAIN_CONTAINER_FAILED = "MainContainerFailed"
+UNKNOWN_POD = "UnknownPod"
+
+# What the job waits for.
+WAITING = "Waiting"
+UNSCHEDULABLE = "Unschedulable"
+CRASH_LOOP_BACK_OFF = "CrashLoopBackOff"
+NO_SCHEDULER = "NoScheduler"
+VOLUMES_NOT_READY = "VolumesNotReady"
+CONTAINERS_NOT_CREATED = "ContainersNotCreated"
+NODE_DOES_NOT_ANSWER = "NodeDoesNotAnswer"
+
+# Gang scheduling.
 GANG_OFF = "GangSchedulingOff"
 OTHER_SCHEDULER = "SetPodTemplateSchedulerName"
+
 INTERNAL_ERROR = "InternalError"
-STATUS_TOO_LARGE = "StatusTooLarge"
 
 
 def of_kind(kind: str, suffix: str) -> str:

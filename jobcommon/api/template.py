@@ -5,10 +5,7 @@ by name, volumeMounts by mountPath; any other list is replaced whole.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from jobcommon.api.job import ReplicaSpec
+from typing import Any
 
 _MERGE_KEYS = {"volumeMounts": "mountPath", "volumeDevices": "devicePath", "hostAliases": "ip"}
 
@@ -51,11 +48,6 @@ class Templates:
                 found = merge(found, self._patches[position])
             self._made[positions] = found
         return found
-
-
-def template_for(spec: "ReplicaSpec", index: int) -> dict[str, Any]:
-    """The template of one replica, its overrides applied in order. A new top level; what lies below may be shared."""
-    return dict(spec.templates.at(spec.templates.applied.get(index, ())))
 
 
 def merge(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

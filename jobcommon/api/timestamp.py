@@ -27,3 +27,8 @@ def parse_time(text: object) -> float | None:
         return moment.timestamp() if moment.tzinfo else None
     except (ValueError, OverflowError):
         return None
+
+
+def readable_time(time: str | None, now: float) -> str:
+    """`time` if it can be parsed, else `now` (seconds since the epoch)."""
+    return time if time is not None and parse_time(time) is not None else format_time(now)

@@ -161,7 +161,7 @@ _shared: dict[Hashable, Any] = {}
 def shared(value: H) -> H:
     """`value`, or an equal one of late: the pods of a job have their owner and many times in common.
 
-    For small frozen values of one type, which are the same to everybody when they are equal.
+    For small frozen values of one type, which are interchangeable when they are equal.
     """
     if len(_shared) >= _SHARED_MOST:
         _shared.clear()

@@ -1,4 +1,4 @@
-"""The reflector's back-off between attempts (client-go's: reliability reference, 2.1 item 4)."""
+"""The reflector's back-off between attempts (as in client-go)."""
 
 from collections.abc import Callable
 

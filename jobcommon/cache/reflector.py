@@ -8,7 +8,7 @@ It returns the next request, receives the response, and turns it into deltas for
         case Stream(request): pass each line to `line`; when the stream ends by itself, `ended` or `failed`;
                               at `deadline`, `timed_out`; once it is no longer `streaming`, close it
 
-Semantics: client-go's (reliability reference, 2.1 and 2.2), with these differences. Every list not bound to our own
+Semantics: client-go's, with these differences. Every list not bound to our own
 last version is a quorum read, including the first one: a restart must not go back in time. A lost connection never causes
 a relist, because the version we watch from stays valid. A watch that falls silent without bookmarks is detected. And
 streamed lists (WatchList) are replaced by plain lists for good after the first failure other than a network error,

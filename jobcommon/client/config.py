@@ -1,6 +1,6 @@
 """The API server's address and our credentials: kubeconfig, exec plugins, token files, service accounts.
 
-All of it is read by kubernetes-asyncio's loaders; this module finds the source, refreshes credentials before they expire, and
+Kubeconfigs are read by kubernetes-asyncio's loader; this module finds the source, refreshes credentials before they expire, and
 names the invalid file and the remedy in its errors.
 """
 
@@ -211,24 +211,33 @@ class ServiceAccount:
     now: Callable[[], float]
 
     async def load(self) -> Access:
-        """See `Source.load`."""
-        kubernetes = readers()
-        configuration = kubernetes.configuration()
+        """See `Source.load`. As client-go's rest.InClusterConfig: two variables and two files, which need no library."""
+        host, port = self.environ.get("KUBERNETES_SERVICE_HOST", ""), self.environ.get("KUBERNETES_SERVICE_PORT") or "443"
+        url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
         try:
-            loader = kubernetes.in_cluster_loader(
-                str(self.directory / "token"),
-                str(self.directory / "ca.crt"),
-                try_refresh_token=False,
-                environ=dict(self.environ),
-            )
-            loader.load_and_set(configuration)
-            namespace_file = self.directory / "namespace"
-            namespace = namespace_file.read_text().strip() if namespace_file.exists() else "default"
-        except (kubernetes.config_exception, OSError) as error:
-            raise ConfigError(
-                f"{self.directory}: {error} Set automountServiceAccountToken: true on the pod, or use --kubeconfig FILE."
-            ) from error
-        return _access(configuration, str(self.directory), self.environ, namespace, self.now() + REFRESH_SECONDS)
+            token = self._read("token")
+            self._read("ca.crt")
+            namespace = self._read("namespace") if (self.directory / "namespace").exists() else "default"
+        except (OSError, ValueError) as error:
+            remedy = "Set automountServiceAccountToken: true on the pod, or use --kubeconfig FILE."
+            raise ConfigError(f"{self.directory}: {error}. {remedy}") from error
+        origin = str(self.directory)
+        return Access(
+            base_url=url,
+            authorization=f"Bearer {token}",
+            ssl_context=_ssl_context(origin, str(self.directory / "ca.crt")),
+            server_name=None,
+            proxy=_proxy(origin, url, None, self.environ),
+            namespace=namespace,
+            stale_at=self.now() + REFRESH_SECONDS,
+        )
+
+    def _read(self, name: str) -> str:
+        """The content of a file. Raises OSError and ValueError."""
+        content = (self.directory / name).read_text().strip()
+        if not content:
+            raise ValueError(f"{name} is empty")
+        return content
 
 
 def _access(
@@ -237,46 +246,47 @@ def _access(
     environ: Mapping[str, str],
     namespace: str,
     stale_at: float | None,
-    acting_as: Headers = (),
+    acting_as: Headers,
 ) -> Access:
-    authorization = configuration.api_key.get("BearerToken")
+    url, authorization = configuration.host.rstrip("/"), configuration.api_key.get("BearerToken")
+    context = None
+    if url.startswith("https"):
+        context = _ssl_context(origin, configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+        if not configuration.verify_ssl:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
     return Access(
-        base_url=configuration.host.rstrip("/"),
+        base_url=url,
         authorization=authorization.strip() if authorization else None,
-        ssl_context=_ssl_context(configuration, origin) if configuration.host.startswith("https") else None,
+        ssl_context=context,
         server_name=configuration.tls_server_name or None,
-        proxy=_proxy(configuration, origin, environ),
+        proxy=_proxy(origin, url, configuration.proxy, environ),
         namespace=namespace,
         stale_at=stale_at,
         acting_as=acting_as,
     )
 
 
-def _proxy(configuration: Any, origin: str, environ: Mapping[str, str]) -> str | None:
-    """The proxy of the kubeconfig (`proxy-url`), which takes precedence; else that of the environment.
-
-    Determined once; aiohttp would do it at each request.
-    """
+def _proxy(origin: str, url: str, named: str | None, environ: Mapping[str, str]) -> str | None:
+    """The proxy of the kubeconfig (`proxy-url`), which takes precedence; else that of the environment. Determined once."""
     try:
-        if configuration.proxy:
-            return proxy.checked(configuration.proxy)
-        return proxy.from_environment(configuration.host, environ)
+        return proxy.checked(named) if named else proxy.from_environment(url, environ)
     except ValueError as error:
         raise ConfigError(f"{origin}: {error}") from error
 
 
-def _ssl_context(configuration: Any, origin: str) -> ssl.SSLContext:
+def _ssl_context(
+    origin: str, authorities: str | None, certificate: str | None = None, key: str | None = None
+) -> ssl.SSLContext:
+    """A context that trusts the authorities in that file, with a client certificate if there is one."""
     try:
-        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-        if configuration.cert_file:
-            context.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
+        context = ssl.create_default_context(cafile=authorities)
+        if certificate:
+            context.load_cert_chain(certificate, keyfile=key)
     except (ssl.SSLError, OSError) as error:
         raise ConfigError(
             f"{origin}: the certificates cannot be used ({error}); "
             "check certificate-authority, client-certificate and client-key"
         ) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
     return context

@@ -1,6 +1,6 @@
-"""The transport to a real API server, by aiohttp.
+"""The transport to a real API server, over `jobcommon.client.http1`.
 
-`trust_env` stays off, because it costs two thread hops per request; a proxy is configured once, at the start. Retried are only
+A proxy is configured once, at the start. Retried are only
 requests that the server reports as not processed (429; 503 with Retry-After for idempotent ones), reads, and once those that
 it refused because of expired credentials. A write without a response is never repeated: its outcome is unknown (rule R12).
 """
@@ -10,15 +10,12 @@ import math
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
+from typing import Protocol
+from urllib.parse import urlsplit
 
 from jobcommon.client.errors import TransportError
+from jobcommon.client.http1 import Pool, Route, connect, head, proxy_authorization
 from jobcommon.client.lines import LineSplitter
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error, retry_after
@@ -29,12 +26,7 @@ RETRIES = 5
 # The pause (seconds) after a 429 without Retry-After, which comes from a proxy rather than an API server.
 DEFAULT_PAUSE = 1.0
 RECONNECT_PAUSE = 0.1
-_CHUNK = 1 << 18
 LATE = "its time was over before it could be sent"
-# Watches do not share the pool with requests: each holds a connection for minutes.
-_UNLIMITED = 0
-# Until when, by the loop's time, the request of the current task may be sent.
-_send_by: ContextVar[float] = ContextVar("send_by", default=math.inf)
 
 
 class Endpoint(Protocol):
@@ -133,64 +125,65 @@ class HttpTransport:
     ) -> None:
         self._endpoint = endpoint
         self._timeouts = timeouts
-        self._concurrency = concurrency
         self._user_agent = user_agent
         self._sleep = sleep
         self._now = now
-        self._sessions: dict[str, aiohttp.ClientSession] = {}
+        self._pool = Pool(concurrency, timeouts.connect)
+        self._origin: _Origin | None = None
 
     async def send(self, request: Request) -> Response:
         """See `Transport.send`."""
         timeouts, now = self._timeouts, asyncio.get_running_loop().time()
         budget = timeouts.read if request.method in READS else timeouts.write
         send_by = now + (budget if request.method in READS else min(budget, timeouts.sending))
-        bound = _send_by.set(send_by)
         try:
             async with asyncio.timeout_at(now + budget):
                 return await self._send(request, send_by)
         except TimeoutError as error:
             why = str(error) or f"no answer within {budget:g} s"
             raise TransportError(f"{request.method} {request.path}: {why}") from None
-        finally:
-            _send_by.reset(bound)
 
     async def stream(self, request: Request) -> AsyncIterator[bytes]:
         """See `Transport.stream`. Lines may be of any length."""
         splitter = LineSplitter()
+        connection = None
         try:
             async with asyncio.timeout(self._timeouts.read):
-                opened = await self._open(request)
-                if opened.status == 401:
-                    opened.release()
+                for attempt in range(2):
+                    # Watches do not share the pool with requests: each holds a connection for minutes.
+                    origin = self._at()
+                    connection = await connect(origin.route, self._timeouts.connect)
+                    exchange = connection.send_streamed(await self._encoded(origin, request))
+                    await exchange.start()
+                    if exchange.status != 401 or attempt:
+                        break
+                    connection.close()
                     await self._endpoint.reload()
-                    opened = await self._open(request)
-            async with opened:
-                if opened.status >= 400:
-                    raise response_error(await _whole(opened), self._now())
-                async for chunk in opened.content.iter_any():
-                    for line in splitter.feed(chunk):
-                        yield line
-                if rest := splitter.rest():
-                    yield rest
+                if exchange.status >= 400:
+                    await exchange.ended
+                    raise response_error(Response(exchange.status, exchange.body(), exchange.headers), self._now())
+            async for chunk in exchange.chunks():
+                for line in splitter.feed(chunk):
+                    yield line
+            if rest := splitter.rest():
+                yield rest
         except TimeoutError:
             raise TransportError(f"{request.method} {request.path}: the stream did not open in time") from None
-        except (aiohttp.ClientError, OSError) as error:
+        except OSError as error:
             raise _no_answer(request, error) from error
+        finally:
+            if connection is not None:
+                connection.close()
 
     async def close(self) -> None:
         """See `Transport.close`."""
-        sessions, self._sessions = self._sessions, {}
-        for session in sessions.values():
-            await session.close()
+        self._pool.close()
 
     async def _send(self, request: Request, send_by: float) -> Response:
         reloaded = False
         for attempt in range(RETRIES + 1):
-            if _too_late():
-                # The process was suspended during the pause before the retry.
-                raise TimeoutError(LATE)
             try:
-                response = await self._once(request)
+                response = await self.send_once(request, send_by)
             except TransportError:
                 if request.method not in READS or attempt == RETRIES:
                     raise
@@ -215,86 +208,65 @@ class HttpTransport:
             return DEFAULT_PAUSE if asked is None else asked
         return asked if request.method in IDEMPOTENT else None
 
-    async def _once(self, request: Request) -> Response:
+    async def send_once(self, request: Request, send_by: float) -> Response:
+        """Send it, without retries, unless `send_by` (seconds of the loop) has passed. Raises TransportError, TimeoutError.
+
+        After a pause of the whole process, such as a frozen virtual machine, the loop resumes the requests that waited for a
+        connection before it runs the timeouts; a write begun under the lease would be sent long after it (rule R8).
+        """
+        origin = self._at()
         try:
-            async with await self._request(self._session("send"), request) as response:
-                return await _whole(response)
-        except (aiohttp.ClientError, OSError) as error:
+            data = await self._encoded(origin, request)
+            connection = await self._pool.acquire(origin.route)
+            try:
+                if asyncio.get_running_loop().time() >= send_by:
+                    raise TimeoutError(LATE)
+                exchange = connection.send(data)
+                await exchange.ended
+                return Response(exchange.status, exchange.body(), exchange.headers)
+            finally:
+                self._pool.release(connection)
+        except TimeoutError:
+            raise
+        except OSError as error:
             raise _no_answer(request, error) from error
 
-    async def _open(self, request: Request) -> aiohttp.ClientResponse:
-        # Compression would delay events, and costs more than it saves on a stream.
-        return await self._request(self._session("stream"), request, {"Accept-Encoding": "identity"})
-
-    async def _request(
-        self, session: aiohttp.ClientSession, request: Request, more: Mapping[str, str] | None = None
-    ) -> aiohttp.ClientResponse:
-        headers = CIMultiDict({"accept": "application/json", **(more or {}), **request.headers})
-        headers.extend(await self._endpoint.headers())
+    async def _encoded(self, origin: "_Origin", request: Request) -> bytes:
+        """The request as it is sent. The path is percent-encoded already."""
+        given = {"accept": "application/json", **request.headers}
         if request.body is not None:
-            headers["Content-Type"] = request.content_type
-        # The path is encoded already, and encoding it again would change it.
-        url = URL(self._endpoint.base_url + request.target, encoded=True)
-        return await session.request(
-            request.method,
-            url,
-            data=request.body,
-            headers=headers,
-            ssl=self._endpoint.ssl_context or True,
-            server_hostname=self._endpoint.server_name,
-            proxy=self._endpoint.proxy,
-            allow_redirects=False,
-        )
+            given["content-type"] = request.content_type
+        credentials = await self._endpoint.headers()
+        headers = [*origin.headers, ("User-Agent", self._user_agent), *credentials.items(), *given.items()]
+        body = request.body or b""
+        sized = len(body) if request.body is not None or request.method not in READS else None
+        return head(request.method, origin.prefix + request.target, headers, sized) + body
 
-    def _session(self, kind: str) -> aiohttp.ClientSession:
-        """Made at first use: aiohttp wants a running loop."""
-        session = self._sessions.get(kind)
-        if session is None:
-            limit = _UNLIMITED if kind == "stream" else self._concurrency
-            session = self._sessions[kind] = aiohttp.ClientSession(
-                connector=_PunctualConnector(limit=limit, keepalive_timeout=60),
-                request_class=_PunctualRequest,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect),
-                headers={"User-Agent": self._user_agent},
-                read_bufsize=_CHUNK,
-                trust_env=False,
-            )
-        return session
+    def _at(self) -> "_Origin":
+        """The origin of the endpoint as it is now."""
+        endpoint = self._endpoint
+        route = Route(endpoint.base_url, endpoint.ssl_context, endpoint.server_name, endpoint.proxy)
+        if self._origin is None or self._origin.route != route:
+            self._origin = _Origin.of(route)
+        return self._origin
 
 
-class _PunctualConnector(aiohttp.TCPConnector):
-    """Refuses a connection to a request whose deadline has passed.
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What requests by a route have in common: the beginning of their target, and headers."""
 
-    After a pause of the whole process, such as a frozen virtual machine, the loop resumes the requests that waited for a
-    connection before it runs the timeouts; a write begun under the lease would be sent long after it (rule R8).
-    """
+    route: Route
+    prefix: str
+    headers: tuple[tuple[str, str], ...]
 
-    async def connect(self, *arguments: Any, **options: Any) -> Any:
-        connection = await super().connect(*arguments, **options)
-        if _too_late():
-            connection.close()
-            raise TimeoutError(LATE)
-        return connection
-
-
-class _PunctualRequest(aiohttp.ClientRequest):
-    """Not sent after its deadline: before Python 3.12 the loop runs once more between connection and body."""
-
-    async def write_bytes(self, writer: Any, conn: Any, content_length: int | None = None) -> None:
-        if _too_late():
-            # Nothing has been sent, since the head is sent with the body. Closing fails the wait for the response.
-            conn.close()
-            return
-        await super().write_bytes(writer, conn, content_length)
-
-
-def _too_late() -> bool:
-    return asyncio.get_running_loop().time() >= _send_by.get()
-
-
-async def _whole(response: aiohttp.ClientResponse) -> Response:
-    body = await response.read()
-    return Response(response.status, body, response.headers)
+    @classmethod
+    def of(cls, route: Route) -> "_Origin":
+        url = urlsplit(route.base_url)
+        host = ("Host", url.netloc.rpartition("@")[2])
+        if route.proxy is None or url.scheme == "https":
+            return cls(route, url.path, (host,))
+        # Without TLS there is no tunnel: the proxy is sent the whole URL.
+        return cls(route, route.base_url, (host, *proxy_authorization(urlsplit(route.proxy))))
 
 
 def _no_answer(request: Request, error: Exception) -> TransportError:

@@ -56,9 +56,9 @@ class Expectations:
         """`name`, owned by job `uid`, is in the cache. Returns whether it was expected."""
         return self._lower(uid, Creation(resource, name))
 
-    def observe_deleted(self, uid: str, object_uid: str) -> None:
-        """The object is no longer in the cache, or has a deletionTimestamp there."""
-        self._lower(uid, Deletion(object_uid))
+    def observe_deleted(self, uid: str, object_uid: str) -> bool:
+        """The object is no longer in the cache, or has a deletionTimestamp there. Returns whether that was expected."""
+        return self._lower(uid, Deletion(object_uid))
 
     def creation_failed(self, uid: str, resource: str, name: str) -> None:
         """The server refused the creation. Not for a lost response: its outcome is unknown (rule R12)."""
@@ -79,10 +79,6 @@ class Expectations:
         An unsatisfied job must be queued for this time, since there may be no event that would queue it.
         """
         return max(self._lapse_times.get(uid, {}).values(), default=None)
-
-    def outstanding(self, uid: str) -> tuple[Expected, ...]:
-        """What job `uid` waits for, creations first, sorted."""
-        return _sorted(self._lapse_times.get(uid, {}))
 
     def lapsed(self, uid: str, now: float) -> tuple[Expected, ...]:
         """Drop and return the lapsed expectations of job `uid`, to be logged and counted: each is a missed watch event."""
@@ -109,7 +105,7 @@ class Expectations:
         return lowered
 
 
-def _sorted(expected: "dict[Expected, float] | list[Expected]") -> tuple[Expected, ...]:
+def _sorted(expected: list[Expected]) -> tuple[Expected, ...]:
     return (
         *sorted(item for item in expected if isinstance(item, Creation)),
         *sorted(item for item in expected if isinstance(item, Deletion)),

@@ -163,12 +163,11 @@ class JobController:
 
     def _enqueue(self, key: JobKey, urgency: Urgency) -> None:
         """Queue a job at once, or for the time at which its events of that urgency are due."""
-        cached = self._jobs.get(*key)
-        state = self.states.get(cached.uid) if cached is not None else None
+        state, level = self._state_and_level(key)
         if state is not None and (when := state.not_before(urgency)):
             self.queue.add_at(key, when)
         else:
-            self.queue.add(key)
+            self.queue.add(key, level)
 
     # -- a plan for the next key ------------------------------------------------------------------------------------------
 
@@ -215,11 +214,14 @@ class JobController:
 
     def _level(self, key: JobKey) -> int:
         """The job's priority level in the queue; see `JobState.level`."""
+        return self._state_and_level(key)[1]
+
+    def _state_and_level(self, key: JobKey) -> tuple[JobState | None, int]:
         cached = self._jobs.get(*key)
         if cached is None:
-            return NORMAL
+            return None, NORMAL
         state = self.states.get(cached.uid)
-        return INTERACTIVE if state is None else state.level
+        return state, INTERACTIVE if state is None else state.level
 
     def _must_wait(self, key: JobKey, uid: str, moment: Moment) -> bool:
         """Whether the caches do not show our own writes yet, or a Retry-After of the server still runs (rule R18).
@@ -265,8 +267,7 @@ class JobController:
             elif isinstance(action, RemoveFinalizer) and action.uid in terminating:
                 # Removing the last finalizer deletes the pod; until the cache shows that, the removal would be repeated.
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
-        raw = cached.raw if plan.status is not None else None
-        return Work(*key, cached.uid, plan, job, raw)
+        return Work(*key, cached.uid, plan, job, state.raw if plan.status is not None else None)
 
     def observe(self, cached: ObjectView, named: Sequence[PodView], state: JobState, moment: Moment) -> Observed:
         """The decision's input: the job's children and the cluster as cached. `named`: pods whose owner has the job's name."""

@@ -1,8 +1,9 @@
 """What the controller keeps of one job. It is an optimisation only: losing it with the process must never change an outcome."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from jobcommon.api.observed import Rejection
 from jobcommon.api.pod import PodView
@@ -59,6 +60,7 @@ class JobState:
     counts_since: float | None = None
     _had_begun: bool = False
     _seen: ObjectView | None = None
+    _raw: dict[str, Any] = field(default_factory=dict)
     _job: Job | None = None
 
     def take(self, outcomes: Iterable[ActionResult]) -> None:
@@ -128,16 +130,20 @@ class JobState:
     def read(self, framework: Framework, cached: ObjectView) -> Job:
         """The job in `cached`, parsed once for all events of its pods. Refusals of an earlier spec are dropped."""
         job = self._job
-        if job is None or self._seen is None:
-            job = read_job(framework, cached.raw)
-        elif cached is not self._seen:
-            job = reread_job(framework, job, self._seen.raw, cached.raw)
+        if job is None or cached is not self._seen:
+            before, self._raw = self._raw, cached.raw
+            job = reread_job(framework, job, before, self._raw) if job is not None else read_job(framework, self._raw)
         if job.generation != self.generation:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.begun = self.begun or job.status.start_time is not None
         self.finished, self.running = job.status.finished, job.status.has(ConditionType.RUNNING)
         self._seen, self._job = cached, job
         return job
+
+    @property
+    def raw(self) -> Mapping[str, Any]:
+        """The whole job as `read` last. It must not be changed."""
+        return self._raw
 
     def decided(self, plan: Plan, now: float) -> float | None:
         """Record the plan. Returns the time (monotonic seconds) until which it is deferred, or None.
@@ -146,9 +152,9 @@ class JobState:
         """
         self._had_begun = self.begun
         self.running = plan.status.has(ConditionType.RUNNING) if plan.status is not None else self.running
-        if self.finished and not plan.actions:
+        if self.finished and not plan.actions and plan.status is None:
             # Most jobs in a cluster are over and rarely planned: their parsed form is not worth the memory.
-            self._seen = self._job = None
+            self._seen, self._job, self._raw = None, None, {}
         if plan.status is not None and plan.urgency is Urgency.COUNTS and not plan.actions:
             if self.counts_since is None:
                 self.counts_since = now

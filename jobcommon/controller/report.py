@@ -21,6 +21,19 @@ _Done = defaultdict[tuple[type[Create] | type[Delete], str], list[str]]
 # One event covers many objects: the recorder's burst is 25 events per job, and each costs a request.
 MAX_NAMES = 12
 
+_CREATED = {"services": reasons.SUCCESSFUL_CREATE_SERVICE, "pods": reasons.SUCCESSFUL_CREATE_POD}
+_DELETED = {"services": reasons.SUCCESSFUL_DELETE_SERVICE, "pods": reasons.SUCCESSFUL_DELETE_POD}
+_NOT_CREATED = {
+    "pods": reasons.FAILED_CREATE_POD,
+    "services": reasons.FAILED_CREATE_SERVICE,
+    POD_GROUPS: reasons.FAILED_CREATE_POD_GROUP,
+}
+_NOT_DELETED = {
+    "pods": reasons.FAILED_DELETE_POD,
+    "services": reasons.FAILED_DELETE_SERVICE,
+    POD_GROUPS: reasons.FAILED_DELETE_POD_GROUP,
+}
+
 JOBS_CREATED = "jobs_created"
 JOBS_DELETED = "jobs_deleted"
 JOBS_SUCCESSFUL = "jobs_successful"
@@ -56,9 +69,11 @@ def report(framework: Framework, work: Work, result: Result, said: set[tuple[str
 
 def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: _Done) -> list[Event]:
     events: list[Event] = []
-    for plural, word in (("services", "Service"), ("pods", "Pod")):
-        events += _listed(f"SuccessfulCreate{word}", f"Created {word.lower()}: ", done[Create, plural])
-        events += _listed(f"SuccessfulDelete{word}", f"Deleted {word.lower()}: ", done[Delete, plural])
+    for plural, word in (("services", "service"), ("pods", "pod")):
+        if names := done[Create, plural]:
+            events.append(Event(NORMAL, _CREATED[plural], f"Created {word}: {in_short(names, MAX_NAMES)}"))
+        if names := done[Delete, plural]:
+            events.append(Event(NORMAL, _DELETED[plural], f"Deleted {word}: {in_short(names, MAX_NAMES)}"))
     for outcome in outcomes:
         if outcome.effect is Effect.NAME_CONFLICT and isinstance(outcome.action, Create):
             there = "an object of that name exists that is not this job's or has lost its labels"
@@ -67,13 +82,13 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
         elif outcome.effect is Effect.NOT_FOUND and isinstance(outcome.action, Get) and outcome.action.known:
             text = f"{outcome.action.plural}/{outcome.action.name} is gone; it is made anew. Pods that run keep what they have"
             events.append(Event(WARNING, reasons.LOST, text))
-        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Create | Delete):
-            verb = "Create" if isinstance(outcome.action, Create) else "Delete"
-            word = {"pods": "Pod", "services": "Service", POD_GROUPS: "PodGroup", framework.plural: "Job"}.get(
-                outcome.action.plural, "Object"
-            )
-            text = f"Error {'creating' if verb == 'Create' else 'deleting'}: {outcome.error}"
-            events.append(Event(WARNING, f"Failed{verb}{word}", text[:1024], lasting=True))
+        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Create):
+            reason = _NOT_CREATED.get(outcome.action.plural, reasons.FAILED_CREATE_OBJECT)
+            events.append(Event(WARNING, reason, f"Error creating: {outcome.error}"[:1024], lasting=True))
+        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Delete):
+            other = reasons.FAILED_DELETE_JOB if outcome.action.plural == framework.plural else reasons.FAILED_DELETE_OBJECT
+            reason = _NOT_DELETED.get(outcome.action.plural, other)
+            events.append(Event(WARNING, reason, f"Error deleting: {outcome.error}"[:1024], lasting=True))
     return events
 
 
@@ -95,10 +110,6 @@ def _done(outcomes: Iterable[ActionResult]) -> _Done:
         if outcome.effect is Effect.APPLIED and isinstance(action, Create | Delete):
             done[type(action), action.plural].append(action.name)
     return done
-
-
-def _listed(reason: str, text: str, names: list[str]) -> list[Event]:
-    return [Event(NORMAL, reason, text + in_short(names, MAX_NAMES))] if names else []
 
 
 def _counts(framework: Framework, work: Work, result: Result, done: _Done) -> dict[str, int]:

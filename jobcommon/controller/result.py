@@ -61,6 +61,12 @@ class Work:
     deferred: bool = False
     error: Exception | None = None
 
+    @property
+    def sends_nothing(self) -> bool:
+        """Whether there is no request to make and nothing to report, as when a watch shows our own write."""
+        plan = self.plan
+        return self.deferred or not (plan.actions or plan.events or plan.must_exist or plan.status is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Result:

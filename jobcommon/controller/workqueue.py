@@ -1,6 +1,6 @@
 """The work queue: which key is reconciled next.
 
-Semantics of client-go's queue (reliability reference, 2.4): a key is never handed out twice at once, no add is lost,
+Semantics of client-go's queue: a key is never handed out twice at once, no add is lost,
 keys are served in the order in which they became ready. Unlike there, keys have priority levels, and inside a level the flows
 of the keys, such as namespaces, take turns: a tenant with a hundred thousand jobs delays a job of another by one key (attack
 case S10). All calls are O(1), or O(log n) in the number of delayed keys.
@@ -87,17 +87,17 @@ class WorkQueue(Generic[K]):
         """Whether the queue is shut down and the last key handed out has been done."""
         return self._shut_down and not self._processing
 
-    def add(self, key: K) -> None:
-        """Make `key` ready now, or as soon as it is done if it is being processed."""
+    def add(self, key: K, level: int | None = None) -> None:
+        """Make `key` ready now, or as soon as it is done if it is being processed. `level`: that of the key, if known."""
         if self._shut_down:
             return
         if key in self._dirty:
-            if (level := self._waiting.get(key, 0)) and (now := self._level(key)) < level:
+            if (waiting := self._waiting.get(key, 0)) and (now := self._level(key) if level is None else level) < waiting:
                 self._put(key, now)
             return
         self._dirty.add(key)
         if key not in self._processing:
-            self._append(key)
+            self._append(key, self._level(key) if level is None else level)
 
     def add_at(self, key: K, when: float) -> None:
         """Make `key` ready at `when` (monotonic seconds). Of several times for one key the earliest counts."""
@@ -160,7 +160,7 @@ class WorkQueue(Generic[K]):
             self._dirty.remove(key)
             self.add_at(key, not_before)
         else:
-            self._append(key)
+            self._append(key, self._level(key))
 
     def next_wakeup(self) -> float | None:
         """When the earliest delayed key is ready (monotonic seconds); None without one. May be past until the next `get`."""
@@ -180,8 +180,8 @@ class WorkQueue(Generic[K]):
         self._due.clear()
         self._timers.clear()
 
-    def _append(self, key: K) -> None:
-        self._put(key, self._level(key))
+    def _append(self, key: K, level: int) -> None:
+        self._put(key, level)
         self.on_ready(key)
 
     def _put(self, key: K, level: int) -> None:

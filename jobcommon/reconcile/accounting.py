@@ -34,7 +34,7 @@ from jobcommon.reconcile.slots import Slots
 MAX_ENTRIES = 500
 # If a failure is recorded more than these seconds after the pod's end, another replica may have recorded it already and removed
 # the finalizer: the pod must then still exist.
-LATE = 5.0
+FRESH_END_SECONDS = 5.0
 
 
 _NO_FAULT = (Verdict.SUCCEEDED, Verdict.STOPPED)
@@ -84,7 +84,7 @@ class Accounting:
         return tuple(
             (entry.pod.name, entry.pod.uid)
             for entry in failed
-            if entry.pod.deletion_time is not None or not 0 <= now - (entry.ending.finished_at or 0.0) <= LATE
+            if entry.pod.deletion_time is not None or not 0 <= now - (entry.ending.finished_at or 0.0) <= FRESH_END_SECONDS
         )
 
     def having(self, *verdicts: Verdict) -> tuple[Entry, ...]:
@@ -95,17 +95,17 @@ class Accounting:
 def account_for_pods(framework: Framework, job: Job, slots: Slots) -> Accounting:
     """Enter the pods that have ended since the status was written."""
     status = job.status
-    succeeded = {kind: set(indexes) for kind, indexes in _succeeded(job).items()}
+    succeeded = {kind: set(indexes) for kind, indexes in recorded_success(job).items()}
     counted = set(status.counted_pods)
     restarts = _recorded_restarts(job)
     disruptions = max(status.disruptions or 0, 0)
     entries: list[Entry] = []
     in_place = remembered = 0
-    resumed = _resumed(job, slots)
+    resumed = is_resuming(job, slots)
     for replica, pod in slots.pods.items():
         if runs_undisturbed(pod) or replica.index in succeeded[replica.type] or pod.uid in counted:
             continue
-        ending = _ending(framework, job, replica, pod, resumed=resumed)
+        ending = counted_ending(framework, job, replica, pod, resumed=resumed)
         if ending is None or (ending.verdict != Verdict.SUCCEEDED and remembered >= MAX_ENTRIES):
             in_place += failures_in_place(pod, restart_policy(job, replica))
             continue
@@ -128,7 +128,7 @@ def account_for_pods(framework: Framework, job: Job, slots: Slots) -> Accounting
         disruptions=disruptions,
         in_place=in_place,
         failures=_story(status, entries),
-        counted_pods=_counted(status, slots, entries),
+        counted_pods=pods_to_remember(status, slots, entries),
     )
 
 
@@ -155,8 +155,12 @@ def restart_policy(job: Job, replica: Replica) -> RestartPolicy:
 
 
 def recorded_success(job: Job) -> Mapping[str, frozenset[int]]:
-    """By type, the indexes that the stored status has as succeeded."""
-    return {kind: frozenset(indexes) for kind, indexes in _succeeded(job).items()}
+    """By type, the indexes recorded as succeeded in the stored status, including those beyond the wanted number."""
+    statuses = job.status.replica_statuses
+    return {
+        kind: parse_indexes(statuses[kind].succeeded_indexes if kind in statuses else None, MAX_REPLICAS)
+        for kind in job.replica_specs
+    }
 
 
 def replica_statuses(
@@ -202,7 +206,7 @@ def failure_of(replica: Replica, pod: PodView, ending: Ending) -> Failure:
     )
 
 
-def _ending(framework: Framework, job: Job, replica: Replica, pod: PodView, *, resumed: bool) -> Ending | None:
+def counted_ending(framework: Framework, job: Job, replica: Replica, pod: PodView, *, resumed: bool) -> Ending | None:
     """How the pod ended, with regard to stops by the operator itself.
 
     During a recorded suspension a pod that is not deleted yet may fail because its peers were deleted.
@@ -216,7 +220,7 @@ def _ending(framework: Framework, job: Job, replica: Replica, pod: PodView, *, r
     return ending
 
 
-def _resumed(job: Job, slots: Slots) -> bool:
+def is_resuming(job: Job, slots: Slots) -> bool:
     """Whether the job is to be resumed now, and the UIDs of all pods still terminating fit into one status (MAX_ENTRIES)."""
     if job.suspended or not job.status.has(ConditionType.SUSPENDED):
         return False
@@ -234,15 +238,6 @@ def _scaled_away(framework: Framework, job: Job, slots: Slots, succeeded: Mappin
     return found
 
 
-def _succeeded(job: Job) -> dict[str, frozenset[int]]:
-    """By type, the indexes recorded as succeeded, including those beyond the wanted number."""
-    statuses = job.status.replica_statuses
-    return {
-        kind: parse_indexes(statuses[kind].succeeded_indexes if kind in statuses else None, MAX_REPLICAS)
-        for kind in job.replica_specs
-    }
-
-
 def _recorded_restarts(job: Job) -> dict[str, int]:
     statuses = job.status.replica_statuses
     return {kind: max((statuses[kind].restarts or 0) if kind in statuses else 0, 0) for kind in job.replica_specs}
@@ -255,7 +250,7 @@ def _story(status: JobStatus, entries: list[Entry]) -> tuple[Failure, ...]:
     return (*status.failures, *(failure_of(e.replica, e.pod, e.ending) for e in faults))[:MAX_FAILURES]
 
 
-def _counted(status: JobStatus, slots: Slots, entries: list[Entry]) -> tuple[str, ...]:
+def pods_to_remember(status: JobStatus, slots: Slots, entries: list[Entry]) -> tuple[str, ...]:
     """The UIDs to keep: those of pods that a watch may still show, and of surplus pods about to be deleted.
 
     Successes are kept by index.

@@ -5,10 +5,9 @@ from functools import partial
 from typing import Any
 
 from jobcommon.api import labels
-from jobcommon.api.job import ReplicaSpec, RestartPolicy
+from jobcommon.api.job import ReplicaSpec, RestartPolicy, template_for
 from jobcommon.api.replica import Replica
 from jobcommon.api.shard import slot_of
-from jobcommon.api.template import template_for
 from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
 from jobcommon.reconcile.plan import Create
 

@@ -45,8 +45,8 @@ def clean_up_finished(job: Job, observed: Observed, pods: Iterable[PodView]) -> 
 def stop_pods(pods: Iterable[PodView], why: str, *, unchanged: bool = False) -> list[Action]:
     """Delete the pods, and remove the finalizer of ended ones. With `unchanged`, delete a running pod only if unchanged."""
     pods = list(pods)
-    doomed = (delete_pod(p, why, unchanged=unchanged and not is_over(p)) for p in pods if p.deletion_time is None)
-    return [*release(pods), *doomed]
+    deletions = (delete_pod(p, why, unchanged=unchanged and not is_over(p)) for p in pods if p.deletion_time is None)
+    return [*release(pods), *deletions]
 
 
 def delete_pod(pod: PodView, why: str, *, unchanged: bool = False) -> Delete:

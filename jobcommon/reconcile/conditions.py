@@ -32,13 +32,13 @@ Conditions = tuple[JobCondition, ...]
 
 
 def set_condition(
-    conditions: Iterable[JobCondition], kind: ConditionType, holds: bool, reason: str, message: str, now: float
+    conditions: Iterable[JobCondition], kind: ConditionType, is_true: bool, reason: str, message: str, now: float
 ) -> Conditions:
     """The conditions after one of them was set. Nothing changes once the job has succeeded or failed (rule R11)."""
     conditions = normalized(conditions)
     if any(c.type in (ConditionType.SUCCEEDED, ConditionType.FAILED) and c.is_true for c in conditions):
         return conditions
-    status = "True" if holds else "False"
+    status = "True" if is_true else "False"
     old = next((c for c in conditions if c.type == kind), None)
     if old is not None and (old.status, old.reason, old.message) == (status, reason, message):
         return conditions
@@ -53,7 +53,7 @@ def set_condition(
         last_transition_time=old.last_transition_time if old is not None and same_status else moment,
     )
     kept = [c for c in conditions if c.type != kind]
-    if holds:
+    if is_true:
         kept = [c for c in kept if c.type not in _EXCLUDES.get(kind, ())]
         kept = [_ended(c, new) if c.is_true and c.type in _ENDS.get(kind, ()) else c for c in kept]
     return _current_last((*kept, new))

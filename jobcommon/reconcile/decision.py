@@ -19,10 +19,11 @@ from jobcommon.api.observed import FINALIZERS, Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
-from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.api.timestamp import format_time, parse_time, readable_time
 from jobcommon.framework import Framework, Job, Tallies
 from jobcommon.reconcile import cleanup, limits, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
+from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
 from jobcommon.reconcile.companions import (
     RECHECK_PERIOD,
@@ -33,9 +34,8 @@ from jobcommon.reconcile.companions import (
 )
 from jobcommon.reconcile.conditions import normalized, set_condition
 from jobcommon.reconcile.ending import Verdict
-from jobcommon.reconcile.finished import if_changed, plan_finished, readable_time, urgency
+from jobcommon.reconcile.finished import plan_finished
 from jobcommon.reconcile.gang import Gang, remove_pod_group
-from jobcommon.reconcile.holds import Holds, held_up
 from jobcommon.reconcile.plan import (
     NORMAL,
     WARNING,
@@ -51,6 +51,7 @@ from jobcommon.reconcile.plan import (
 )
 from jobcommon.reconcile.retirement import given_up, is_stopping, pods_scaled_down, retire_recorded
 from jobcommon.reconcile.slots import Slots, arrange, tally
+from jobcommon.reconcile.status_change import if_changed, urgency
 
 NOTHING = Plan(reason="nothing to do")
 MAX_EVENTS = waiting.MAX_EVENTS
@@ -113,7 +114,7 @@ class _Pass:
     accounting: Accounting
     tallies: Tallies
     gang: Gang
-    holds: Holds
+    blocked: Blocked
 
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> "_Pass":
@@ -121,8 +122,8 @@ class _Pass:
         accounting = account_for_pods(framework, job, slots)
         tallies = tally(job, slots, accounting.succeeded, frozenset(accounting.counted_pods))
         gang = Gang(framework, job, observed, slots, tallies)
-        holds = held_up(framework, job, started=_started(job) or bool(slots.ours))
-        return cls(framework, job, observed, now, slots, accounting, tallies, gang, holds)
+        blocked = find_blocked(framework, job, started=_started(job) or bool(slots.ours))
+        return cls(framework, job, observed, now, slots, accounting, tallies, gang, blocked)
 
     def decide(self) -> Plan:
         job, now = self.job, self.now
@@ -132,7 +133,7 @@ class _Pass:
         if refused is not None:
             (plural, name), message = refused
             return self._fail(reasons.INVALID_SPEC, f"the API server refuses {plural}/{name}: {message}")
-        if self.holds.unread:
+        if self.blocked.unread:
             return self._suspend() if job.suspended else self._progress(running=False)
         outcome = self.framework.decide(job, self.tallies)
         if outcome.succeeded:
@@ -200,7 +201,7 @@ class _Pass:
         message = f"{job.kind} {job.name} is suspended."
         created = self._created(self._waits.note)
         status = self._status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
-        events = [*self._exit_events(), *self._waiting_events()]
+        events = [*self._exit_events(), *self._waits.events[:MAX_EVENTS]]
         if not job.status.has(ConditionType.SUSPENDED):
             events.append(Event(NORMAL, reason, message))
             return Plan((), if_changed(job, status), tuple(events), reason="job is suspended")
@@ -225,7 +226,9 @@ class _Pass:
         """Record the resume, and with it the pods that are still terminating: their ends will not be counted."""
         job = self.job
         reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
-        status = self._status(self._created(self._held + self._waits.note), (ConditionType.SUSPENDED, False, reason, message))
+        status = self._status(
+            self._created(self._obstacles + self._waits.note), (ConditionType.SUSPENDED, False, reason, message)
+        )
         status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
         events = (*self._exit_events(), Event(NORMAL, reason, message))
         return Plan(status=if_changed(job, status), events=events, reason="job is resumed")
@@ -236,9 +239,9 @@ class _Pass:
         job = self.job
         released, delays = self._retire_recorded()
         leaving = pods_scaled_down(job, self.slots, self.accounting)
-        doomed = self.holds.free(leaving)
+        to_delete = self.blocked.without_blocked(leaving)
         # A pod may have just succeeded; then that is recorded first (rule R1: the decision depends on its state).
-        surplus = [*cleanup.stop_pods(doomed, "scaled down", unchanged=True), *cleanup.release(self.slots.unowned)]
+        surplus = [*cleanup.stop_pods(to_delete, "scaled down", unchanged=True), *cleanup.release(self.slots.unowned)]
         pods = self._missing_pods()
         about_to_need = self._waiting_to_be_started or bool(pods)
         creates = self._others(self.now - RECHECK_PERIOD if about_to_need else -inf) + pods
@@ -247,8 +250,8 @@ class _Pass:
             # The deadline does not run while the job waits in a queue.
             status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
-        look_again = [self.now + RECHECK_PERIOD] if about_to_need and self.observed.last_observed else []
-        wakes = [*delays, *([due.at] if due else []), *look_again, *filter(None, [self._waits.wake_at])]
+        recheck = [self.now + RECHECK_PERIOD] if about_to_need and self.observed.last_observed else []
+        wakes = [*delays, *([due.at] if due else []), *recheck, *filter(None, [self._waits.wake_at])]
         return Plan(
             actions=(*released, *surplus, *creates),
             status=if_changed(job, status),
@@ -260,13 +263,13 @@ class _Pass:
             # the garbage collector was faster; and a surplus object may be wanted again by now.
             verify_live=any(map(deletes_pod, surplus))
             or any(isinstance(a, Delete) and a.resource_version for a in released)
-            or ((self._has_begun or limits.late(job, self.now)) and any(isinstance(a, Create) for a in creates)),
+            or ((self._has_begun or limits.may_have_begun(job, self.now)) and any(isinstance(a, Create) for a in creates)),
         )
 
     @property
     def _is_waiting(self) -> bool:
         """Whether the job is not to be started yet."""
-        return bool(self.gang.waiting) or self.holds.blocked
+        return bool(self.gang.waiting) or self.blocked.start
 
     @property
     def _has_begun(self) -> bool:
@@ -274,13 +277,13 @@ class _Pass:
         return began or bool(self.slots.ours)
 
     def _retire_recorded(self) -> tuple[list[Action], list[float]]:
-        return retire_recorded(self.framework, self.job, self.slots, self.now, held=self.holds.types)
+        return retire_recorded(self.framework, self.job, self.slots, self.now, blocked=self.blocked.types)
 
     def _missing_pods(self) -> list[Action]:
         if self.gang.waiting:
             return []
         done = self.accounting.succeeded
-        vacant = [r for r in self.slots.vacant if r.index not in done[r.type] and r.type not in self.holds.types]
+        vacant = [r for r in self.slots.vacant if r.index not in done[r.type] and r.type not in self.blocked.types]
         free = [replica for replica in vacant if self.job.pod_name(replica) not in self.observed.predecessors]
         missing = [replica for replica in free if self.framework.may_create(self.job, replica, self.tallies)]
         return list(create_pods(self.job, missing, self._pod))
@@ -294,7 +297,7 @@ class _Pass:
         return any(p.scheduled and p.phase == "Pending" and p.deletion_time is None for p in self.slots.pods.values())
 
     def _others(self, since: float) -> list[Action]:
-        if self.holds.types:
+        if self.blocked.types:
             return []
         whose = self.framework, self.job, self.observed
         return reconcile_services(*whose) + reconcile_companions(*whose, since) + self.gang.actions()
@@ -302,8 +305,8 @@ class _Pass:
     def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of its transitions."""
         job = self.job
-        note = self._waits.note_with("; ".join(filter(None, (self.holds.why, self.observed.refusal))))
-        steps: list[_Step] = [self._created(self._held)]
+        note = self._waits.note_with("; ".join(filter(None, (self.blocked.why, self.observed.refusal))))
+        steps: list[_Step] = [self._created(self._obstacles)]
         events: list[Event] = []
         lost = self.accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
         if lost:
@@ -314,21 +317,21 @@ class _Pass:
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
-            reason = reasons.of_kind(job.kind, reasons.RUNNING)
             text = (waiting.restarted(job, self.slots.pods) if self.accounting.in_place else "") + note
-            steps.append((ConditionType.RUNNING, True, reason, f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]))
-        elif (held := job.status.running_or_restarting) is not None:
-            message = waiting.with_note(held.message, note)
-            steps.append((ConditionType(held.type), True, held.reason, message))
+            message = f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]
+            steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))
+        elif (current := job.status.running_or_restarting) is not None:
+            message = waiting.with_note(current.message, note)
+            steps.append((ConditionType(current.type), True, current.reason, message))
         else:
-            steps[0] = self._created(self._held + self._waits.note)
+            steps[0] = self._created(self._obstacles + self._waits.note)
         return self._status(*steps), events
 
     @property
-    def _held(self) -> str:
+    def _obstacles(self) -> str:
         """Why the job's pods are not created, for the Created condition."""
         gang = self.gang.note(started=_started(self.job))
-        return gang + "".join(f"; {note}" for note in (self.holds.why, self.observed.refusal) if note)
+        return gang + "".join(f"; {note}" for note in (self.blocked.why, self.observed.refusal) if note)
 
     @cached_property
     def _waits(self) -> waiting.Waits:
@@ -342,19 +345,16 @@ class _Pass:
         gone = Counter(r.type for r, pod in self.slots.pods.items() if given_up(self.framework, self.job, r, pod))
         return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
 
-    def _waiting_events(self) -> list[Event]:
-        return [Event(WARNING, reason, message, lasting=True) for reason, message in self._waits.events[:MAX_EVENTS]]
-
     def _trouble_events(self) -> list[Event]:
         """Events, one per cause, for what keeps pods from running, and for pods that claim the job as owner wrongly."""
-        events = self._waiting_events()
+        events = [*self._waits.events[:MAX_EVENTS]]
         events += waiting.container_events(self.framework, self.job, self.slots.pods)
         events += [
             Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
             for p in self.slots.unowned[:MAX_EVENTS]
         ]
         events += self.gang.events()
-        events += self.holds.events
+        events += self.blocked.events
         if self.observed.predecessors:
             events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
         return events
@@ -377,8 +377,8 @@ class _Pass:
         """The status with this pass's accounting and with `steps` applied to the conditions in order."""
         job = self.job
         conditions = normalized(job.status.conditions)
-        for kind, holds, reason, message in steps:
-            conditions = set_condition(conditions, kind, holds, reason, message, self.now)
+        for kind, is_true, reason, message in steps:
+            conditions = set_condition(conditions, kind, is_true, reason, message, self.now)
         return job.status.model_copy(
             update={
                 "conditions": list(conditions),

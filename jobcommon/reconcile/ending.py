@@ -10,6 +10,7 @@ exit codes of other containers are ignored. Without any exit code no program fai
 from dataclasses import dataclass
 from enum import StrEnum
 
+from jobcommon.api import reasons
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
@@ -223,7 +224,7 @@ def _followed_success(container: ContainerView) -> bool:
 
 
 def _backs_off(container: ContainerView) -> bool:
-    return isinstance(container.state, Waiting) and container.state.reason == "CrashLoopBackOff"
+    return isinstance(container.state, Waiting) and container.state.reason == reasons.CRASH_LOOP_BACK_OFF
 
 
 def _awaits_restart(container: ContainerView, policy: RestartPolicy) -> bool:

@@ -1,14 +1,15 @@
-"""A finished job: its clean-up and its time to live; and which status changes require a write."""
+"""A finished job: its clean-up and its time to live."""
 
 from jobcommon.api.observed import Observed
-from jobcommon.api.status import ConditionType, JobStatus
-from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.api.status import ConditionType
+from jobcommon.api.timestamp import parse_time, readable_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import cleanup, limits
 from jobcommon.reconcile.companions import with_companions_deleted
 from jobcommon.reconcile.gang import remove_pod_group
-from jobcommon.reconcile.plan import Delete, Plan, Urgency
+from jobcommon.reconcile.plan import Delete, Plan
 from jobcommon.reconcile.slots import arrange
+from jobcommon.reconcile.status_change import if_changed, urgency
 
 
 def plan_finished(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
@@ -47,37 +48,3 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
         wake_at=expiry.at if expiry else None,
         reason="job has finished",
     )
-
-
-# The fields that users and other programs wait for, or on which the next decision depends. A change of any other field, such as
-# a count, is not urgent.
-_URGENT = (
-    "conditions",
-    "start_time",
-    "completion_time",
-    "restarts",
-    "disruptions",
-    "failures",
-    "counted_pods",
-)
-
-
-def urgency(before: JobStatus, after: JobStatus) -> Urgency:
-    """The urgency of a status that is not final."""
-    urgent = any(getattr(before, name) != getattr(after, name) for name in _URGENT)
-    return Urgency.NORMAL if urgent else Urgency.COUNTS
-
-
-def readable_time(time: str | None, now: float) -> str:
-    """The time if it is one, else now."""
-    return time if time is not None and parse_time(time) is not None else format_time(now)
-
-
-def if_changed(job: Job, status: JobStatus) -> JobStatus | None:
-    """The status if it must be written. Dropping the UIDs of deleted pods alone does not cause a write (rule R19)."""
-    changed = status.to_json()
-    same_memory = {**changed, "countedPods": list(job.status.counted_pods)}
-    if not job.status.counted_pods:
-        same_memory.pop("countedPods")
-    forgets_only = set(status.counted_pods) <= set(job.status.counted_pods)
-    return None if (same_memory if forgets_only else changed) == dict(job.raw_status) else status

@@ -13,7 +13,7 @@ FIRST_DELAY = 1.0
 MAX_DELAY = 60.0
 # If a job reaches us more than these seconds after its creation, another replica may have handled it already, created its pods
 # and recorded its end: a live read must verify it.
-LATE = 10.0
+FRESH_JOB_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ def backoff_exceeded(job: Job, accounting: Accounting) -> bool:
     return limit is not None and accounting.charged > limit
 
 
-def late(job: Job, now: float) -> bool:
+def may_have_begun(job: Job, now: float) -> bool:
     """Whether a job that the cache shows as not begun may have begun already (`now`: seconds since the epoch)."""
-    return job.creation_time is None or now >= job.creation_time + LATE
+    return job.creation_time is None or now >= job.creation_time + FRESH_JOB_SECONDS
 
 
 def deadline(job: Job, now: float) -> Due | None:

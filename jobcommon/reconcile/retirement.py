@@ -15,11 +15,11 @@ from jobcommon.reconcile.slots import Slots
 
 
 def retire_recorded(
-    framework: Framework, job: Job, slots: Slots, now: float, held: Collection[str] = ()
+    framework: Framework, job: Job, slots: Slots, now: float, blocked: Collection[str] = ()
 ) -> tuple[list[Action], list[float]]:
     """Retire the pods whose end is recorded: keep those that succeeded, delete the others for replacement when due.
 
-    The second list has the times (seconds since the epoch) at which others are due. No pod of the replica types in `held` is
+    The second list has the times (seconds since the epoch) at which others are due. No pod of the replica types in `blocked` is
     replaced.
     """
     status = job.status
@@ -37,7 +37,7 @@ def retire_recorded(
             continue
         if replica.index in on_record[replica.type]:
             kept.append(pod)
-        elif pod.uid not in counted or replica.type in held:
+        elif pod.uid not in counted or replica.type in blocked:
             continue
         elif given_up(framework, job, replica, pod):
             kept.append(pod)

@@ -22,7 +22,7 @@ from jobcommon.reconcile.ending import Verdict, awaited, charged_containers, dec
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
 
 # Normally a scheduler and a kubelet need seconds, and pulling a large image a few minutes, which is worth reporting, too.
-LATE = 90.0
+REPORT_AFTER = 90.0
 # Upper bound of the events of one pass: hundreds of pods may fail at once.
 MAX_EVENTS = 10
 # Limits of a condition's note: causes, replicas per cause, characters per message.
@@ -31,7 +31,6 @@ MAX_NAMES = 3
 MAX_TEXT = 300
 # Separates a condition's own message from the reasons why pods wait.
 NOTE = "; waiting: "
-CRASH_LOOP = "CrashLoopBackOff"
 # The kubelet alternates between the error and this; newer ones repeat the error in it. One text for both spares writes.
 _PULL_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*": (\w+): (.+)$', re.DOTALL)
 
@@ -39,10 +38,10 @@ _PULL_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*": (\w+): (.+)$', re
 class Silent(StrEnum):
     """What a pod may wait for without a reason in its status."""
 
-    SCHEDULER = "NoScheduler"
-    VOLUMES = "VolumesNotReady"
-    CONTAINERS = "ContainersNotCreated"
-    NODE = "NodeDoesNotAnswer"
+    SCHEDULER = reasons.NO_SCHEDULER
+    VOLUMES = reasons.VOLUMES_NOT_READY
+    CONTAINERS = reasons.CONTAINERS_NOT_CREATED
+    NODE = reasons.NODE_DOES_NOT_ANSWER
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Waits:
     """What a job's pods wait for: a note for the condition ("" for nothing), events, and when to check again."""
 
     note: str = ""
-    events: tuple[tuple[str, str], ...] = ()
+    events: tuple[Event, ...] = ()
     wake_at: float | None = None
 
     def note_with(self, refusal: str) -> str:
@@ -70,27 +69,27 @@ class Waits:
 def waits(pods: Mapping[Replica, PodView], now: float, scheduler_of: Callable[[Replica], str]) -> Waits:
     """What the living among `pods` wait for at `now` (seconds since the epoch)."""
     causes: dict[str, list[Replica]] = {}
-    events: list[tuple[str, str]] = []
+    events: list[Event] = []
     silent: dict[Silent, list[tuple[float, Replica, PodView]]] = {}
     for replica, pod in pods.items():
         if _is_well(pod):
             continue
         if (cause := said(pod)) is not None:
             where = f", container {cause.container}" if cause.container else ""
-            events.append((cause.reason, f"Pod {pod.name}{where}: {cause.message}"))
-            if cause.reason != CRASH_LOOP:
+            events.append(Event(WARNING, cause.reason, f"Pod {pod.name}{where}: {cause.message}", lasting=True))
+            if cause.reason != reasons.CRASH_LOOP_BACK_OFF:
                 causes.setdefault(_in_short(f"{cause.reason}: {cause.message}"), []).append(replica)
         elif (kind := _unsaid(pod)) is not None:
             silent.setdefault(kind[0], []).append((kind[1], replica, pod))
     wakes: list[float] = []
     for sort, group in silent.items():
         since, replica, pod = min(group, key=lambda member: member[0])
-        if now < since + LATE:
-            wakes.append(since + LATE)
+        if now < since + REPORT_AFTER:
+            wakes.append(since + REPORT_AFTER)
             continue
         text = _silence(sort, since, pod, scheduler_of(replica) if sort is Silent.SCHEDULER else "")
         causes.setdefault(text, []).extend(member[1] for member in group)
-        events.append((sort.value, f"Pod {pod.name}: {text}"))
+        events.append(Event(WARNING, sort.value, f"Pod {pod.name}: {text}", lasting=True))
     return Waits(_note(causes), tuple(events), min(wakes, default=None))
 
 
@@ -100,15 +99,15 @@ def said(pod: PodView) -> Cause | None:
         state = container.state
         if not isinstance(state, Waiting):
             continue
-        if state.reason == CRASH_LOOP:
+        if state.reason == reasons.CRASH_LOOP_BACK_OFF:
             why = f": {how(container.last)}" if container.last is not None else ""
-            return Cause(CRASH_LOOP, f"restarted after ever longer pauses{why}", container.name)
+            return Cause(reasons.CRASH_LOOP_BACK_OFF, f"restarted after ever longer pauses{why}", container.name)
         if state.message:
             pull = _PULL_BACK_OFF.match(state.message)
-            reason, message = pull.groups() if pull else (state.reason or "Waiting", state.message)
+            reason, message = pull.groups() if pull else (state.reason or reasons.WAITING, state.message)
             return Cause(reason, _line(message), container.name)
     if pod.unschedulable and not pod.scheduled:
-        return Cause("Unschedulable", _line(pod.unschedulable))
+        return Cause(reasons.UNSCHEDULABLE, _line(pod.unschedulable))
     return None
 
 
@@ -156,7 +155,7 @@ def backoff_message(job: Job, accounting: Accounting, pods: Mapping[Replica, Pod
 
 def restarts_made(pod: PodView, policy: RestartPolicy) -> int:
     """The completed restarts in place, without the one that the kubelet still backs off from."""
-    put_off = (isinstance(c.state, Waiting) and c.state.reason == CRASH_LOOP for c in charged_containers(pod))
+    put_off = (isinstance(c.state, Waiting) and c.state.reason == reasons.CRASH_LOOP_BACK_OFF for c in charged_containers(pod))
     return restarts_in_place(pod, policy) - sum(put_off)
 
 

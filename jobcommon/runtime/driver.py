@@ -121,8 +121,8 @@ class Driver:
                     cost = self._measure(work, moment.monotonic)
                     if work is None:
                         break
-                    if work.deferred:
-                        self.controller.finish(work, Result(), self._clock.moment(), cost)
+                    if work.sends_nothing:
+                        self._finish(work, Result(), cost, moment.monotonic)
                     else:
                         self._reconciles += 1
                         name = f"reconcile {work.namespace}/{work.name}"
@@ -160,27 +160,31 @@ class Driver:
         self._wake.set()
 
     async def _reconcile(self, work: Work, number: int, cost: float) -> None:
-        key = (work.namespace, work.name)
         started = self._clock.monotonic()
         with bound(job=f"{work.namespace}/{work.name}", reconcile_id=number):
+            self._log.debug("reconcile", reason=work.plan.reason, actions=work.plan.actions)
             try:
-                self._log.debug("reconcile", reason=work.plan.reason, actions=work.plan.actions)
-                try:
-                    result = await self._executor.execute(work)
-                except Exception:
-                    # The plan is half done, so the key is requeued.
-                    self._log.exception("could not carry out the plan")
-                    self._observer.failed()
-                    result = Result(stale=True)
-                moment = self._clock.moment()
-                report = self.controller.finish(work, result, moment, cost)
-                self._tell(work, result)
-                self._observer.finished(work, report, moment.monotonic - started)
+                result = await self._executor.execute(work)
             except Exception:
-                self._log.exception("reconcile failed")
+                # The plan is half done, so the key is requeued.
+                self._log.exception("could not carry out the plan")
                 self._observer.failed()
-                self.controller.queue.done(key)
-                self.controller.queue.add_rate_limited(key, self._clock.monotonic())
+                result = Result(stale=True)
+            self._finish(work, result, cost, started)
+
+    def _finish(self, work: Work, result: Result, cost: float, started: float) -> None:
+        try:
+            moment = self._clock.moment()
+            report = self.controller.finish(work, result, moment, cost)
+            if work.deferred:
+                return
+            self._tell(work, result)
+            self._observer.finished(work, report, moment.monotonic - started)
+        except Exception:
+            self.controller.queue.done(key := (work.namespace, work.name))
+            self.controller.queue.add_rate_limited(key, self._clock.monotonic())
+            self._log.exception("reconcile failed", failures=self.controller.queue.requeues(key))
+            self._observer.failed()
 
     def _lapsed(self, key: JobKey, lapsed: Sequence[Expected]) -> None:
         """Log expectations that lapsed: a missed watch event, or an object that was created and deleted between two lists."""

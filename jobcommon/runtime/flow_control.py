@@ -35,14 +35,12 @@ class FlowController:
         if seats < 1:
             raise ValueError(f"concurrency must be at least 1, not {seats}")
         share = max(seats // SHARE, 1)
-        self._seats = {PriorityLevel.INTERACTIVE: seats, PriorityLevel.BULK: share, PriorityLevel.BACKGROUND: share}
-        self._in_use = dict.fromkeys(PriorityLevel, 0)
-        self._queue: FairQueue[tuple[asyncio.Future[None], PriorityLevel]] = FairQueue(len(PriorityLevel))
-
-    @property
-    def in_use(self) -> int:
+        self._levels = tuple(PriorityLevel)
+        self._seats = (seats, share, share)
+        self._in_use = [0] * len(self._levels)
+        self.in_use = 0
         """The number of requests in flight."""
-        return sum(self._in_use.values())
+        self._queue: FairQueue[tuple[asyncio.Future[None], PriorityLevel]] = FairQueue(len(PriorityLevel))
 
     @property
     def waiting(self) -> int:
@@ -56,7 +54,7 @@ class FlowController:
     async def acquire(self, flow: Sequence[Hashable], level: PriorityLevel) -> None:
         """Wait for a seat. Each must be returned with `release`."""
         if self._has_seat(level) and not self._queue:
-            self._in_use[level] += 1
+            self._take(level)
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = (granted, level)
@@ -75,17 +73,25 @@ class FlowController:
     def release(self, level: PriorityLevel) -> None:
         """Return a seat."""
         self._in_use[level] -= 1
+        self.in_use -= 1
         self._dispatch()
+
+    def _take(self, level: PriorityLevel) -> None:
+        self._in_use[level] += 1
+        self.in_use += 1
 
     def _has_seat(self, level: PriorityLevel) -> bool:
         return self.in_use < self._seats[PriorityLevel.INTERACTIVE] and self._in_use[level] < self._seats[level]
 
     def _dispatch(self) -> None:
-        while open_levels := [level for level in PriorityLevel if self._has_seat(level) and self._queue.count(level)]:
+        while self._queue:
+            open_levels = [level for level in self._levels if self._has_seat(level) and self._queue.count(level)]
+            if not open_levels:
+                return
             granted, level = self._queue.pop(open_levels)
             if not granted.done():
                 granted.set_result(None)
-                self._in_use[level] += 1
+                self._take(level)
 
 
 class Seat:

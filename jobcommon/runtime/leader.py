@@ -1,4 +1,4 @@
-"""Leader election by a coordination.k8s.io Lease (reliability reference, 2.6).
+"""Leader election by a coordination.k8s.io Lease.
 
 Whether another holder's lease has expired is measured by our own monotonic clock, from our last observation of a change; the
 times in the record are informative only. A lease is not a fence: `held` is whether this process may still write, and becomes
@@ -96,7 +96,7 @@ class LeaderElector:
 
     async def acquire(self) -> None:
         """Return once the lease is acquired."""
-        while not await self._try(None):
+        while not await self.attempt():
             delay = self._settings.retry_period * (1 + JITTER * self._random())
             await self._clock.sleep(delay)
         self._log.info("leading", lease=self._settings.name, identity=self._settings.identity)
@@ -126,8 +126,7 @@ class LeaderElector:
             deadline = self._renewed_at + self._settings.renew_deadline
             await self._clock.sleep_until(min(self._clock.monotonic() + self._settings.retry_period, deadline))
             if self.held():
-                # Another process may have renewed a shared lease.
-                await self._clock.bounded(self._try(None if self._settings.shared else self._seen), deadline)
+                await self._clock.bounded(self.attempt(), deadline)
         self._renewed_at = None
         self._log.warning("lost the lease", lease=self._settings.name, leader=self._leader)
 
@@ -146,8 +145,14 @@ class LeaderElector:
         except Exception as error:  # it expires by itself
             self._log.warning("could not release the lease", error=str(error))
 
+    async def attempt(self) -> bool:
+        """One attempt to acquire or renew; any error is a failed attempt."""
+        # Another process may have renewed a shared lease.
+        known = self._renewed_at is not None and not self._settings.shared
+        return await self._try(self._seen if known else None)
+
     async def _try(self, lease: dict[str, Any] | None) -> bool:
-        """One attempt to acquire or renew `lease`, which is read first unless given; any error is a failed attempt."""
+        """One attempt to acquire or renew `lease`, which is read first unless given."""
         started = self._clock.monotonic()
         try:
             won = await self._claim(lease if lease is not None else await self._look())

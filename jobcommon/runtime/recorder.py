@@ -1,7 +1,7 @@
 """The event recorder: core/v1 Events about jobs, off the path of reconciles.
 
 `emit` never blocks and never raises. Equal events are one Event object with a count; each object may have 25
-events at once and one more every five minutes (client-go's limits: reliability reference, 2.5); at most 1,000 wait to be
+events at once and one more every five minutes (client-go's limits); at most 1,000 wait to be
 sent, further ones are dropped and counted.
 """
 

@@ -1,4 +1,4 @@
-"""Reports where the event loop is stuck (reliability reference, row 112): a framework's function that never returns blocks
+"""Reports where the event loop is stuck: a framework's function that never returns blocks
 the whole process, its log included.
 """
 

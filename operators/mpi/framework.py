@@ -69,18 +69,18 @@ def may_create(job: Job, replica: Replica, tallies: Tallies) -> bool:
 
 
 def retries(job: Job, replica: Replica) -> bool:
-    """A launcher that was a batch Job's pod."""
+    """A launcher of v2beta1, which was the pod of a batch Job."""
     return replica.type == LAUNCHER and retried_like_a_batch_job(job)
 
 
 def validate(job: Job) -> Iterator[FieldError]:
-    """The mount path is one."""
+    """An error unless the mount path of the keys is absolute."""
     if not ssh_path(job).startswith("/") or ssh_path(job) == "/":
         yield FieldError("spec.sshAuthMountPath", "Invalid value: must be an absolute path, such as /root/.ssh")
 
 
 def blocked(job: Job) -> str:
-    """The transport is one that the operator may give rights for."""
+    """Why the job may not start: kubectl exec needs rights that the operator may not have. "" if it may."""
     if transport(job) == Transport.SSH or mpi_options(job).exec:
         return ""
     text = "spec.transport: by kubectl exec, the transport of v1 and v1alpha2, no job may start here; create the job anew with"

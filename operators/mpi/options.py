@@ -1,4 +1,4 @@
-"""What the one who runs the operator chooses for MPIJobs alone."""
+"""Operator-wide options for MPIJobs."""
 
 from dataclasses import dataclass, field
 

@@ -70,7 +70,7 @@ def is_master(job: Job, replica: Replica) -> bool:
 
 
 def validate(job: Job) -> Iterator[FieldError]:
-    """A job has the replica types of its mode only."""
+    """An error for each replica type that the job's mode lacks or does not have."""
     mode = mx_spec(job).job_mode
     wanted = TUNE_TYPES if mode == JobMode.TUNE else TRAIN_TYPES
     for kind in job.replica_specs:

@@ -48,7 +48,7 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
 
 
 def outcome(job: Job, tallies: Tallies) -> Outcome:
-    """The master decides; without one all workers do, or with elasticPolicy the first that is through."""
+    """The master decides; without one all workers do, or with elasticPolicy the first that succeeds."""
     elastic = elastic_policy(job) is not None and MASTER not in job.replica_specs
     return succeed_with(MASTER, WORKER, any_of_last=elastic)(job, tallies)
 
@@ -59,7 +59,7 @@ def is_master(job: Job, replica: Replica) -> bool:
 
 
 def validate(job: Job) -> Iterator[FieldError]:
-    """The rules on elasticPolicy and nprocPerNode."""
+    """The errors of elasticPolicy and nprocPerNode."""
     spec, elastic = pytorch_spec(job), elastic_policy(job)
     nproc = spec.nproc_per_node
     if nproc is not None and nproc not in SYMBOLIC_NPROC and not (nproc.isdecimal() and 0 < int(nproc) <= 1024):

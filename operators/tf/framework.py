@@ -63,12 +63,12 @@ def is_master(job: Job, replica: Replica) -> bool:
 
 
 def tolerates_failure(job: Job, replica: Replica) -> bool:
-    """Dynamic workers may fail while the job goes on."""
+    """Dynamic workers: the job continues without one that has failed."""
     return bool(tf_spec(job).enable_dynamic_worker) and replica.type == WORKER
 
 
 def validate(job: Job) -> Iterator[FieldError]:
-    """There is one leader at most."""
+    """An error if the job has both a Chief and a Master."""
     if all(kind in job.replica_specs for kind in LEADERS):
         yield FieldError(f"spec.{REPLICA_SPECS}", "Forbidden: Chief and Master are the same role; remove one of them")
 

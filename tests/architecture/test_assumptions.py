@@ -10,7 +10,7 @@ from jobcommon.testutil.sim.assumptions import ASSUMPTIONS
 from tests.architecture.source import ROOT, modules, tree
 
 DOCUMENT = ROOT / "docs" / "assumptions.md"
-HEADER = """# What the models take for granted
+HEADER = """# What the models assume
 
 <!-- Written from testutil/sim/assumptions.py by: make golden -->
 

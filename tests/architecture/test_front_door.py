@@ -10,7 +10,7 @@ import pytest
 from jobcommon import _homes
 from tests.architecture.source import ROOT, documents, modules, tree
 
-# The second is for whoever writes a controller of other objects; the kits are for tests.
+# The second is for authors of controllers of other objects; the kits are for tests.
 SURFACES = ("jobcommon", "jobcommon.controller")
 KITS = ("jobcommon.testutil", "jobcommon.operators")
 # What a framework is made of has no clock, no chance and no I/O; import-linter does not see through the lazy front door.

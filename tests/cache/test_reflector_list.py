@@ -1,4 +1,4 @@
-"""Lists: reliability reference 2.1, items 1, 2 and 7. Scripted traces, one for each row."""
+"""Lists. Scripted traces, one for each row."""
 
 import pytest
 

@@ -138,7 +138,7 @@ class Run:
         position: int | None = None
         while self.informer.streaming:
             if self.fault(0.1):
-                # The connection hangs: changes happen and nobody hears of them.
+                # The connection hangs: changes happen and are not delivered.
                 self.server.change()
                 assert self.informer.deadline is not None
                 self.now = self.informer.deadline
@@ -176,7 +176,7 @@ class Run:
         return False
 
     def told_by(self, batch: Batch[ObjectView]) -> None:
-        """Whoever follows the changes alone sees what the store holds, and that is a state the server once had."""
+        """The reported changes add up to what the store holds, and that is a state the server once had."""
         for change in batch.changes:
             self.follow(change)
         state = {view.name: view.uid for view in self.store.all()}
@@ -208,7 +208,7 @@ def test_it_recovers_from_anything(seed: int) -> None:
     healed = run.now
     while run.store.resource_version != str(run.server.version):
         run.step()
-        assert run.now - healed < 150, "the liveness bound of the reliability reference (O4)"
+        assert run.now - healed < 150, "it is up to date 150 s after the last fault"
     assert {view.name: view.uid for view in run.store.all()} == run.server.state()
 
 

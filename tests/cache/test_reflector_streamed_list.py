@@ -1,4 +1,4 @@
-"""Streamed lists (WatchList): reliability reference 2.2. Scripted traces, one for each row."""
+"""Streamed lists (WatchList). Scripted traces, one for each row."""
 
 from collections.abc import Callable
 from typing import Any

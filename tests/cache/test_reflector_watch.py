@@ -1,4 +1,4 @@
-"""Watches: reliability reference 2.1, items 3 to 9. Scripted traces, one for each row."""
+"""Watches. Scripted traces, one for each row."""
 
 from typing import Any
 
@@ -113,7 +113,7 @@ class TestWatch:
         assert driver.fetch() == {"resourceVersion": "10"}
 
     @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"5", b'{"object": {}}', b'{"type": "BOOKMARK", "object": 5}'])
-    def test_a_line_that_is_no_event_leads_to_a_list_since_nobody_knows_what_it_was(self, line: bytes) -> None:
+    def test_a_line_that_is_no_event_causes_a_relist(self, line: bytes) -> None:
         driver = Driver().sync()
         assert driver.line(line) == []
         assert driver.wait() == 0.8

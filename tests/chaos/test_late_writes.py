@@ -1,14 +1,13 @@
 """A process that was paused sends nothing whose time is over (rule R8), however it was paused."""
 
 import asyncio
-from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from jobcommon.client.errors import TransportError
+from jobcommon.client.http1 import Connection, Pool, Route
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
 
@@ -33,18 +32,18 @@ async def test_a_write_that_got_its_connection_too_late_is_not_sent(warm: bool, 
     try:
         if warm:
             await transport.send(Request("GET", "/warm"))
-        connect = aiohttp.TCPConnector.connect
+        acquire = Pool.acquire
 
-        async def paused(self: aiohttp.TCPConnector, *arguments: Any, **options: Any) -> Any:
-            connection = await connect(self, *arguments, **options)
+        async def paused(self: Pool, route: Route) -> Connection:
+            connection = await acquire(self, route)
             # The whole process stands still, as under SIGSTOP: to the loop all that time has passed at once.
             monkeypatch.setattr(loop, "time", lambda: usual() + 1.5 * BUDGET)
             return connection
 
-        monkeypatch.setattr(aiohttp.TCPConnector, "connect", paused)
+        monkeypatch.setattr(Pool, "acquire", paused)
         with pytest.raises(TransportError, match="/late"):
             await transport.send(Request("PUT", "/late", body=b"{}"))
-        monkeypatch.setattr(aiohttp.TCPConnector, "connect", connect)
+        monkeypatch.setattr(Pool, "acquire", acquire)
         await transport.send(Request("PUT", "/next", body=b"{}"))
     finally:
         await transport.close()

@@ -37,7 +37,7 @@ def test_a_ledger_is_read(tmp_path: Path) -> None:
         pytest.param([run()], [], {}, "", id="once"),
         pytest.param([run(code=137), run(uid="b", at=13)], [], {}, "", id="a retry"),
         pytest.param([run(), run(uid="b", at=13)], [], {}, "ran again after it had succeeded", id="a second run"),
-        pytest.param([run(), run(uid="b", at=13)], [12.5], {}, "", id="a success nobody saw"),
+        pytest.param([run(), run(uid="b", at=13)], [12.5], {}, "", id="an unobserved success"),
         pytest.param([run(), run(uid="b", at=14)], [13.5], {"a": 13.0}, "its success was on record", id="a success on record"),
         pytest.param([run(end=None), run(uid="b", at=14)], [13.0], {}, "", id="cut short with the cluster"),
         pytest.param([run(end=None), run(uid="b", at=14)], [9.0], {}, "its run had not ended", id="two at once"),

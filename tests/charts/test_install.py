@@ -54,7 +54,7 @@ main()
 
 
 def free_port() -> int:
-    """A port nobody listens on."""
+    """A port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -246,11 +246,11 @@ async def test_a_stolen_token_is_good_for_nothing_else(tmp_path: Path) -> None:
 
     async with empty_cluster(tmp_path) as (cluster, kubeconfig):
         await install(kubeconfig, "pytorch-operator", watchNamespace="default")
-        everybody = await rights(cluster, "nobody", "default")
+        common = await rights(cluster, "nobody", "default")
         name = "demo-pytorch-operator"
-        assert await rights(cluster, name, "default") - everybody == triples(rbac.operator_rules([PYTORCH]))
-        assert await rights(cluster, name, NAMESPACE) - everybody == triples(rbac.lease_rules(name))
-        assert await rights(cluster, name, "kube-system") == everybody
+        assert await rights(cluster, name, "default") - common == triples(rbac.operator_rules([PYTORCH]))
+        assert await rights(cluster, name, NAMESPACE) - common == triples(rbac.lease_rules(name))
+        assert await rights(cluster, name, "kube-system") == common
 
 
 async def test_helm_takes_away_what_it_brought_but_not_the_jobs(tmp_path: Path) -> None:

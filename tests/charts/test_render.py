@@ -197,7 +197,7 @@ def test_an_account_and_roles_of_ones_own() -> None:
     assert the(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
 
 
-def test_the_notes_say_where_jobs_are_looked_after() -> None:
+def test_the_notes_name_the_kinds_and_namespaces() -> None:
     assert "in all namespaces" in notes("training-operators")
     assert "mpi, mxnet, pytorch, tensorflow jobs" in notes("training-operators")
     assert "in namespace team-a" in notes("tf-operator", watchNamespace="team-a")

@@ -96,7 +96,7 @@ spec:
         pytest.param(
             VALID.replace("spec:\n  pytorch", "spec:\n  runPolicy: {managedBy: kueue.x-k8s.io/multikueue}\n  pytorch"),
             ['spec.runPolicy.managedBy: "kueue.x-k8s.io/multikueue" runs this job, not the operator here; remove the field'],
-            id="somebody else's job",
+            id="another owner's job",
         ),
     ],
 )

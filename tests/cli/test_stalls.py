@@ -53,7 +53,7 @@ def test_zero_is_never() -> None:
     assert found.stuck_at("a") is None
 
 
-def test_jobs_are_looked_at_one_by_one() -> None:
+def test_each_job_has_a_deadline_of_its_own() -> None:
     found = stalls((1, "w0", "waits"))
     found.begin("b", 7.0)
     assert (found.stuck_at("a"), found.stuck_at("b"), found.stuck_at("c")) == (1 + AFTER, 7 + AFTER, None)

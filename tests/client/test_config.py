@@ -45,7 +45,7 @@ async def test_a_kubeconfig_says_where_and_who(tmp_path: Path) -> None:
 
 async def test_a_token_does_not_show_in_the_text_of_objects(tmp_path: Path) -> None:
     cluster = await find_cluster(kubeconfig(tmp_path), environ={})
-    assert TOKEN not in repr(cluster._access)
+    assert TOKEN not in repr(vars(cluster))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ async def test_a_user_may_act_as_another(tmp_path: Path) -> None:
         ({"as": "jane", "as-user-extra": ["a"]}, "as-user-extra must be a map"),
     ],
 )
-async def test_acting_as_nobody_is_refused(tmp_path: Path, user: dict[str, Any], what: str) -> None:
+async def test_impersonating_an_empty_user_is_refused(tmp_path: Path, user: dict[str, Any], what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         await find_cluster(kubeconfig(tmp_path, {**USER, **user}), environ={})
 

@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from email.utils import formatdate
-from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from jobcommon.client import http1
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
-from jobcommon.client.transport import LEADER_TIMEOUTS, HttpTransport, StaticEndpoint, Timeouts, _PunctualConnector
+from jobcommon.client.transport import LEADER_TIMEOUTS, HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.runtime.leader import LeaseSettings
 
 NOW = 1_760_000_000.0
@@ -138,7 +137,7 @@ async def test_a_read_survives_a_reset_and_a_write_reports_it() -> None:
     assert len(server.seen) == 1
 
 
-async def test_nobody_there() -> None:
+async def test_no_server_there() -> None:
     async with serving((200, {})) as (server, _):
         gone = HttpTransport(StaticEndpoint(server.url))
     with pytest.raises(TransportError):
@@ -152,20 +151,19 @@ async def test_an_answer_that_does_not_come_is_given_up() -> None:
             await transport.send(request("PUT", b"{}"))
 
 
-@pytest.mark.parametrize("where", [aiohttp.TCPConnector, _PunctualConnector], ids=["for a connection", "to be written"])
-async def test_what_waited_while_the_process_stood_still_is_not_sent(where: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    loop, connect = asyncio.get_running_loop(), where.connect
+async def test_what_waited_while_the_process_stood_still_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, acquire = asyncio.get_running_loop(), http1.Pool.acquire
     late = 0.0
 
-    async def standing_still(*arguments: Any, **options: Any) -> Any:
+    async def standing_still(pool: http1.Pool, route: http1.Route) -> http1.Connection:
         nonlocal late
-        connection = await connect(*arguments, **options)
+        connection = await acquire(pool, route)
         late = 1000.0
         return connection
 
     now = loop.time
     monkeypatch.setattr(loop, "time", lambda: now() + late, raising=False)
-    monkeypatch.setattr(where, "connect", standing_still)
+    monkeypatch.setattr(http1.Pool, "acquire", standing_still)
     received: asyncio.Future[bytes] = loop.create_future()
 
     async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -176,8 +174,8 @@ async def test_what_waited_while_the_process_stood_still_is_not_sent(where: type
         transport = HttpTransport(StaticEndpoint(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
         with pytest.raises(TransportError):
             await transport.send(request("POST", b"{}"))
-        assert await received == b""
         await transport.close()
+        assert await received == b""
 
 
 async def test_credentials_are_reloaded_once() -> None:

@@ -67,7 +67,7 @@ async def test_table(ours: Driver, cases: tuple[Case, ...]) -> None:
 
 @pytest.mark.parametrize("seeds", SEEDS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 async def test_sequences_alone(ours: Driver, seeds: range) -> None:
-    """No defect shows, and whoever follows the watch from its start ends with what a list shows."""
+    """No defect shows, and the events of a watch from the start add up to what a list shows."""
     for seed in seeds:
         case = sequence(seed)
         record, _ = await ours.run(case)

@@ -1,4 +1,4 @@
-"""The JobController with a gang scheduler: which caches it has, which of them it can do without, and who is looked at then."""
+"""The JobController with a gang scheduler: its caches, which are optional, and which jobs are planned when they change."""
 
 from dataclasses import replace
 
@@ -9,6 +9,7 @@ from jobcommon.api.gang import VOLCANO, gang_scheduler
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Response
 from jobcommon.controller.job_controller import JobController
+from jobcommon.controller.job_state import JobState
 from jobcommon.framework import Framework, Options
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile.plan import Create
@@ -40,7 +41,7 @@ class GangBench(Bench):
         informer = self.controller.informers[name]
         informer.next(self.now)
         metadata = {"resourceVersion": str(self.version), "annotations": {"k8s.io/initial-events-end": "true"}}
-        self._line(name, "BOOKMARK", {"metadata": metadata})
+        self.line(name, "BOOKMARK", {"metadata": metadata})
         informer.next(self.now)
 
     def list_anew(self, name: str) -> None:
@@ -83,7 +84,7 @@ def test_the_caches_of_a_gang_scheduler() -> None:
     assert found.path(None) == "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
 
 
-def test_a_queued_job_is_looked_at_when_its_pod_group_changes(manifest: Manifest) -> None:
+def test_a_queued_job_is_planned_when_its_pod_group_changes(manifest: Manifest) -> None:
     bench = GangBench()
     bench.sync()
     bench.say("testjobs", "ADDED", manifest)
@@ -122,7 +123,7 @@ def test_a_queued_job_is_looked_at_when_its_pod_group_changes(manifest: Manifest
     ],
     ids=str,
 )
-def test_what_it_can_do_without(refused: dict[str, StatusError], synced: bool) -> None:
+def test_the_caches_that_are_optional(refused: dict[str, StatusError], synced: bool) -> None:
     """To run a gang's pods one by one because of a missing permission would be a guess; it waits, and the log says why."""
     bench = GangBench(GANG, **refused)
     bench.sync()
@@ -142,7 +143,7 @@ def test_without_pod_groups_the_job_runs_and_says_so(manifest: Manifest) -> None
     assert "gang scheduling is off" in work.plan.status.conditions[-1].message
 
 
-def test_everybody_is_looked_at_when_pod_groups_come_and_go() -> None:
+def test_all_jobs_are_planned_when_pod_groups_appear_or_disappear() -> None:
     bench = GangBench(podgroups=MISSING)
     bench.sync()
     suspended = job_manifest(GANG, {"Worker": 2}, run_policy={"suspend": True})
@@ -156,13 +157,13 @@ def test_everybody_is_looked_at_when_pod_groups_come_and_go() -> None:
     bench.list_anew("podgroups")
     assert bench.controller.gang_off == ""
     bench.finish(bench.work())
-    assert bench.begin() is None, "looked at once"
+    assert bench.begin() is None, "planned once"
     bench.refuse("podgroups", MISSING)
     bench.finish(bench.work())
     assert bench.begin() is None
 
 
-def test_pod_groups_that_go_release_who_waits_for_our_own_write(manifest: Manifest) -> None:
+def test_jobs_that_wait_for_our_own_write_are_planned_when_pod_groups_disappear(manifest: Manifest) -> None:
     """The cache will never show the PodGroup that was just written."""
     bench = GangBench()
     bench.sync()
@@ -186,8 +187,9 @@ def test_priorities_that_are_no_numbers_count_as_none() -> None:
     for name, value in (("high", 7), ("odd", "seven")):
         body = {"metadata": {"name": name}, "value": value}
         bench.say("priorityclasses", "ADDED", body)
-    assert bench.controller._priorities() == {"high": 7}
-    assert bench.begin() is None
+    bench.say("testjobs", "ADDED", job_manifest(GANG, {"Worker": 1}))
+    cached = bench.controller.informers["testjobs"].store.get("default", "demo")
+    assert bench.controller.observe(cached, [], JobState(), bench.moment).priorities == {"high": 7}
 
 
 @pytest.mark.parametrize("answer", [MISSING, FORBIDDEN])

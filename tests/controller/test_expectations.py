@@ -1,6 +1,8 @@
 """Expectations: tables, and a random walk against a reference model."""
 
 from collections.abc import Callable
+from copy import deepcopy
+from math import inf
 
 import hypothesis.strategies as st
 import pytest
@@ -38,7 +40,7 @@ def test_a_job_without_expectations_is_satisfied() -> None:
     known = Expectations()
     assert known.satisfied("job", 0.0)
     assert known.next_expiry("job") is None
-    assert known.outstanding("job") == ()
+    assert known.lapsed("job", inf) == ()
 
 
 @pytest.mark.parametrize("lower", LOWER.values(), ids=LOWER.keys())
@@ -55,7 +57,7 @@ def test_each_way_to_meet_one(lower: Callable[[Expectations], None], request: py
 def test_what_concerns_another_meets_none(irrelevant: Callable[[Expectations], None]) -> None:
     known = expecting(creation=True, deletion=True)
     irrelevant(known)
-    assert known.outstanding("job") == (Creation("pods", "p-0"), Deletion("pod-uid"))
+    assert known.lapsed("job", inf) == (Creation("pods", "p-0"), Deletion("pod-uid"))
 
 
 def test_all_must_be_met_over_replica_types_and_resources() -> None:
@@ -69,7 +71,7 @@ def test_all_must_be_met_over_replica_types_and_resources() -> None:
     assert known.satisfied("job", 0.0)
 
 
-def test_l_ten_creations_and_thirty_deletions() -> None:
+def test_ten_creations_and_thirty_deletions() -> None:
     """Section L: not satisfied after 11 creations, satisfied after 31 deletions; what is observed in excess is harmless."""
     known = Expectations()
     for number in range(10):
@@ -97,10 +99,10 @@ def test_an_observation_seen_twice_counts_once() -> None:
     known.expect_creation("job", "pods", "p-1", 0.0)
     known.observe_created("job", "pods", "p-0")
     known.observe_created("job", "pods", "p-0")
-    assert known.outstanding("job") == (Creation("pods", "p-1"),)
+    assert known.lapsed("job", inf) == (Creation("pods", "p-1"),)
 
 
-def test_they_lapse_and_tell_when() -> None:
+def test_expectations_lapse_at_their_expiry() -> None:
     known = expecting(creation=True, at=10.0)
     known.expect_deletion("job", "pod-uid", 20.0)
     assert known.next_expiry("job") == 20.0 + TIMEOUT
@@ -178,7 +180,7 @@ class ExpectationsWalk(RuleBasedStateMachine):
     def same(self) -> None:
         for job in ("x", "y"):
             times = {thing: when for (owner, thing), when in self.model.items() if owner == job}
-            assert set(self.known.outstanding(job)) == set(times)
+            assert set(deepcopy(self.known).lapsed(job, inf)) == set(times)
             assert self.known.satisfied(job, self.now) == all(when <= self.now for when in times.values())
             assert self.known.next_expiry(job) == max(times.values(), default=None)
         assert len(self.known) == len({owner for owner, _ in self.model})

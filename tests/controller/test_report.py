@@ -44,11 +44,11 @@ def test_a_large_job_gets_a_handful_of_events() -> None:
 
 
 @pytest.mark.parametrize("effect", [Effect.ALREADY_EXISTS, Effect.NOT_FOUND, Effect.SKIPPED])
-def test_what_changed_nothing_is_not_told(effect: Effect) -> None:
+def test_a_write_without_effect_is_not_reported(effect: Effect) -> None:
     assert told(work(), effect) == ([], {"jobs_created": 1})
 
 
-def test_a_refusal_is_told_once() -> None:
+def test_a_refusal_is_reported_once() -> None:
     said: set[tuple[str, str]] = set()
     error = StatusError(403, "Forbidden", "exceeded quota")
     events, counts = told(work(), Effect.REFUSED, error, said)
@@ -60,7 +60,7 @@ def test_a_refusal_is_told_once() -> None:
     assert told(work(), Effect.REFUSED, error, said)[0] == []
 
 
-def test_5_6_a_name_that_is_taken() -> None:
+def test_a_name_in_use_is_reported() -> None:
     said: set[tuple[str, str]] = set()
     events, _ = told(work(1), Effect.NAME_CONFLICT, StatusError(409, "AlreadyExists", ""), said)
     assert events[1] == (
@@ -70,7 +70,7 @@ def test_5_6_a_name_that_is_taken() -> None:
     assert told(work(1), Effect.NAME_CONFLICT, None, said)[0] == []
 
 
-def test_127_nothing_is_counted_that_was_not_written() -> None:
+def test_only_what_was_written_is_counted() -> None:
     done = work()
     outcomes = tuple(
         ActionResult(action, Effect.APPLIED) for action in done.plan.actions if isinstance(action, Create | Delete)

@@ -6,8 +6,7 @@ from typing import Any
 
 import yaml
 
-from jobcommon.api.job import ReplicaSpec
-from jobcommon.api.template import template_for
+from jobcommon.api.job import ReplicaSpec, template_for
 from jobcommon.cli.convert import convert_text
 from jobcommon.framework import Framework, Job
 from jobcommon.operators.mpi import MPI

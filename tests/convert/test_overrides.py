@@ -6,8 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcommon.api.job import ReplicaOverride, ReplicaSpec
-from jobcommon.api.template import template_for
+from jobcommon.api.job import ReplicaOverride, ReplicaSpec, template_for
 from jobcommon.cli.convert.overrides import split
 
 NAMES = st.sampled_from(["a", "b", "c"])

@@ -8,7 +8,7 @@ from jobcommon.testutil.builders import job_manifest, replica_spec
 from jobcommon.testutil.cluster import cluster_for, succeeded
 from tests.frameworks.jax import JAX
 
-# What jax.distributed.initialize does first: everybody meets at the coordinator.
+# What jax.distributed.initialize does first: all processes connect to the coordinator.
 SCRIPT = """
 import os, socket, time
 address = os.environ["COORDINATOR_ADDRESS"], int(os.environ["COORDINATOR_PORT"])

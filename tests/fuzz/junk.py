@@ -1,4 +1,4 @@
-"""Inputs that nobody would write: good documents with parts of them spoilt, and bytes that are none."""
+"""Malformed inputs: good documents with parts of them spoilt, and bytes that are none."""
 
 import json
 from copy import deepcopy

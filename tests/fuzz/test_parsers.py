@@ -159,8 +159,8 @@ class Lessor:
 @example(b'{"metadata": null, "spec": {"holderIdentity": "me", "leaseTransitions": "x"}}')
 def test_leases(body: bytes) -> None:
     elector = LeaderElector(Lessor(body), LeaseSettings("default", "operators", "me"), FakeClock(), lambda: 0.5, quiet_log())
-    trial("lease", lambda: drive(elector._try()))
-    trial("lease", lambda: drive(elector._try()))
+    trial("lease", lambda: drive(elector.attempt()))
+    trial("lease", lambda: drive(elector.attempt()))
     trial("lease", lambda: drive(elector.release()))
 
 

@@ -124,7 +124,7 @@ async def test_a_watcher_that_goes_away_is_forgotten(http: Http) -> None:
     await until(lambda: not listeners)
 
 
-async def test_a_client_that_keeps_its_connection_is_let_go() -> None:
+async def test_the_connection_of_an_idle_client_is_closed() -> None:
     """As Helm does within a test's process: it neither sends nor reads until it needs the connection again."""
     certificate = self_signed()
     trusting = ssl.create_default_context(cadata=certificate.pem.decode())

@@ -1,4 +1,4 @@
-"""Bodies in protobuf: what kubectl sends, and what nobody should."""
+"""Bodies in protobuf: what kubectl sends, and malformed ones."""
 
 import contextlib
 import struct

@@ -252,7 +252,7 @@ def test_force_takes_the_field() -> None:
     assert managers(live) == {"me/Apply": [".data.b"], "you/Apply": [".data.a"]}
 
 
-def test_an_object_nobody_tracked_conflicts_with_before_first_apply() -> None:
+def test_an_object_without_managed_fields_conflicts_with_before_first_apply() -> None:
     with pytest.raises(ApplyConflictError, match=r'conflict with "before-first-apply" using v1 at .*: \.data\.a'):
         apply(CONFIG_MAP, config_map(a="1"), config_map(a="2"), manager="me", now=T1)
     live = apply(CONFIG_MAP, config_map(a="1", b="2"), config_map(a="1"), manager="me", now=T1)
@@ -321,7 +321,7 @@ PORTS = st.lists(
     max_size=3,
     unique_by=lambda port: port["port"],
 )
-# Without empty lists, which nobody owns: see REMOVALS.
+# Without empty lists, which have no manager: see REMOVALS.
 OBJECTS = st.fixed_dictionaries(
     {},
     optional={
@@ -341,7 +341,7 @@ def test_apply_is_idempotent_and_says_what_the_config_says(first: Json, second: 
     after = apply(CRD, live, second, manager="me", now=T2, force=True)
     assert apply(CRD, after, second, manager="me", now=T3) == after
     again = apply(CRD, after, second, manager="third", now=T3)
-    assert plain(again) == plain(after), "applying the same as somebody else changes no value"
+    assert plain(again) == plain(after), "applying the same as another manager changes no value"
 
 
 @settings(derandomize=True, max_examples=150, deadline=None)

@@ -80,7 +80,12 @@ CASES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any]
         {"s0": UP, "s1": UP, "c0": done(1)},
         {"stop": [Stop("s1", 7)], "start": [], "phase": "Running"},
     ),
-    ("a failed sidecar fails nobody", pod(sidecars=1), {"s0": done(137), "c0": done()}, {"start": [], "phase": "Succeeded"}),
+    (
+        "a failed sidecar does not fail the pod",
+        pod(sidecars=1),
+        {"s0": done(137), "c0": done()},
+        {"start": [], "phase": "Succeeded"},
+    ),
     (
         "deadline passed",
         pod(spec={"activeDeadlineSeconds": 5}, status={"startTime": format_time(NOW - 5), "phase": "Running"}),
@@ -130,7 +135,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any]
         {"stop": [Stop("c0", 3)], "finish": False},
     ),
     (
-        "a phase somebody made final stays, and what runs is stopped",
+        "a phase that another client made final stays, and what runs is stopped",
         pod(status={"phase": "Failed", "reason": "Evicted", "message": "m"}),
         {"c0": UP},
         {"stop": [Stop("c0", 7)], "start": [], "phase": "Failed", "reason": "Evicted", "message": "m"},

@@ -23,7 +23,7 @@ from tests.runtime.test_gang import definition
 pytestmark = pytest.mark.cluster
 
 GROUPS = f"/apis/{VOLCANO.api_version}/namespaces/default/podgroups"
-# Nobody ends before everybody is there: with one pod missing this would wait for ever.
+# No process ends before all have started: with one pod missing this would wait for ever.
 MEETING = """
 import os, socket, time
 host, port, rank = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), int(os.environ["RANK"])

@@ -587,7 +587,7 @@ def test_the_keys_go_with_the_end_of_the_job() -> None:
 
 
 def test_pods_do_not_start_without_what_they_mount() -> None:
-    """Somebody else's Secret of that name must not be mounted: the creates are required, and the shell stops before pods."""
+    """Another owner's Secret of that name must not be mounted: the creates are required, and the shell stops before pods."""
     decision = plan(MPI, read(mpi_job(1)), Observed(), plans.NOW)
     first = [action for action in decision.actions if isinstance(action, Create) and action.plural != "pods"]
     assert [action.plural for action in first] == ["services", "configmaps", "secrets"]

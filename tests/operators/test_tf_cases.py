@@ -506,7 +506,7 @@ def test_suspend_and_resume() -> None:
 
 
 @pytest.mark.parametrize("suspend", [True, False])
-# The second is no manager: the CRD refuses it. Where that check is missing, the job is left to whoever was meant.
+# The second is no manager: the CRD refuses it. Where that check is missing, the job is left to the manager that it names.
 @pytest.mark.parametrize("manager", ["kueue.x-k8s.io/multikueue", "other-job-controller"])
 def test_managed_elsewhere(suspend: bool, manager: str) -> None:
     run_policy = {"suspend": suspend, "managedBy": manager}

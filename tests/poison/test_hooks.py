@@ -1,4 +1,4 @@
-"""A framework's function that raises, returns garbage or takes long costs its own job, and nobody else."""
+"""A framework's function that raises, returns garbage or takes long affects its own job and no other."""
 
 import json
 import time

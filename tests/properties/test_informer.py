@@ -82,7 +82,7 @@ class Informing(RuleBasedStateMachine):
     @precondition(lambda self: self.api.version > 3 and not self.restored)
     @rule(back=st.integers(1, 8))
     def restore_from_backup(self, back: int) -> None:
-        """Nobody writes until we have listed anew; a server whose versions have grown past ours could not be told."""
+        """No write until we have listed anew; a server whose versions have grown past ours could not be told."""
         self.api.restore(max(self.api.version - back, 1))
         self.restored = int(self.store.resource_version or 0) > self.api.version
         self.break_stream()
@@ -270,7 +270,7 @@ class Informing(RuleBasedStateMachine):
         assert {name: entry for name, entry in held.items() if name not in kept} == readable
 
     def teardown(self) -> None:
-        """The faults end. A stream that is silent stays so until somebody gives it up."""
+        """The faults end. A stream that is silent stays so until it is closed."""
         end, steps = self.now + CATCH_UP, 0
         while self.restored or not self.caught_up():
             steps += 1

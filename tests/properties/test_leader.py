@@ -130,7 +130,7 @@ class Election(AsyncMachine):
         self.processes: dict[int, tuple[Process, asyncio.Task[None]]] = {}
         self.started = 0
         self.last: tuple[int, float] | None = None
-        # Whoever lets go says that nothing of it is under way.
+        # A release promises that no write is in flight.
         self.let_go: set[int] = set()
         for _ in range(2):
             self.start_one()
@@ -204,7 +204,7 @@ class Election(AsyncMachine):
         self.pass_time(17.0)
 
     def pass_time(self, seconds: float) -> None:
-        """A look at all of them four times a second."""
+        """All of them are checked four times a second."""
         for _ in range(max(round(seconds / 0.25), 1)):
             self.advance(0.25 if seconds else 0.0)
             self.look()
@@ -243,7 +243,7 @@ class Election(AsyncMachine):
     def settle(self, within: float) -> None:
         end = self.clock.now + within
         while not any(process.elector.held() for process, _ in self.processes.values()):
-            assert self.clock.now < end, f"nobody leads after {within} s"
+            assert self.clock.now < end, f"no replica leads after {within} s"
             self.pass_time(0.25)
 
 

@@ -102,7 +102,7 @@ class Bucket(AsyncMachine):
 
     def in_the_end(self) -> None:
         self.advance(len(self.asked) / self.rate + 1)
-        assert len(self.taken) == len(self.asked) - self.given_up, "somebody waits for ever"
+        assert len(self.taken) == len(self.asked) - self.given_up, "a waiter is never served"
         if not self.given_up:
             wanted = schedule(self.asked, self.rate, self.burst)
             assert all(abs(real - model) < 1e-6 for real, model in zip(self.taken, wanted, strict=True))
@@ -156,7 +156,7 @@ class Gate(AsyncMachine):
     @precondition(lambda self: self.inside and self.model.waiting)
     @rule(data=st.data())
     def leave_and_the_next_gives_up_at_once(self, data: Any) -> None:
-        """The place has been passed to somebody who will not take it any more."""
+        """The seat has been given to a waiter that has been cancelled."""
         who = data.draw(st.sampled_from(sorted(self.inside)))
         following = self.model.lines[0][1][0]
         self.inside[who].set()

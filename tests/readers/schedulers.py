@@ -130,7 +130,7 @@ def coscheduling_member(life: Life) -> Iterator[str]:
 
 
 def coscheduling_group(life: Life) -> Iterator[str]:
-    """With fewer siblings than minMember no pod is even looked at."""
+    """With fewer siblings than minMember no pod is considered."""
     group, pods = gang_of(life, COSCHEDULING)
     unknown = set(group["spec"]) - {"minMember", "minResources", "scheduleTimeoutSeconds"}
     if group["apiVersion"] != "scheduling.x-k8s.io/v1alpha1" or unknown:

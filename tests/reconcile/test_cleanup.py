@@ -38,7 +38,7 @@ def test_clean_pod_policy(kind: str, policy: str | None, pods: set[str], service
     assert deleted(decided, "pods") == pods
     assert deleted(decided, "services") == services
     released = {action.name for action in decided.actions if isinstance(action, RemoveFinalizer)}
-    assert released == {"demo-worker-1", "demo-worker-2"}, "an ended pod is let go of under every policy"
+    assert released == {"demo-worker-1", "demo-worker-2"}, "the finalizer of an ended pod is removed under every policy"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_job_that_is_being_deleted_creates_nothing(spec_of: str) -> None:
     assert decided.status is None
 
 
-def test_orphans_are_let_go() -> None:
+def test_the_finalizer_of_orphans_is_removed() -> None:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 2}))
     pods = [Pod.of(TEST_JOB, job, "Worker", 0).running().view, Pod.of(TEST_JOB, job, "Worker", 1).without_finalizer().view]
     assert [str(action) for action in plan_for_orphans(pods).actions] == ["remove finalizer from pods/demo-worker-0"]
@@ -141,7 +141,7 @@ def test_orphans_are_let_go() -> None:
 
 @pytest.mark.parametrize("stage", ["active", "suspended", "finished"])
 def test_a_pod_that_only_claims_to_be_ours_is_left_alone(stage: str) -> None:
-    """Somebody put the job's owner reference on a pod of his own: it is neither counted nor deleted."""
+    """A user put the job's owner reference on another pod: it is neither counted nor deleted."""
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"suspend": stage == "suspended", "cleanPodPolicy": "All"})
     if stage == "finished":
         manifest["status"] = finished_status()

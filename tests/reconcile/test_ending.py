@@ -264,7 +264,7 @@ def test_the_main_container_decides_though_a_sidecar_runs_on(policy: str, code: 
     world.settle()
     world.run()
     world.settle()
-    world._put(world.pods["demo-worker-0"].main_ended(code, at=world.now))
+    world.put(world.pods["demo-worker-0"].main_ended(code, at=world.now))
     recorded = world.step()
     assert not recorded.actions
     assert "MainContainerFailed" in {event.reason for event in recorded.events}
@@ -313,7 +313,7 @@ def test_an_init_container_and_a_sidecar_use_up_no_retries(policy: str) -> None:
     world.run()
     pod = world.pods["demo-worker-0"]
     for one in (pod.with_init(0), pod.with_init(None, restarts=2, last=1, policy="Always")):
-        world._put(one)
+        world.put(one)
         world.settle()
         assert world.current == "Running"
 

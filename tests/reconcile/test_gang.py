@@ -558,7 +558,7 @@ def test_a_deleted_pod_group_comes_back() -> None:
     assert there.current == "Running"
 
 
-def test_after_a_start_in_vain_the_job_is_looked_at_again() -> None:
+def test_after_a_failed_start_the_job_is_reconciled_again() -> None:
     """The operator died after the pods of a queued job: before the rest, a live read."""
     there = world(VOLCANO)
     there.settle()
@@ -678,7 +678,7 @@ def test_a_job_joins_as_a_whole_or_not_at_all() -> None:
     assert there.message() == "TestJob demo is created."
 
 
-def test_pods_on_their_way_out_keep_nobody_outside() -> None:
+def test_terminating_pods_do_not_turn_the_gang_off() -> None:
     """A job that ran without a gang is resumed while a pod of its first run is still terminating."""
     there = world(VOLCANO)
     there.gang_off = MISSING
@@ -741,7 +741,7 @@ def test_a_finished_pod_of_no_gang_keeps_its_job_outside() -> None:
     assert len(there.pods) == 3
 
 
-def test_a_pod_group_that_nobody_fills_is_taken_away() -> None:
+def test_a_pod_group_without_members_is_deleted() -> None:
     there = world(VOLCANO)
     there.settle()
     job = there.job

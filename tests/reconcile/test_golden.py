@@ -153,14 +153,14 @@ def scaled_down_on_record() -> ClusterModel:
 @situation
 def main_container_failed_beside_a_sidecar() -> ClusterModel:
     world = started()
-    world._put(world.pods["demo-worker-1"].main_ended(137, at=world.now))
+    world.put(world.pods["demo-worker-1"].main_ended(137, at=world.now))
     return world
 
 
 @situation
 def main_container_succeeded_beside_a_sidecar() -> ClusterModel:
     world = started()
-    world._put(world.pods["demo-worker-1"].main_ended(0, at=world.now))
+    world.put(world.pods["demo-worker-1"].main_ended(0, at=world.now))
     return world
 
 

@@ -45,7 +45,7 @@ def test_tolerance_is_for_what_has_failed_for_good(policy: str) -> None:
     world = ClusterModel.of(TOLERANT, {"Master": 1, "Worker": 2}, policy=policy)
     world.settle()
     world.run()
-    world._put(world.pods["demo-worker-0"].failed(137, at=world.now))
+    world.put(world.pods["demo-worker-0"].failed(137, at=world.now))
     world.settle()
     world.run()
     world.settle()

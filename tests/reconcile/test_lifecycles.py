@@ -104,7 +104,7 @@ def test_backoff_limit_counts_both() -> None:
     world.settle()
     world.restart("demo-worker-0")
     world.settle()
-    world._put(world.pods["demo-worker-0"].failed(1, at=world.now))
+    world.put(world.pods["demo-worker-0"].failed(1, at=world.now))
     world.settle()
     assert world.status["restarts"] == 2
     world.tick(60)

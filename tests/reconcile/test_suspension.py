@@ -212,7 +212,7 @@ def test_a_resume_waits_until_all_terminating_pods_fit_into_the_status(monkeypat
     world.settle()
     assert world.current == "Suspended"
     name = next(iter(world.pods))
-    world._put(world.pods[name].failed(143).last_delete(at=world.now))
+    world.put(world.pods[name].failed(143).last_delete(at=world.now))
     world.settle()
     assert world.current == "Created"
     world.stop_terminating(1)

@@ -7,7 +7,7 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.reconcile import Plan, plan, read_job
-from jobcommon.reconcile.waiting import LATE
+from jobcommon.reconcile.waiting import REPORT_AFTER
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -127,19 +127,19 @@ def test_what_a_pod_waits_for_stands_in_the_condition_while_it_lasts(state: Pod,
 def test_a_pod_that_says_nothing_is_told_after_a_while(state: Pod, text: str) -> None:
     manifest = job_of()
     manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]["schedulerName"] = "other"
-    early = decide(manifest, state, now=START + LATE - 1)
+    early = decide(manifest, state, now=START + REPORT_AFTER - 1)
     assert message(early) == f"{CREATED}."
-    assert early.wake_at == START + LATE, "it comes back by itself to say so"
-    late = decide(manifest, state, now=START + LATE)
+    assert early.wake_at == START + REPORT_AFTER, "it comes back by itself to say so"
+    late = decide(manifest, state, now=START + REPORT_AFTER)
     assert message(late) == f"{CREATED}; waiting: Worker-0: {text}."
     assert late.wake_at is None
     manifest["status"] = status_of(late).to_json()
-    assert decide(manifest, state, now=START + 9 * LATE).status is None
+    assert decide(manifest, state, now=START + 9 * REPORT_AFTER).status is None
 
 
 def test_a_pod_with_a_long_init_container_is_well() -> None:
     state = {"initContainerStatuses": [{"name": "fetch", "restartCount": 0, "state": {"running": {}}}]}
-    assert message(decide(job_of(), pod().scheduled()._with(status=state), now=START + 9 * LATE)) == f"{CREATED}."
+    assert message(decide(job_of(), pod().scheduled()._with(status=state), now=START + 9 * REPORT_AFTER)) == f"{CREATED}."
 
 
 def test_the_same_cause_of_many_pods_is_told_once() -> None:
@@ -241,8 +241,8 @@ def test_pods_of_a_type_that_was_removed_are_not_asked_for_their_scheduler() -> 
     master = Pod.of(TEST_JOB, job, "Master", 0).running()
     waits = Pod.of(TEST_JOB, job, "Worker", 0)
     smaller = job_manifest(TEST_JOB, {"Master": 1}, status=manifest["status"])
-    decided = decide(smaller, master, waits, now=START + 2 * LATE)
+    decided = decide(smaller, master, waits, now=START + 2 * REPORT_AFTER)
     smaller["status"] = status_of(decided).to_json()
-    assert [str(action) for action in decide(smaller, master, waits, now=START + 2 * LATE).actions] == [
+    assert [str(action) for action in decide(smaller, master, waits, now=START + 2 * REPORT_AFTER).actions] == [
         "delete pods/demo-worker-0 (scaled down)"
     ]

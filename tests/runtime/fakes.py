@@ -138,7 +138,7 @@ def refusal(code: int, reason: str = "", message: str = "no") -> Response:
 
 
 def quiet_log() -> logging.Log:
-    """A logger whose lines nobody reads."""
+    """A logger whose lines are discarded."""
     return logging.setup("json", "debug", StringIO())
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from io import StringIO
@@ -12,6 +12,7 @@ import pytest
 
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response, Transport
+from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import TIMEOUT
 from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.job_state import COUNTS_DELAY
@@ -124,14 +125,14 @@ async def test_an_executor_that_raises_costs_its_own_key_a_back_off(world: World
 
 async def test_a_plan_that_raises_costs_its_own_key_a_back_off(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async with driving(world) as bench:
-        work = bench.controller._work
+        behind, jobs = Barrier.behind, bench.controller.informers[bench.controller.jobs].store
 
-        def refuse(key: tuple[str, str], moment: object) -> Work | None:
-            if key[1] == "bad":
+        def refuse(barrier: Barrier, uid: str, versions: Mapping[str, str]) -> tuple[str, ...]:
+            if (bad := jobs.get("default", "bad")) is not None and bad.uid == uid:
                 raise RuntimeError("a defect")
-            return work(key, moment)  # type: ignore[arg-type]
+            return behind(barrier, uid, versions)
 
-        monkeypatch.setattr(bench.controller, "_work", refuse)
+        monkeypatch.setattr(Barrier, "behind", refuse)
         world.ok("POST", JOBS, a_job("bad"))
         world.ok("POST", JOBS, a_job("good"))
         await bench.clock.until(bench.has("good"))
@@ -162,9 +163,12 @@ async def test_a_frameworks_exception_is_logged_with_its_traceback(world: World)
 
 async def test_a_write_that_is_never_seen_is_logged_and_counted(world: World) -> None:
     async with driving(world) as bench:
-        bench.controller.expectations.expect_creation("u", "pods", "lost", bench.clock.monotonic())
+        world.ok("POST", JOBS, a_job("train"))
+        await bench.clock.until(bench.has("train"))
+        job = bench.controller.informers[bench.controller.jobs].store.get("default", "train")
+        bench.controller.expectations.expect_creation(job.uid, "pods", "lost", bench.clock.monotonic())
+        bench.controller.resync()
         await bench.clock.advance(TIMEOUT)
-        bench.controller._must_wait(("default", "train"), "u", bench.clock.moment())
         assert bench.observer.lapses == 1
 
 

@@ -98,7 +98,7 @@ EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
     "created": (CREATE, reply({"metadata": {"resourceVersion": "9"}}, 201), LOST, Effect.APPLIED, "9", None),
     "created before, by us": (CREATE, EXISTS, found(), Effect.ALREADY_EXISTS, "50", None),
     "name taken": (CREATE, EXISTS, found(owner="other"), Effect.NAME_CONFLICT, "", 409),
-    "name taken by nobody's": (CREATE, EXISTS, found(owner=""), Effect.NAME_CONFLICT, "", 409),
+    "name taken, without an owner": (CREATE, EXISTS, found(owner=""), Effect.NAME_CONFLICT, "", 409),
     "predecessor terminating": (CREATE, EXISTS, found(owner="other", deleting=True), Effect.REFUSED, "", 409),
     "our own terminating": (CREATE, EXISTS, found(deleting=True), Effect.REFUSED, "", 409),
     "gone again": (CREATE, EXISTS, NO_JOB, Effect.REFUSED, "", 409),
@@ -276,7 +276,7 @@ async def test_a_status_that_is_refused() -> None:
     ],
 )
 @pytest.mark.parametrize("answer", [LOST, PAGE, REDIRECT, NOTHING], ids=["lost", "page", "redirect", "nothing"])
-async def test_a_status_whose_answer_got_lost_is_looked_up(answer: Answer, live: Answer, version: str | None) -> None:
+async def test_a_status_whose_response_was_lost_is_read_back(answer: Answer, live: Answer, version: str | None) -> None:
     transport = ScriptedTransport().on("PUT", JOB, answer).on("GET", JOB, live)
     result = await run(transport, work(status=STATUS))
     assert result.status_version == version
@@ -315,7 +315,7 @@ ORPHANS: dict[str, tuple[Answer, bool]] = {
 
 
 @pytest.mark.parametrize("case", ORPHANS)
-async def test_pods_are_let_go_only_if_a_live_read_shows_that_their_job_is_gone(case: str) -> None:
+async def test_finalizers_of_orphans_are_removed_only_if_a_live_read_shows_no_job(case: str) -> None:
     live, stale = ORPHANS[case]
     transport = ScriptedTransport().on("GET", JOB, live).on("PATCH", "/", reply())
     result = await run(transport, work(RELEASE, orphans_of=UID))
@@ -399,7 +399,7 @@ async def test_after_a_taken_name_the_others_are_created_if_the_job_is_unchanged
 
 
 class StoodStill(SystemClock):
-    """A clock that jumps ahead by so much at the second look at it."""
+    """A clock that jumps ahead by so much when it is read the second time."""
 
     def __init__(self, seconds: float) -> None:
         self.now, self.seconds = 0.0, seconds
@@ -411,7 +411,7 @@ class StoodStill(SystemClock):
 
 
 STANDSTILL: dict[str, tuple[float, Answer, int, int]] = {
-    # how long it stood still, the job after that, the looks at the job, and the pods created
+    # how long it stood still, the job after that, the live reads of the job, and the pods created
     "for a moment": (1.0, job_found("8"), 0, 4),
     "for long, nothing has happened": (RECHECK_SECONDS, job_found(), 1, 4),
     "for long, and the job has changed": (RECHECK_SECONDS, job_found("8"), 1, 0),
@@ -420,7 +420,7 @@ STANDSTILL: dict[str, tuple[float, Answer, int, int]] = {
 
 
 @pytest.mark.parametrize("case", STANDSTILL)
-async def test_a_process_that_stood_still_looks_before_the_next_pod(case: str) -> None:
+async def test_a_process_that_was_suspended_reads_the_job_before_the_next_pod(case: str) -> None:
     seconds, live, looks, created = STANDSTILL[case]
     transport = ScriptedTransport().on("GET", JOB, live).on("POST", POD, reply({}, 201))
     result = await run(transport, work(*pods(4)), clock=StoodStill(seconds))

@@ -69,7 +69,7 @@ OURS = reply(
     [
         pytest.param(reply({}, 201), OURS, True, Effect.APPLIED, id="created"),
         pytest.param(refusal(409, "AlreadyExists"), OURS, True, Effect.APPLIED, id="there already"),
-        pytest.param(refusal(409, "AlreadyExists"), STRANGERS, True, Effect.SKIPPED, id="somebody else's"),
+        pytest.param(refusal(409, "AlreadyExists"), STRANGERS, True, Effect.SKIPPED, id="another owner's"),
         pytest.param(refusal(403, "Forbidden"), OURS, True, Effect.SKIPPED, id="refused"),
         pytest.param(refusal(403, "Forbidden"), OURS, False, Effect.APPLIED, id="refused, not required"),
     ],

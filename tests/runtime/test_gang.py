@@ -269,7 +269,7 @@ async def test_a_queued_job_runs_when_the_definition_is_deleted() -> None:
         await cluster.until(lambda: world.conditions()[-1:] == ["Running"])
 
 
-async def test_a_pod_group_of_somebody_else_is_not_touched() -> None:
+async def test_a_pod_group_of_another_owner_is_not_changed() -> None:
     cluster = Cluster(VOLCANO)
     world = cluster.world
     body = {"apiVersion": VOLCANO.api_version, "kind": "PodGroup", "metadata": {"name": "train"}, "spec": {"minMember": 9}}
@@ -321,7 +321,7 @@ async def test_found_after_the_server_has_come_to_itself() -> None:
     assert clock.now >= 1000.0 + 1.0 + 2.0 + 4.0
 
 
-async def test_stopped_while_it_looks() -> None:
+async def test_stopped_while_it_detects_the_gang_scheduler() -> None:
     """`operating` stops the operator and waits for its end."""
     cluster = Cluster()
     world = cluster.world

@@ -228,7 +228,7 @@ async def test_wall_clocks_do_not_matter() -> None:
 @pytest.mark.parametrize(
     "strange", [{}, {"holderIdentity": None}, {"holderIdentity": "", "leaseTransitions": 7}, {"leaseDurationSeconds": 1}]
 )
-async def test_a_lease_that_nobody_holds_is_taken(strange: dict[str, Any]) -> None:
+async def test_a_lease_without_a_holder_is_acquired(strange: dict[str, Any]) -> None:
     world = World()
     world.ok("POST", LEASES, {"metadata": {"name": "operators"}, "spec": strange})
     first = Candidate(world, "a")

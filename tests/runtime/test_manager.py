@@ -268,7 +268,7 @@ async def test_counts_and_health_are_served(world: World) -> None:
     assert first["version"] == version("jobcommon")
 
 
-async def test_whoever_stands_by_says_that_it_does_not_lead(world: World) -> None:
+async def test_a_standby_reports_that_it_does_not_lead(world: World) -> None:
     first = Process(world, "a")
     await world.clock.until(lambda: first.manager.elector is not None and first.manager.elector.held())
     second = Process(world, "b")

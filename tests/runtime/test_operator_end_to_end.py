@@ -75,7 +75,7 @@ def running(world: World) -> list[Json]:
     return [p for p in world.pods() if "deletionTimestamp" not in p["metadata"]]
 
 
-async def test_pods_of_a_deleted_job_are_let_go(world: World) -> None:
+async def test_the_finalizer_of_a_deleted_jobs_pods_is_removed(world: World) -> None:
     async with operating(world):
         world.ok("POST", JOBS, a_job(workers=2))
         await world.clock.until(lambda: len(world.pods()) == 2)

@@ -107,7 +107,7 @@ class Unreadable(InProcessTransport):
 async def test_nothing_is_acted_on_that_was_not_recorded_and_it_goes_on_when_the_definition_is_mended(openapi: bool) -> None:
     async with Bench(OLD, openapi=openapi) as world:
         await world.clock.advance(1)
-        assert world.manager.ready is not openapi, "the schema is looked at before any job comes"
+        assert world.manager.ready is not openapi, "the schema is checked before there is a job"
         world.ok("POST", JOBS, a_job(workers=1, restart="ExitCode", backoffLimit=2))
         await world.clock.until(lambda: len(world.pods()) == 1, step=0.1)
         uid = world.pods()[0]["metadata"]["uid"]

@@ -1,4 +1,4 @@
-"""The event recorder: what it sends, what it folds together, what it drops; and that nobody waits for it."""
+"""The event recorder: what it sends, what it folds together, what it drops; and that it blocks no reconcile."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -139,7 +139,7 @@ async def test_one_object_may_say_so_much_and_others_are_not_silenced() -> None:
     assert len(bench.bodies("POST")) == BURST + 2
 
 
-async def test_a_full_queue_drops_and_nobody_waits() -> None:
+async def test_a_full_queue_drops_events_without_blocking() -> None:
     bench = Bench()
     for number in range(QUEUE_LIMIT + 50):
         bench.say(job=about(number))

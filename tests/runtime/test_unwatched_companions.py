@@ -1,4 +1,4 @@
-"""Secrets and whatever else an MPIJob needs are asked for by name: how often, and what becomes of what somebody deletes."""
+"""Secrets and whatever else an MPIJob needs are read by name: how often, and what happens when one is deleted."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -105,7 +105,7 @@ async def test_pods_that_run_keep_what_they_have() -> None:
         assert world.call("GET", SECRET).status == 404
 
 
-async def test_a_configmap_that_somebody_has_changed_is_put_right_with_the_next_change_of_the_hosts() -> None:
+async def test_a_configmap_that_was_edited_is_corrected_with_the_next_change_of_the_hosts() -> None:
     async with life() as world:
         change = {"data": {"hostfile": "nonsense"}, "metadata": {"annotations": {"kept": "yes"}}}
         world.ok("PATCH", CONFIG, change, "application/merge-patch+json")
@@ -129,7 +129,7 @@ async def test_a_strangers_object_in_the_place_of_ours_is_left_alone() -> None:
         assert world.uid(SECRET) == uid
 
 
-async def test_an_operator_that_has_just_started_looks_once_and_creates_nothing_anew() -> None:
+async def test_a_new_operator_reads_each_object_once_and_creates_none_again() -> None:
     async with life() as world:
         world.play_all("Running")
         await world.clock.until(lambda: world.conditions()[-1:] == ["Running"], step=0.5)

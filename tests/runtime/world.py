@@ -1,4 +1,4 @@
-"""An API server in process, a user, and somebody who plays the kubelet and the garbage collector."""
+"""An API server in process, a user, and a model of the kubelet and the garbage collector."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 class World:
-    """An API server, a user, and somebody who plays the kubelet."""
+    """An API server, a user, and a model of the kubelet."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()

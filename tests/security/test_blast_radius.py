@@ -1,4 +1,4 @@
-"""S26: what somebody can do with an operator's token, as ``kubectl auth can-i --list`` says."""
+"""S26: what an attacker can do with an operator's token, as ``kubectl auth can-i --list`` says."""
 
 import asyncio
 import os
@@ -89,20 +89,20 @@ async def test_s26_a_stolen_token_is_good_for_no_more_than_the_file_says(chart: 
         await install(kubeconfig, chart, **({"watchNamespace": "default"} if namespaced else {}))
         account = f"demo-{chart}"
         await cluster.send("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": "nobody"}})
-        everybody = await can(cluster, tmp_path, "nobody", "default")
-        assert written(await can(cluster, tmp_path, account, "default") - everybody) == (GOLDEN / f"{chart}.txt").read_text()
-        elsewhere = await can(cluster, tmp_path, account, "kube-system") - everybody
+        common = await can(cluster, tmp_path, "nobody", "default")
+        assert written(await can(cluster, tmp_path, account, "default") - common) == (GOLDEN / f"{chart}.txt").read_text()
+        elsewhere = await can(cluster, tmp_path, account, "kube-system") - common
         assert bool(elsewhere) != namespaced, "nothing outside its one namespace"
         leases = rights(rbac.lease_rules(account))
         assert {r for r in await can(cluster, tmp_path, account, NAMESPACE) if r[0].startswith("leases")} == leases
         # What is listed is what holds.
-        body = {"metadata": {"name": "of-somebody"}, "stringData": {"password": "x"}}
+        body = {"metadata": {"name": "of-another"}, "stringData": {"password": "x"}}
         await cluster.send("POST", "/api/v1/namespaces/default/secrets", body)
         stolen = Kubectl(tmp_path / account)
         for where in (("-n", "default"), ("-A",)):
             done = await asyncio.to_thread(stolen.run, "get", "secrets", *where)
             assert (done.returncode, "orbidden" in done.stderr) == (1, True)
-        done = await asyncio.to_thread(stolen.run, "get", "secret", "of-somebody", "-n", "default")
+        done = await asyncio.to_thread(stolen.run, "get", "secret", "of-another", "-n", "default")
         assert (done.returncode == 0) == (chart == "mpi-operator"), "without MPI no Secret can be read at all"
         for verb in (("exec", "p", "--", "id"), ("get", "nodes"), ("get", "roles"), ("create", "serviceaccount", "x")):
             done = await asyncio.to_thread(stolen.run, *verb)

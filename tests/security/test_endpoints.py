@@ -172,7 +172,7 @@ def test_s16_there_is_no_webhook_and_so_no_certificate_to_rotate() -> None:
             assert "webhook" not in str(manifest["spec"].get("conversion", {})).lower()
 
 
-def test_s17_nobody_can_call_what_is_not_there() -> None:
+def test_s17_there_is_no_endpoint_to_call() -> None:
     """Decisions are pure functions besides; the only port of an operator is that of metrics and health (S15)."""
     for manifest in every_manifest():
         if manifest["kind"] == "Service":

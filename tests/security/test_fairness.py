@@ -18,7 +18,7 @@ HUGE, SMALL = 100_000, 10
 
 
 def test_s10_the_queue_serves_namespaces_in_turn() -> None:
-    """Whoever comes behind a hundred thousand jobs of somebody else's waits as if there were one."""
+    """A job behind a hundred thousand of another tenant waits as if there were one."""
     queue: WorkQueue[JobKey] = WorkQueue(lambda: 0.5, flow=lambda key: key[0])
     for number in range(HUGE):
         queue.add(("huge", str(number)))

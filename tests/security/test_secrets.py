@@ -1,4 +1,4 @@
-"""S18, S19, S23: secrets stay where they belong, keys are good ones, and nobody in the middle is trusted."""
+"""S18, S19, S23: secrets stay where they belong, keys are good ones, and no man in the middle is trusted."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""S1 to S7, S9, S20: what a user writes into a job, a pod or a status gives nobody more than they had."""
+"""S1 to S7, S9, S20: what a user writes into a job, a pod or a status gives no user more rights than before."""
 
 from dataclasses import replace
 from typing import Any
@@ -47,8 +47,8 @@ def pods_of(framework: Framework, spec: Json, metadata: Json | None = None) -> l
 
 @FRAMEWORKS
 def test_s01_a_pod_has_the_account_and_the_secrets_of_its_template_and_no_others(framework: Framework) -> None:
-    """No more than whoever may create pods could have: their own choice, handed to the API server."""
-    volumes = [{"name": "v", "secret": {"secretName": "of-somebody"}}]
+    """No more than any user with the right to create pods has: their own choice, handed to the API server."""
+    volumes = [{"name": "v", "secret": {"secretName": "of-another"}}]
     for pod in pods_of(framework, {"serviceAccountName": "powerful", "volumes": volumes}):
         assert pod["spec"]["serviceAccountName"] == "powerful"
         others = [v for v in pod["spec"]["volumes"] if v not in volumes]
@@ -170,7 +170,7 @@ def observed_pod(manifest: Json) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize(("state", "left"), [("failed 1", "Succeeded"), ("succeeded", "Succeeded")])
 def test_s05_a_slot_that_is_on_record_is_not_rewritten_by_who_takes_the_name(state: str, left: str) -> None:
-    """Our pod has succeeded and is gone; somebody puts another one in its place."""
+    """Our pod has succeeded and is gone; a user puts another one in its place."""
     manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, policy="Never")
     first = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "succeeded"}), START)
     assert first.status is not None
@@ -222,7 +222,7 @@ async def test_s06_what_a_user_takes_off_our_pod_makes_nothing_run_or_count_twic
 
 
 RESERVED = {
-    labels.OPERATOR_NAME: "somebody-else",
+    labels.OPERATOR_NAME: "another-operator",
     labels.JOB_NAME: "another-job",
     labels.REPLICA_TYPE: "master",
     labels.REPLICA_INDEX: "-1",
@@ -278,7 +278,7 @@ async def test_s09_who_may_edit_jobs_may_not_write_their_status() -> None:
 
 
 @pytest.mark.parametrize("version", ["v2beta1", "v1"])
-async def test_s20_a_pod_of_somebody_else_under_a_workers_name_is_left_alone_and_no_right_names_it(version: str) -> None:
+async def test_s20_another_owners_pod_under_a_workers_name_is_left_alone_and_no_right_names_it(version: str) -> None:
     world = World()
     world.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", custom_resource_definition(MPI))
     theirs = {"metadata": {"name": "train-worker-0"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

@@ -181,7 +181,7 @@ def test_a_node_that_goes_down_and_comes_back_has_lost_its_containers() -> None:
     world = rig([Exit(after=30)], user=steps)
     world.create()
     world.run(19)
-    assert world.pod()["status"]["phase"] == "Running", "nobody has said anything yet"
+    assert world.pod()["status"]["phase"] == "Running", "the API server has not noticed yet"
     world.run(10)
     pod = world.pod()
     assert pod["status"]["phase"] == "Failed"

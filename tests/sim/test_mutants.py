@@ -14,7 +14,7 @@ SEEDS = {
     "D2-expectations-by-name": 4,
     "D3-tombstone": 0,
     "D4-expectation-after-nothing": 4,
-    "D5-raises-on-error-paths": 2,
+    "D5-raises-on-error-paths": 11,
     "D6-no-pods-no-clean-up": 0,
     "D7-magic-exit-code": 0,
     "D8-timers-do-nothing": 0,

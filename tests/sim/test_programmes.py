@@ -61,7 +61,7 @@ def test_an_edit_changes_one_field(edit: Edit, after: object) -> None:
 
 
 @pytest.mark.parametrize("template", acto.JOB_TEMPLATES, ids=lambda template: template.name)
-def test_200_sequences_change_every_leaf(template: acto.JobTemplate) -> None:
+def test_two_hundred_sequences_change_every_leaf(template: acto.JobTemplate) -> None:
     framework: Framework = template.framework
     changed = {edit.leaf for number in range(200) for edit in acto.sequence(template, number)[1]}
     assert changed == set(leaves(framework))

@@ -1,4 +1,4 @@
-"""What the reference operators began, ours carry on: running pods stay, nothing is done again, the end is the same (5.16)."""
+"""What the reference operators began, ours carry on: running pods stay, nothing is done again, the end is the same."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -147,7 +147,7 @@ async def test_a_replica_that_is_being_replaced_is_replaced_and_the_others_stay(
 
 
 @pytest.mark.parametrize("shape", **OF_KIND)
-async def test_an_end_that_came_while_nobody_looked_is_seen(shape: Shape) -> None:
+async def test_an_end_between_two_reads_is_seen(shape: Shape) -> None:
     world = Inherited(shape)
     world.leave("Running", "Succeeded", status=shape.status(world.clock.wall(), "Running", "active"))
     before = world.uids()

@@ -1,4 +1,4 @@
-"""What the work queue must do, in lists and sets (reliability reference, 2.4)."""
+"""What the work queue must do, in lists and sets."""
 
 from dataclasses import dataclass, field
 

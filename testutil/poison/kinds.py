@@ -1,6 +1,6 @@
 """The kinds of poison: what a schema without rules lets through to the operator, and what must become of it.
 
-The numbers are the rows of the case list in the reliability reference, 6.2, 6.4 and 6.7.
+The numbers only identify the cases.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the models take for granted of Kubernetes, each with the cases that ran against a real one.
+"""What the models assume of Kubernetes, each with the cases that ran against a real one.
 
 The models are the simulator's kubelet, nodes, scheduler and pod collector, and the embedded cluster's API server, garbage
 collector and kubelet. Where one of them rests on an assumption it says so: ``ASSUMES = ("deleted-phase", ...)`` in the module
@@ -40,7 +40,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         rows=("pod: deleted after its end", "pod: deleted before it is scheduled"),
     ),
     "finalizers": Assumption(
-        "An object with a finalizer stays, marked as being deleted, until its last finalizer is taken off.",
+        "An object with a finalizer stays, marked as being deleted, until its last finalizer is removed.",
         cases=("a finalizer holds the object: pods", "the version after the last finalizer is not the one of the deletion"),
     ),
     "preconditions": Assumption(
@@ -59,29 +59,29 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "A create beyond a ResourceQuota is refused with 403.", cases=("over quota",), rows=("a quota, at a replacement",)
     ),
     "terminating-namespace": Assumption(
-        "In a namespace that is being deleted nothing new is created, and what is there is deleted.",
+        "In a terminating namespace creates are refused, and all objects are deleted.",
         cases=("a namespace that is terminating",),
         rows=("the namespace is deleted",),
     ),
     # -- the garbage collector
     "owners": Assumption(
-        "What is owned by an object that is gone is deleted; in the foreground the owner waits for it.",
+        "Dependents of a deleted owner are deleted; with propagation Foreground the owner stays until they are gone.",
         cases=("propagation Background", "propagation Foreground"),
         rows=("the job is deleted, Background", "the job is deleted, Foreground"),
     ),
     "orphans": Assumption(
-        "With propagation Orphan the dependents lose their reference to the owner and stay.",
+        "With propagation Orphan the dependents lose their owner reference and stay.",
         cases=("propagation Orphan",),
         rows=("the job is deleted, Orphan, operator down",),
     ),
     # -- the scheduler
     "gates": Assumption(
-        "A pod with a scheduling gate is not bound; its deletion is over at once.",
+        "A pod with a scheduling gate is not bound; it is gone as soon as it is deleted.",
         cases=("pod with a scheduling gate",),
         rows=("pod: deleted before it is scheduled",),
     ),
     "preemption": Assumption(
-        "Who is preempted shows DisruptionTarget (PreemptionByScheduler) and is deleted.", rows=("preempted by the scheduler",)
+        "A preempted pod gets DisruptionTarget (PreemptionByScheduler) and is deleted.", rows=("preempted by the scheduler",)
     ),
     # -- the kubelet
     "phases": Assumption(
@@ -89,7 +89,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         rows=("pod: succeeds", "pod: fails"),
     ),
     "last-delete": Assumption(
-        "Of a deleted pod the kubelet writes the final phase and exit codes first; then it deletes with a grace period of 0.",
+        "For a deleted pod the kubelet first writes the final phase and exit codes, then deletes it with a grace period of 0.",
         rows=("pod: deleted while it runs",),
     ),
     "deleted-phase": Assumption(
@@ -120,7 +120,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "A pod whose Secret is missing stays Pending and starts once it is there.", rows=("pod: waits for its Secret",)
     ),
     "oom": Assumption(
-        "A container that is out of memory shows reason OOMKilled and exit code 137; the pod has no DisruptionTarget.",
+        "A container killed for lack of memory shows reason OOMKilled and exit code 137; the pod has no DisruptionTarget.",
         rows=("pod: a container out of memory",),
     ),
     "kubelet-eviction": Assumption(

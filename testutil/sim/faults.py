@@ -1,4 +1,4 @@
-"""The faults of a run as values, and the table of their kinds (reliability reference, 4.3).
+"""The faults of a run as values, and the table of their kinds.
 
 A run is a scenario, a seed and a tuple of faults; together they replay it. A fault says when it is injected: at the `write`-th
 write of the operators (events and leases not counted), at the `read`-th thing they read (a list, an object, a watch that

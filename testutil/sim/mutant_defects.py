@@ -1,4 +1,4 @@
-"""The reference operators' defects D1-D14, in our terms (reliability reference, end of section 3)."""
+"""The reference operators' defects D1-D14, in our terms."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,17 +10,21 @@ from jobcommon.api.job import MAX_REPLICAS
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
+from jobcommon.cache.informer import Batch
 from jobcommon.cache.reflector import Reflector
-from jobcommon.cache.store import Change, ChangeKind
+from jobcommon.cache.store import ChangeKind
+from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError
-from jobcommon.controller.expectations import Expectations, Expected
-from jobcommon.controller.job_controller import JobController
-from jobcommon.controller.result import ActionResult, Work
+from jobcommon.client.request import Response
+from jobcommon.controller import job_controller as controller
+from jobcommon.controller.expectations import Expectations
+from jobcommon.controller.job_controller import JobController, Moment
+from jobcommon.controller.result import Result, Work
 from jobcommon.controller.workqueue import WorkQueue
-from jobcommon.framework import Job
-from jobcommon.reconcile import cleanup, decision, ending, limits, slots
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile import accounting, cleanup, decision, ending, limits, slots
 from jobcommon.reconcile.ending import Ending, Verdict
-from jobcommon.reconcile.plan import Plan
+from jobcommon.reconcile.plan import Create, Plan
 from jobcommon.runtime.executor import Executor
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.mutation import Mutant
@@ -28,12 +32,18 @@ from jobcommon.testutil.sim.mutation import Mutant
 _NO_EXIT_CODE = 0xBEEF
 
 
-def _any_one_will_do(self: Expectations, uid: str, expected: Expected) -> None:
-    if expected in self._lapse_times.get(uid, {}):
-        self._lapse_times.pop(uid)
+def _any_one_will_do(method: Any) -> Any:
+    def observe(self: Expectations, uid: str, *child: str) -> bool:
+        expected: bool = method(self, uid, *child)
+        if expected:
+            self.forget(uid)
+        return expected
+
+    return observe
 
 
-_BY_JOB = ("_raise", "_lower", "next_expiry", "lapsed")
+_OBSERVED = ("observe_created", "observe_deleted")
+_BY_JOB = ("expect_creation", "expect_deletion", *_OBSERVED, "creation_failed", "next_expiry", "lapsed")
 
 
 def _names_only(method: Any) -> Any:
@@ -41,28 +51,31 @@ def _names_only(method: Any) -> Any:
     return lambda self, _uid, *more: method(self, "", *more)
 
 
-_child_changed = JobController._child_changed
+_take = JobController.take
 
 
-def _reads_a_tombstone(self: JobController, resource: str, change: Change[Any]) -> None:
-    if change.kind is ChangeKind.DELETED:
-        assert change.new.owner is not None  # type: ignore[union-attr]
-    _child_changed(self, resource, change)
+def _reads_a_tombstone(self: JobController, resource: str, batch: Batch[Any]) -> None:
+    for change in batch.changes:
+        if change.kind is ChangeKind.DELETED and resource != self.jobs:
+            assert change.new.owner is not None  # type: ignore[union-attr]
+    _take(self, resource, batch)
 
 
-def _no_services(self: JobController, resource: str, change: Change[Any]) -> None:
-    if resource != "services" or change.kind is ChangeKind.ADDED:
-        _child_changed(self, resource, change)
+def _no_services(self: JobController, resource: str, batch: Batch[Any]) -> None:
+    if resource == "services":
+        batch = replace(batch, changes=tuple(change for change in batch.changes if change.kind is ChangeKind.ADDED))
+    _take(self, resource, batch)
 
 
-async def _raises(self: Executor, work: Work, action: Any, gone: tuple[int, ...]) -> ActionResult:
-    outcome = await _change(self, work, action, gone)
-    if isinstance(outcome.error, StatusError) and outcome.error.code != 404:
-        raise AttributeError("'NoneType' object has no attribute 'resource_version'")
-    return outcome
+async def _raises(self: Executor, work: Work) -> Result:
+    result = await _execute(self, work)
+    for outcome in result.outcomes:
+        if isinstance(outcome.error, StatusError) and outcome.error.code != 404 and not isinstance(outcome.action, Create):
+            raise AttributeError("'NoneType' object has no attribute 'resource_version'")
+    return result
 
 
-_change = Executor._change
+_execute = Executor.execute
 _clean_up_finished = cleanup.clean_up_finished
 
 
@@ -71,11 +84,14 @@ def _nothing_without_pods(job: Job, observed: Observed, pods: Any) -> Any:
     return _clean_up_finished(job, observed, pods) if pods else []
 
 
-def _magic_number(pod: PodView, policy: Any, run: Any = None) -> Ending:
-    return replace(ending_without_fault(pod, policy, run), verdict=Verdict.RETRYABLE, exit_code=_NO_EXIT_CODE)
+def _magic_number(pod: PodView, main: str, policy: Any) -> Ending | None:
+    found = _ending_of(pod, main, policy)
+    if found is None or found.exit_code is not None or found.deleted:
+        return found
+    return replace(found, verdict=Verdict.RETRYABLE, exit_code=_NO_EXIT_CODE)
 
 
-ending_without_fault = ending._without_fault
+_ending_of = ending.ending_of
 
 
 def _not_at(*_: object) -> None:
@@ -87,11 +103,11 @@ def _running_only(job: Job, books: Any) -> bool:
     return limit is not None and books.in_place > limit
 
 
-_end = decision._Pass._end
+_decide = decision.plan
 
 
-def _no_completion_time(self: Any, *what: Any) -> Plan:
-    plan = _end(self, *what)
+def _no_completion_time(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
+    plan = _decide(framework, job, observed, now)
     return replace(plan, status=plan.status.model_copy(update={"completion_time": None}) if plan.status else None)
 
 
@@ -103,14 +119,14 @@ def _by_index(job: Job, pods: tuple[PodView, ...]) -> slots.Slots:
 
 
 _arrange = slots.arrange
-_plan = JobController._plan
+_begin = JobController.begin
 
 
-def _created_in_the_cache_only(self: JobController, cached: Any, named: Any, moment: Any) -> Work:
+def _created_in_the_cache_only(self: JobController, moment: Moment) -> Work | None:
     """Created is set once, in the cached object, and assumed to be written."""
-    work = _plan(self, cached, named, moment)
-    status = work.plan.status
-    if status is not None and {c.type for c in status.conditions} <= {"Created"}:
+    work = _begin(self, moment)
+    status = work.plan.status if work is not None else None
+    if work is not None and status is not None and {c.type for c in status.conditions} <= {"Created"}:
         return replace(work, plan=replace(work.plan, status=None))
     return work
 
@@ -132,7 +148,7 @@ _observe = JobController.observe
 def _by_labels(self: JobController, cached: Any, named: Any, state: Any, moment: Any) -> Observed:
     """Pods are ours by their labels."""
     labelled = {labels.JOB_NAME: cached.name}
-    pods = [p for p in self._pods.all(cached.namespace) if labelled.items() <= dict(p.labels).items()]
+    pods = [p for p in self.informers["pods"].store.all(cached.namespace) if labelled.items() <= dict(p.labels).items()]
     return replace(_observe(self, cached, named, state, moment), pods=tuple(pods))
 
 
@@ -145,24 +161,26 @@ def _fatal(self: Reflector[Any], error: ClientError, now: float) -> None:
     _failed(self, error, now)
 
 
-def _give_up(self: Any, error: StatusError, now: float) -> None:
-    if error.code in (401, 403):
+_received = Reflector.received
+
+
+def _give_up(self: Reflector[Any], response: Response, now: float) -> Any:
+    if response.status in (401, 403):
         raise SystemError("Fatal: failed to watch")
-    _list_refused(self, error, now)
+    return _received(self, response, now)
 
 
-_list_refused = Reflector._list_refused
-
-
-async def _repeated_on_a_conflict(self: Executor, work: Work) -> tuple[str | None, ClientError | None]:
-    version, error = await _write_status(self, work)
-    if not isinstance(error, StatusError) or error.code != 409:
-        return version, error
-    live = msgspec.json.decode((await self._read(work, self._job_request(work))).body)
-    return await _write_status(self, replace(work, raw=live))
-
-
-_write_status = Executor._write_status
+async def _repeated_on_a_conflict(self: Executor, work: Work) -> Result:
+    result = await _execute(self, work)
+    if not isinstance(result.status_error, StatusError) or result.status_error.code != 409:
+        return result
+    path = objects.object_path(self.framework.api_version, self.framework.plural, work.namespace, work.name)
+    live = await self.transport.send(objects.get(path))
+    if live.status != 200:
+        return result
+    status_alone = replace(work.plan, actions=(), verify_live=False, must_exist=())
+    again = await _execute(self, replace(work, raw=msgspec.json.decode(live.body), plan=status_alone))
+    return replace(result, status_version=again.status_version, status_error=again.status_error)
 
 
 def _keep_when_refused(*_: object) -> None:
@@ -173,17 +191,14 @@ DEFECTS = (
     Mutant(
         "D1-expectations-or",
         "One expectation met counts as all of them, so a job is reconciled on a cache that lacks others of its writes.",
-        ((Expectations, "_lower", _any_one_will_do),),
+        tuple((Expectations, name, _any_one_will_do(getattr(Expectations, name))) for name in _OBSERVED),
         where=("*/L8-*", "*/L9-*", "*/L5-*", "*/L7a-*"),
     ),
     Mutant(
         "D2-expectations-by-name",
         "A job inherits the expectations of a deleted one of its name, and waits for events that never come.",
         (
-            *(
-                (Expectations, name, _names_only(getattr(Expectations, name)))
-                for name in ("_raise", "_lower", "next_expiry", "lapsed")
-            ),
+            *((Expectations, name, _names_only(getattr(Expectations, name))) for name in _BY_JOB),
             (Expectations, "forget", _keep_when_refused),
             (Expectations, "deletion_failed", _keep_when_refused),
         ),
@@ -194,7 +209,7 @@ DEFECTS = (
     Mutant(
         "D3-tombstone",
         "The handler of deletions reads the object's new state, which a deleted one has not; every deletion costs the cache.",
-        ((JobController, "_child_changed", _reads_a_tombstone),),
+        ((JobController, "take", _reads_a_tombstone),),
         where=("pytorch/L8-*", "pytorch/L12-*"),
     ),
     Mutant(
@@ -206,8 +221,8 @@ DEFECTS = (
     ),
     Mutant(
         "D5-raises-on-error-paths",
-        "What answers an error is read as if it were an object; the plan breaks off half done.",
-        ((Executor, "_change", _raises),),
+        "What answers an error is read as if it were an object; the results of the whole plan are lost.",
+        ((Executor, "execute", _raises),),
         where=("pytorch/L8-*", "pytorch/L2-*"),
         faults=("server-error", "conflict", "throttled", "forbidden"),
     ),
@@ -221,7 +236,7 @@ DEFECTS = (
     Mutant(
         "D7-magic-exit-code",
         "No exit code is taken for 0xbeef, so an eviction is a retryable failure and is charged to backoffLimit.",
-        ((ending, "_without_fault", _magic_number),),
+        ((accounting, "ending_of", _magic_number),),
         where=("*/L12-*",),
     ),
     Mutant(
@@ -239,7 +254,7 @@ DEFECTS = (
     Mutant(
         "D9-no-completion-time",
         "A job ends without completionTime, so nothing that counts from it ever comes.",
-        ((decision._Pass, "_end", _no_completion_time),),
+        ((controller, "decide", _no_completion_time),),
         where=("*/L3-*", "*/L6-*"),
     ),
     Mutant(
@@ -252,19 +267,19 @@ DEFECTS = (
     Mutant(
         "D11-service-events-ignored",
         "Changes of Services are not observed, so one that a user has deleted is not created again.",
-        ((JobController, "_child_changed", _no_services),),
+        ((JobController, "take", _no_services),),
         where=("*/L13-service-deleted",),
     ),
     Mutant(
         "D12-created-in-the-cache-only",
         "Created is set in the cached object and never written, so a job that waits shows no state.",
-        ((JobController, "_plan", _created_in_the_cache_only),),
+        ((JobController, "begin", _created_in_the_cache_only),),
         where=("*/X-name-taken", "*/X-never-allowed", "*/L1-*"),
     ),
     Mutant(
         "D13-no-uid-in-status-writes",
         "A refused status write is repeated on whatever has the name now, so a job gets the status of its predecessor.",
-        ((Executor, "_write_status", _repeated_on_a_conflict),),
+        ((Executor, "execute", _repeated_on_a_conflict),),
         where=("*/X-recreated-at-its-end",),
         faults=("watch-lag",),
         pair="With the decision's resourceVersion a wrong uid is refused anyway (409); so the live one is sent.",
@@ -284,7 +299,7 @@ DEFECTS = (
     Mutant(
         "D14-watch-refused-is-fatal",
         "A watch or list that is answered 401 or 403 ends the process, for all jobs.",
-        ((Reflector, "_list_refused", _give_up), (Reflector, "failed", _fatal)),
+        ((Reflector, "received", _give_up), (Reflector, "failed", _fatal)),
         faults=("unauthorized",),
         always=(Fault("forbidden", at=4.0, seconds=30.0), Fault("watch-closed", at=5.0)),
     ),

@@ -5,20 +5,23 @@ from dataclasses import replace
 from typing import Any
 
 from jobcommon.api.job import RestartPolicy
-from jobcommon.api.pod import PodView, Terminated
+from jobcommon.api.observed import Observed
+from jobcommon.api.pod import ContainerView, PodView, Terminated, Waiting
+from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
 from jobcommon.api.replica import parse_indexes, replica_count
 from jobcommon.api.status import JobStatus
+from jobcommon.controller import job_controller as controller
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import accounting, cleanup, decision, ending, limits
+from jobcommon.reconcile import accounting, cleanup, decision, ending, limits, retirement
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.plan import Plan
-from jobcommon.reconcile.slots import Slots
+from jobcommon.reconcile.slots import Slots, arrange
 from jobcommon.testutil.sim.mutation import Mutant
 
 _ending_of = ending.ending_of
-_ending = accounting._ending
-_suspend = decision._Pass._suspend
-_counted = accounting._counted
+_counted_ending = accounting.counted_ending
+_decide = decision.plan
+_remembered = accounting.pods_to_remember
 
 
 def _main_run(pod: PodView, main: str) -> Terminated | None:
@@ -41,7 +44,7 @@ def _not_deleted(pod: PodView) -> PodView:
 
 def _stopped_by_timestamps(framework: Framework, job: Job, replica: Any, pod: PodView, *, resumed: bool) -> Ending | None:
     """Only an end without an exit code counts as one by the suspension."""
-    found = _ending(framework, job, replica, pod, resumed=resumed)
+    found = _counted_ending(framework, job, replica, pod, resumed=resumed)
     own = accounting.ending_in_slot(framework, job, replica, pod)
     if found is not None and found.verdict == Verdict.STOPPED and own is not None and own.exit_code is not None:
         return own
@@ -55,11 +58,14 @@ def _exit_0_first(pod: PodView, main: str, policy: RestartPolicy) -> Ending | No
     return _ending_of(pod, main, policy)
 
 
-def _deleted_with_the_record(self: Any) -> Plan:
-    plan = _suspend(self)
-    if plan.actions or plan.status is None:
+def _deleted_with_the_record(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
+    plan = _decide(framework, job, observed, now)
+    if plan.actions or plan.status is None or plan.reason != "job is suspended":
         return plan
-    return replace(plan, actions=tuple(cleanup.stop_pods(self._recorded_or_running(), "job is suspended")))
+    slots = arrange(job, observed.pods)
+    entered = {entry.pod.uid for entry in accounting.account_for_pods(framework, job, slots).entries}
+    pods = [pod for pod in slots.ours if pod.uid not in entered]
+    return replace(plan, actions=tuple(cleanup.stop_pods(pods, "job is suspended")))
 
 
 def _never(*_: Any, **__: Any) -> bool:
@@ -72,7 +78,7 @@ def _always(*_: Any) -> bool:
 
 def _surplus_not_entered(status: JobStatus, slots: Slots, entries: Any) -> tuple[str, ...]:
     surplus = {pod.uid for pod in slots.surplus.values()}
-    return tuple(uid for uid in _counted(status, slots, entries) if uid not in surplus)
+    return tuple(uid for uid in _remembered(status, slots, entries) if uid not in surplus)
 
 
 def _all_surplus(_job: Job, slots: Slots, _ledger: Any) -> list[PodView]:
@@ -88,7 +94,11 @@ def _wanted_only(job: Job) -> Mapping[str, frozenset[int]]:
 
 
 def _all_restarts(pod: PodView, _policy: RestartPolicy) -> int:
-    return sum(one.restart_count + ending._backs_off(one) for one in pod.init_containers + pod.containers)
+    return sum(one.restart_count + _backs_off(one) for one in pod.init_containers + pod.containers)
+
+
+def _backs_off(container: ContainerView) -> bool:
+    return isinstance(container.state, Waiting) and container.state.reason == CRASH_LOOP_BACK_OFF
 
 
 def _uncapped(pod: PodView, earlier: int, now: float, _recorded_at: float | None = None) -> limits.Due:
@@ -104,33 +114,33 @@ ENDINGS = (
     Mutant(
         "E1-ended-before-the-deletion",
         "What finished before deletionTimestamp less the grace period ended by itself; the last DELETE moves that time.",
-        ((accounting, "ending_of", _by_timestamps), (accounting, "_ending", _stopped_by_timestamps)),
+        ((accounting, "ending_of", _by_timestamps), (accounting, "counted_ending", _stopped_by_timestamps)),
         where=("*/L16-preempted-*", "*/L16-deleted-*"),
         pair="With the suspension on record the ends of its pods count as nothing; so exit codes count there, too.",
     ),
     Mutant(
         "E2-deleted-with-the-record",
         "A suspension deletes its pods in the pass that records it; an operator that dies between leaves no trace of why.",
-        ((decision._Pass, "_suspend", _deleted_with_the_record),),
+        ((controller, "decide", _deleted_with_the_record),),
         where=("*/L16-preempted-never", "*/L16-preempted-exitcode", "*/L16-preempted-onfailure"),
         faults=("crash-before", "conflict", "server-error", "forbidden"),
     ),
     Mutant(
         "E3-resumed-without-the-terminating",
         "A resume does not enter the pods that still terminate, so their ends count as disruptions of the resumed job.",
-        ((accounting, "_resumed", _never), (decision, "is_stopping", _never)),
+        ((accounting, "is_resuming", _never), (decision, "is_stopping", _never)),
         where=_STOPPED,
     ),
     Mutant(
         "E4-scaled-down-without-a-record",
         "Surplus pods are deleted and not entered, so they count as disruptions when the job is scaled up again.",
-        ((accounting, "_counted", _surplus_not_entered), (decision, "pods_scaled_down", _all_surplus)),
+        ((accounting, "pods_to_remember", _surplus_not_entered), (decision, "pods_scaled_down", _all_surplus)),
         where=("*/L16-scaled-*",),
     ),
     Mutant(
         "E5-success-forgotten-when-scaled-away",
         "Successes beyond the wanted number are dropped, and run again when the job is scaled up.",
-        ((accounting, "_succeeded", _wanted_only),),
+        ((accounting, "recorded_success", _wanted_only), (retirement, "recorded_success", _wanted_only)),
         where=("*/L16-success-scaled-away",),
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""Each of the rules R1-R19 taken out (reliability reference, section 3). R20 is held by the linter and by every replay."""
+"""Each of the rules R1-R19 (docs/rules.md) taken out. R20 is held by the linter and by every replay."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -8,28 +8,29 @@ import msgspec
 
 from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import format_time
-from jobcommon.api.view import ObjectView
-from jobcommon.cache.delta import Key
+from jobcommon.api.view import Identity
+from jobcommon.cache.delta import Key, Removed, Upserted
 from jobcommon.cache.store import Change, ChangeKind, Store
-from jobcommon.client import objects
+from jobcommon.client import objects, transport
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import JSON_PATCH, Request
-from jobcommon.client.transport import HttpTransport
 from jobcommon.controller import job_controller as controller
 from jobcommon.controller import job_state, workqueue
 from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import Expectations
-from jobcommon.controller.job_controller import JobController
+from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.job_state import JobState
 from jobcommon.controller.orphans import left_behind
-from jobcommon.controller.result import ActionResult, Effect, Work
-from jobcommon.framework import Job
-from jobcommon.reconcile import accounting, cleanup, decision, finished, retirement
+from jobcommon.controller.result import ActionResult, Effect, Result, Work
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile import accounting, cleanup, decision, finished, retirement, status_change
 from jobcommon.reconcile.plan import Create
+from jobcommon.reconcile.slots import Slots
 from jobcommon.runtime import executor
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.leader import LeaderElector
+from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.writes import status_write
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.mutation import Mutant
@@ -47,9 +48,20 @@ async def _yes(*_: Any) -> bool:
     return True
 
 
+_execute = Executor.execute
+
+
+async def _without_a_live_read(self: Executor, work: Work) -> Result:
+    return await _execute(self, replace(work, plan=replace(work.plan, verify_live=False)))
+
+
 NO_BARRIER = ((Barrier, "behind", _nothing),)
 NO_EXPECTATIONS = ((Expectations, "next_expiry", _no_expiry),)
-NO_SECOND_LOOK = ((Executor, "_unchanged", _yes),)
+NO_SECOND_LOOK = (
+    (Executor, "execute", _without_a_live_read),
+    (Recheck, "recent", _yes),
+    (Recheck, "now", _yes),
+)
 ASKED_TWICE = (*NO_BARRIER, *NO_EXPECTATIONS)
 
 
@@ -84,58 +96,48 @@ def _always(*_: object) -> bool:
 NO_FENCE = ((LeaderElector, "held", _always), (Clock, "bounded", _in_its_own_time))
 
 
-_retire = decision._Pass._retire_recorded
+_retire = retirement.retire_recorded
 
 
-def _not_recorded_first(self: Any) -> tuple[list[Any], list[float]]:
+def _not_recorded_first(framework: Framework, job: Job, slots: Slots, now: float, blocked: Any) -> Any:
     """Ended pods are deleted in the reconcile that observes them, at the same time as they are recorded."""
-    gone = [entry.pod for entry in self.accounting.entries]
-    actions, delays = _retire(self)
+    gone = [entry.pod for entry in accounting.account_for_pods(framework, job, slots).entries]
+    actions, delays = _retire(framework, job, slots, now, blocked)
     return [*cleanup.stop_pods(gone, "to be replaced"), *actions], delays
-
-
-_succeeded = accounting._succeeded
-
-
-def _recorded(job: Job) -> dict[str, frozenset[int]]:
-    return {kind: frozenset(indexes) for kind, indexes in _succeeded(job).items()}
 
 
 def _none_succeeded(job: Job) -> dict[str, frozenset[int]]:
     return dict.fromkeys(job.replica_specs, frozenset())
 
 
-async def _no_answer_is_a_success(self: Executor, work: Work, action: Any, error: Any) -> ActionResult:
-    if isinstance(error, TransportError):
-        return ActionResult(action, Effect.APPLIED)
-    return await _look_up(self, work, action, error)
+async def _no_answer_is_a_success(self: Executor, work: Work) -> Result:
+    result = await _execute(self, work)
+    if isinstance(result.status_error, TransportError):
+        result = replace(result, status_version="0", status_error=None)
+    return replace(result, outcomes=tuple(map(_applied_if_without_answer, result.outcomes)))
 
 
-async def _status_is_written(*_: object) -> tuple[str | None, None]:
-    return "0", None
+def _applied_if_without_answer(outcome: ActionResult) -> ActionResult:
+    return ActionResult(outcome.action, Effect.APPLIED) if isinstance(outcome.error, TransportError) else outcome
 
 
-async def _no_answer_to_a_change(self: Executor, work: Work, action: Any, gone: tuple[int, ...]) -> ActionResult:
-    outcome = await _change(self, work, action, gone)
-    return ActionResult(action, Effect.APPLIED) if isinstance(outcome.error, TransportError) else outcome
+_apply = Store.apply
 
 
-_look_up = Executor._look_up
-_change = Executor._change
-_put = Store._put
+def _same_name_same_object(self: Store[Any], delta: Any) -> list[Change[Any]]:
+    """The deletion of an object and the creation of its successor become one update."""
+    changes: list[Change[Any]] = []
+    for change in _apply(self, delta):
+        before = changes[-1] if changes else None
+        if before is not None and before.kind is ChangeKind.DELETED and _key(before.old) == _key(change.new):
+            changes[-1] = Change(ChangeKind.UPDATED, before.old, change.new)
+        else:
+            changes.append(change)
+    return changes
 
 
-def _same_name_same_object(self: Store[Any], new: Any) -> list[Change[Any]]:
-    key: Key = (new.namespace, new.name)
-    old = self._objects.get(key)
-    if old is None or old.uid == new.uid:
-        return _put(self, new)
-    self._drop(key, old)
-    _put(self, new)
-    return [Change(ChangeKind.UPDATED, old, new)]
-
-
-_execute = Executor.execute
+def _key(known: Any) -> Key | None:
+    return (known.namespace, known.name) if known is not None else None
 
 
 async def _no_status_after_a_failure(self: Executor, work: Work) -> Any:
@@ -155,24 +157,27 @@ def _types(work: Work) -> tuple[tuple[Any, ...], ...]:
     return actions[:2], actions[2:]
 
 
-_plan = JobController._plan
+_begin = JobController.begin
 
 
-def _cache_is_changed(self: JobController, cached: ObjectView, named: Any, moment: Any) -> Work:
+def _cache_is_changed(self: JobController, moment: Moment) -> Work | None:
     """What was decided is put into the cached object before it is written, and is not seen to be missing afterwards."""
-    work = _plan(self, cached, named, moment)
-    if work.plan.status is not None and work.raw is not None:
+    work = _begin(self, moment)
+    if work is not None and work.plan.status is not None and work.raw is not None:
+        store = self.informers[self.jobs].store
+        cached = store.get(work.namespace, work.name)
+        assert cached is not None
         changed = msgspec.json.encode({**work.raw, "status": work.plan.status.to_json()})
-        view = msgspec.structs.replace(cached, data=changed)
-        self._jobs._objects[(cached.namespace, cached.name)] = view
+        store.apply(Removed(Identity(cached.namespace, cached.name, cached.uid, cached.resource_version), None))
+        store.apply(Upserted(msgspec.structs.replace(cached, data=changed)))
     return work
 
 
-def _at_once(_self: HttpTransport, _request: Request, response: Any) -> float | None:
-    return 0.0 if response.status == 429 else None
+def _at_once(*_: object) -> float:
+    return 0.0
 
 
-if_changed = finished.if_changed
+if_changed = status_change.if_changed
 
 
 def _by_code(*codes: int) -> Callable[[StatusError], bool]:
@@ -246,13 +251,13 @@ RULES = (
     Mutant(
         "R9-act-then-record",
         "A failed pod is deleted before its failure is on record; when the record fails, the run was for free.",
-        ((decision._Pass, "_retire_recorded", _not_recorded_first),),
+        ((decision, "retire_recorded", _not_recorded_first),),
         where=("*/L2-*", "*/L4-*", "*/L12-*"),
     ),
     Mutant(
         "R10-success-forgotten",
         "That a slot has succeeded is known by its pod alone, so it runs again when the pod is gone.",
-        ((accounting, "_succeeded", _none_succeeded), (retirement, "recorded_success", _recorded)),
+        ((accounting, "recorded_success", _none_succeeded),),
         where=("*/all-workers", "*/workers-only", "*/worker-1-first"),
         faults=(),
         always=(Fault("pod-gc", at=0.5, seconds=120.0),),
@@ -267,17 +272,13 @@ RULES = (
     Mutant(
         "R12-no-answer-is-a-success",
         "A write without an answer is assumed to be done; if it never arrived, it is not repeated.",
-        (
-            (Executor, "_look_up", _no_answer_is_a_success),
-            (Executor, "_find_status", _status_is_written),
-            (Executor, "_change", _no_answer_to_a_change),
-        ),
+        ((Executor, "execute", _no_answer_is_a_success),),
         faults=("partition",),
     ),
     Mutant(
         "R13-one-update-for-two-objects",
         "A job or pod that was deleted and created again between two reconciles is treated as one and the same.",
-        ((Store, "_put", _same_name_same_object),),
+        ((Store, "apply", _same_name_same_object),),
         where=("*/L11-*", "*/L10-*"),
         faults=("coalesced", "missed-deletes"),
     ),
@@ -320,14 +321,14 @@ RULES = (
     Mutant(
         "R17-cache-changed-in-place",
         "The decision is put into the cached object; when its write fails, the loss is not noticed.",
-        ((JobController, "_plan", _cache_is_changed),),
+        ((JobController, "begin", _cache_is_changed),),
         where=("*/L2-retryable-exit", "*/L2-worker-retryable"),
         faults=("conflict", "server-error"),
     ),
     Mutant(
         "R18-retry-after-ignored",
         "A server that answers Retry-After gets all requests again at once, which overloads it further.",
-        ((HttpTransport, "_pause", _at_once),),
+        ((transport, "retry_after", _at_once),),
         faults=("throttled",),
     ),
     Mutant(

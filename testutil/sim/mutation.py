@@ -1,4 +1,4 @@
-"""Mutants: defects put back on purpose, to see whether the simulator's oracles catch them (reliability reference, 5.9)."""
+"""Mutants: defects put back on purpose, to see whether the simulator's oracles catch them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

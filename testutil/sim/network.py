@@ -16,7 +16,7 @@ from typing import Protocol
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error
-from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
+from jobcommon.client.transport import LATE, HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.localcluster.apiserver.errors import ApiError
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.users import ADMIN
@@ -113,6 +113,7 @@ class SimTransport(HttpTransport):
         super().__init__(ENDPOINT, timeouts=timeouts, now=now)
         self._links = links
         self._owner = owner
+        self._response_seconds = timeouts.read
         self._dead = False
         self._watches: dict[SimStream, None] = {}
 
@@ -128,7 +129,7 @@ class SimTransport(HttpTransport):
         answered: asyncio.Future[SimStream] = self._links.loop.create_future()
         self._links.later(self._links.request_seconds, self._connect, delivery, answered)
         try:
-            async with asyncio.timeout(self._timeouts.read):
+            async with asyncio.timeout(self._response_seconds):
                 stream = await answered
         except TimeoutError:
             raise TransportError(f"{request.method} {request.path}: the stream did not open in time") from None
@@ -170,7 +171,10 @@ class SimTransport(HttpTransport):
             raise DiedError("the process has ended")
         return delivery
 
-    async def _once(self, request: Request) -> Response:
+    async def send_once(self, request: Request, send_by: float) -> Response:
+        """See `HttpTransport.send_once`."""
+        if self._links.loop.time() >= send_by:
+            raise TimeoutError(LATE)
         delivery = self._depart(request)
         answered: asyncio.Future[Response] = self._links.loop.create_future()
         self._links.later(self._links.request_seconds, self._arrive, delivery, answered)
@@ -200,9 +204,9 @@ class SimTransport(HttpTransport):
             if delivery.lost != "silence":
                 links.later(links.request_seconds, self._break, answered)
             return
-        links.later(links.request_seconds, self._answer, answered, response)
+        links.later(links.request_seconds, self._respond, answered, response)
 
-    def _answer(self, answered: "asyncio.Future[Response]", response: Response) -> None:
+    def _respond(self, answered: "asyncio.Future[Response]", response: Response) -> None:
         if not answered.done() and not self._dead:
             answered.set_result(response)
 

@@ -70,7 +70,7 @@ class Watchdog:
         self._pods: dict[str, Item] = {}
 
     def see(self, at: float, change: Change, writer: str) -> None:
-        """Judge one change, made `at` virtual seconds by ``operator-…`` or somebody else."""
+        """Judge one change, made `at` virtual seconds by ``operator-…`` or another client."""
         ours = writer.startswith("operator")
         if ours and change.table not in _NOT_JUDGED:
             self._count(change)

@@ -1,4 +1,4 @@
-"""The swarm: each seed is a scenario, a network and a random subset of the faults (reliability reference, 5.4).
+"""The swarm: each seed is a scenario, a network and a random subset of the faults.
 
 Of four seeds one is a single lifecycle under a few faults, two have many jobs, and one a single lifecycle under many.
 Eight seeds share one scenario with many jobs, under different faults: its fault-free reference run is made only once.

@@ -1,4 +1,4 @@
-"""Sweeps: a fault at every point of a lifecycle, one run each (reliability reference, 5.1 to 5.3).
+"""Sweeps: a fault at every point of a lifecycle, one run each.
 
 The thin sweep takes a sample by a fixed rule, so that it is the same every time: of the points of a lifecycle in order, every
 `step`-th, beginning at another one for each kind of fault, so that all kinds and, over the lifecycles, all points have a turn.
@@ -46,7 +46,7 @@ READ_FAULTS = (
 )
 """What happens at each list, watch and event of the read-point sweep."""
 EXHAUSTIVE_PAIRS = ("L2-retryable-exit", "L8-suspend-resume", "L11-recreated")
-"""Of these lifecycles every pair of crashes is tried (5.3)."""
+"""Of these lifecycles every pair of crashes is tried."""
 
 
 def references(names: Sequence[str], seeds: Sequence[int], workers: int) -> list[Verdict]:

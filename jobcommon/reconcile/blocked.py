@@ -23,40 +23,40 @@ _GANG = "spec.runPolicy.schedulingPolicy"
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class Blocked:
     """`types`: the replica types for which nothing is created or deleted; `unread`: some could not be read at all, so the job's
-    progress is unknown; `blocked`: the job must not be started. `why` is for the condition, "" when nothing is blocked.
+    progress is unknown; `start`: the job must not be started. `why` is for the condition, "" when nothing is blocked.
     """
 
     types: frozenset[str] = frozenset()
     unread: bool = False
-    blocked: bool = False
+    start: bool = False
     why: str = ""
 
     @property
     def events(self) -> list[Event]:
         """The same as an event, emitted once."""
-        reason = reasons.WAITING if self.blocked else reasons.INVALID_SPEC
+        reason = reasons.WAITING if self.start else reasons.INVALID_SPEC
         return [Event(WARNING, reason, self.why[:MAX_MESSAGE], lasting=True)] if self.why else []
 
-    def free(self, pods: Iterable[PodView]) -> list[PodView]:
-        """Those of the pods that no error concerns."""
-        held = {kind.lower() for kind in self.types}
-        return [pod for pod in pods if pod.labels.get(labels.REPLICA_TYPE, "").lower() not in held]
+    def without_blocked(self, pods: Iterable[PodView]) -> list[PodView]:
+        """The pods that no error concerns."""
+        blocked = {kind.lower() for kind in self.types}
+        return [pod for pod in pods if pod.labels.get(labels.REPLICA_TYPE, "").lower() not in blocked]
 
 
-_NONE = Holds()
+_NONE = Blocked()
 
 
-def held_up(framework: Framework, job: Job, *, started: bool) -> Holds:
+def find_blocked(framework: Framework, job: Job, *, started: bool) -> Blocked:
     """What the errors of the job's spec block, or the operator's options if the job has not `started` yet."""
     if not job.errors:
         why = "" if started else framework.blocked(job)
-        return Holds(frozenset(job.replica_specs), blocked=True, why=f"it waits: {why}") if why else _NONE
+        return Blocked(frozenset(job.replica_specs), start=True, why=f"it waits: {why}") if why else _NONE
     known = {kind.name.lower(): kind.name for kind in framework.replica_types}
     # The other types' environment describes the whole job, and would be wrong without the types that could not be read.
     types = known.values() if job.unread else {n for error in job.errors for n in _concerned(framework, error, known)}
-    return Holds(frozenset(types), unread=bool(job.unread), why="the spec is invalid: " + "; ".join(map(str, job.errors)))
+    return Blocked(frozenset(types), unread=bool(job.unread), why="the spec is invalid: " + "; ".join(map(str, job.errors)))
 
 
 def _concerned(framework: Framework, error: FieldError, known: Mapping[str, str]) -> Iterable[str]:
