@@ -217,7 +217,8 @@ class Manager:
         elif self.elector is not None and self.shards[0].drained:
             await self.elector.release()
 
-    async def _drivers(self, operator: ShardOperator) -> list[Driver]:
+    async def drivers_for(self, operator: ShardOperator) -> list[Driver]:
+        """New drivers of all frameworks, for one term."""
         options = self.settings.options
         if self.settings.gang_scheduler_name == AUTO:
             gang = await find_gang_scheduler(self._transport, self.env.clock, self.log)
@@ -280,7 +281,9 @@ class Manager:
     def _shard_operator(self, shard: Shard | None, elector: LeaderElector | None, *fences: Fence) -> ShardOperator:
         settings, env = self.settings, self.env
         fence = AllFences(fences)
-        return ShardOperator(shard, elector, fence, self._drivers, settings.shutdown_seconds, env.clock, self.metrics, self.log)
+        return ShardOperator(
+            shard, elector, fence, self.drivers_for, settings.shutdown_seconds, env.clock, self.metrics, self.log
+        )
 
     def _elector(self, transport: Transport, suffix: str = "", group: str = "") -> LeaderElector:
         """Of the lease with that suffix; the identity is that of the `group` if there is one."""

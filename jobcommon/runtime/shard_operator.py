@@ -102,7 +102,7 @@ class ShardOperator:
             if any(end.done() for end in ends):
                 for driver in self.drivers:
                     driver.stop()
-                await self._drain(running, holding)
+                await self.drain(running, holding)
             for task in running:
                 if task.done():
                     task.result()
@@ -111,8 +111,8 @@ class ShardOperator:
                 await cancelled(task)
             self.drivers = []
 
-    async def _drain(self, running: Sequence[asyncio.Task[None]], holding: asyncio.Task[None] | None) -> None:
-        """Wait for the writes in flight, at most until the lease or the time for it ends."""
+    async def drain(self, running: Sequence[asyncio.Task[None]], holding: asyncio.Task[None] | None) -> None:
+        """Wait for the writes in flight, at most until the lease or the time for it ends. Sets `drained`."""
         over = asyncio.Event()
         left = asyncio.gather(*running, return_exceptions=True)
         left.add_done_callback(lambda _: over.set())

@@ -5,6 +5,7 @@ from zlib import crc32
 
 from jobcommon.api.shard import SLOTS
 from jobcommon.cache.delta import Upserted
+from jobcommon.controller.job_controller import JobController
 from jobcommon.reconcile import children
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.manager import Manager
@@ -14,7 +15,12 @@ from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.mutant_rules import NO_FENCE, NO_SECOND_LOOK
 from jobcommon.testutil.sim.mutation import Mutant
 
-_drivers = Manager._drivers
+
+def _always(_: JobController) -> bool:
+    return True
+
+
+_drivers = Manager.drivers_for
 
 
 async def _with_old_caches(self: Manager, operator: ShardOperator) -> list[Driver]:
@@ -27,7 +33,6 @@ async def _with_old_caches(self: Manager, operator: ShardOperator) -> list[Drive
             key = controller.framework.name, name
             for cached in old[key].all() if key in old else ():
                 informer.store.apply(Upserted(cached))
-            informer._synced = key in old and bool(old[key].resource_version)
             old[key] = informer.store
         controller.resync()
     return drivers
@@ -55,7 +60,7 @@ SHARDS = (
     Mutant(
         "S2-not-listed-again",
         "A shard that comes back is reconciled on what was cached in the term before, as if nothing had happened since.",
-        ((Manager, "_drivers", _with_old_caches), *NO_SECOND_LOOK),
+        ((Manager, "drivers_for", _with_old_caches), (JobController, "synced", property(_always)), *NO_SECOND_LOOK),
         where=("*/L2-*", "*/L12-*", "*/L1-*", "*/L7a-*"),
         faults=("watch-lag",),
         always=(
@@ -68,7 +73,7 @@ SHARDS = (
     Mutant(
         "S3-released-in-mid-write",
         "A shard is released while writes are under way, and they are stored when another replica has it.",
-        ((ShardOperator, "_drain", _at_once),),
+        ((ShardOperator, "drain", _at_once),),
         where=("pytorch/*", "tensorflow/*"),
         faults=("upgrade",),
         always=(Fault("slow-writes", at=0.0, seconds=60.0, value="2"),),
