@@ -139,9 +139,8 @@ async def _shards(arguments: argparse.Namespace) -> str:
     parts = []
     for name in arguments.only or [SHARED]:
         found = await shards.measure(kind, Workload.parse(name), arguments.shards, 2000 if arguments.quick else 10_000)
-        parts.append(
-            f"{name}, {kind} server, {record.machine()}\n\n{report.table(report.GOAL_HEAD, map(report.goal_line, found))}"
-        )
+        lines = report.table(report.GOAL_HEAD, map(report.goal_line, found))
+        parts.append(f"{name}, {kind} server, {record.machine()}\n\n{lines}")
     return "\n\n".join(parts)
 
 

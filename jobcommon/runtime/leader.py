@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.client import objects
+from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request, Transport
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
@@ -157,6 +158,11 @@ class LeaderElector:
         try:
             won = await self._claim(lease if lease is not None else await self._look())
         except Exception as error:
+            conflict = isinstance(error, StatusError) and error.code == 409
+            if self._settings.shared and conflict and await self._refresh():
+                # Another process with our identity has written the lease since `started`.
+                self._renewed_at = started
+                return True
             self._log.warning("could not get or renew the lease", error=str(error))
             # Our copy may be stale; the next attempt reads the lease.
             if self._renewed_at is not None:
@@ -167,14 +173,17 @@ class LeaderElector:
             self._renewed_at = started
         return won
 
-    async def _refresh(self) -> None:
+    async def _refresh(self) -> bool:
+        """Read the lease. Returns whether it is certainly ours, and gives it up if it is certainly not."""
         try:
             found = await self._look()
         except Exception as error:
             self._log.debug("could not read the lease", error=str(error))
-            return
-        if found is None or found.get("spec", {}).get("holderIdentity") != self._settings.identity:
+            return False
+        ours = found is not None and found.get("spec", {}).get("holderIdentity") == self._settings.identity
+        if not ours:
             self._renewed_at = None
+        return ours
 
     async def _look(self) -> dict[str, Any] | None:
         request = objects.get(self._path())
