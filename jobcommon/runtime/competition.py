@@ -15,6 +15,9 @@ from jobcommon.runtime.shard_operator import ShardOperator, cancelled
 
 # A shard that is found free so many times in a row is taken beyond the fair share: the replica it is meant for may be gone.
 PATIENCE = 3
+# Replicas are often started together. In so many first rounds each takes one shard only, chosen at random, so that none loads
+# the jobs of all shards first.
+FIRST_ROUNDS = 3
 
 CANDIDATE, SHARD = "-candidate", "-shard-"
 """What the names of the leases end in; that of a shard is followed by its number."""
@@ -45,6 +48,7 @@ class Competition:
         self._random = random
         self._terms: dict[int, asyncio.Task[None]] = {}
         self._waiting: asyncio.Task[None] | None = None
+        self._rounds = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Compete until `stop`, then wait for the writes in flight; the leases are to be released by the caller.
@@ -80,10 +84,7 @@ class Competition:
         found = await asyncio.gather(
             *(self._shards[number][1].is_free() for number in others), *(() if self._waiting else (self._candidate.is_free(),))
         )
-        wanted: list[int] = []
-        for number, free in zip(others, found, strict=False):
-            if free and (self._balance(wanted).may_take or self._shards[number][1].times_free >= PATIENCE):
-                wanted.append(number)
+        wanted = self._wanted([*compress(others, found)])
         claimed = await asyncio.gather(*(self._shards[number][1].claim() for number in wanted))
         for number in compress(wanted, claimed):
             self._terms[number] = asyncio.create_task(self._shards[number][0].term(stop), name=f"shard {number}")
@@ -92,6 +93,15 @@ class Competition:
         # One after the other, so that each handover is decided on what the one before has left.
         if running and self._balance().must_release and not any(operator.leaving for operator in running):
             running[-1].hand_over()
+
+    def _wanted(self, free: list[int]) -> list[int]:
+        """The free shards to take now."""
+        wanted: list[int] = []
+        for number in free:
+            if self._balance(wanted).may_take or self._shards[number][1].times_free >= PATIENCE:
+                wanted.append(number)
+        self._rounds += 1
+        return [wanted[int(len(wanted) * self._random())]] if wanted and self._rounds <= FIRST_ROUNDS else wanted
 
     async def _apply(self, *, free: bool) -> None:
         """Hold the candidate lease while this replica has less than its share."""
