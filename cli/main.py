@@ -16,11 +16,12 @@ from rich.console import Console
 import jobcommon
 from jobcommon.cli import process
 from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra
+from jobcommon.cli.framework_commands import new_command, rbac_command
 from jobcommon.cli.framework_options import with_own_options
 from jobcommon.cli.frameworks import chosen, usable
 from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
-from jobcommon.cli.options import Files, Frameworks, Namespace
+from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namespace, OneNamespace
 from jobcommon.cli.plan import describe
 
 FRAMEWORKS = tuple(usable())
@@ -65,6 +66,7 @@ def _root(
     On a cluster (or by Helm, see docs/install.md):
       jobcommon crds | kubectl apply -f -   # the kinds
       jobcommon operator                    # the controllers of their jobs
+      jobcommon dashboard                   # a page of the jobs
     """
 
 
@@ -131,6 +133,9 @@ def up_command(
             metavar="RESOURCE=AMOUNT,...", help="The node's capacity; pods that request more than is free wait. Repeatable."
         ),
     ] = None,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Serve a page of the jobs, too; see jobcommon dashboard.")
+    ] = False,
 ) -> None:
     """Keep an embedded cluster up, with all operators, until Ctrl-C.
 
@@ -154,12 +159,42 @@ def up_command(
         port=port,
         operators=operators,
         capacity=amounts(capacity or ()),
+        with_dashboard=dashboard,
     )
     try:
         process.run(serving)
     except process.Interrupted:
         # Ctrl-C is the normal end of this command.
         typer.echo("The cluster is stopped; nothing of it is left running.")
+
+
+@app.command("dashboard", short_help="Show a cluster's jobs in the browser, read-only.")
+def dashboard_command(
+    framework: Frameworks = None,
+    namespace: OneNamespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", help="The port to listen on at 127.0.0.1; 0: a free one.", min=0, max=65535)
+    ] = 0,
+) -> None:
+    """Show a cluster's jobs in the browser: conditions, a timeline, pods, events, and logs as they are printed.
+
+    It only reads, with the rights of the kubeconfig. It listens at 127.0.0.1, and the address that is printed has a token.
+
+    \b
+    Examples:
+      jobcommon dashboard
+      jobcommon dashboard --kubeconfig .jobcommon/kubeconfig
+      jobcommon dashboard --context production --namespace team-a
+    """
+    from jobcommon.cli.dashboard.command import show_dashboard
+
+    serving = show_dashboard(chosen(framework or ()), namespace=namespace, kubeconfig=kubeconfig, context=context, port=port)
+    try:
+        process.run(serving)
+    except process.Interrupted:
+        typer.echo("The dashboard is stopped.")
 
 
 app.command("operator", short_help="Run the operators against a cluster.")(with_own_options(operator_command, FRAMEWORKS))
@@ -172,10 +207,8 @@ def release_finalizers_command(
         str | None,
         typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only pods of this namespace. All namespaces without it."),
     ] = None,
-    kubeconfig: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Remove the operators' finalizer from all pods of jobs, after the operators were uninstalled.
 
@@ -266,6 +299,10 @@ def crds_command(
             typer.echo(path)
     else:
         typer.echo(as_yaml(frameworks), nl=False)
+
+
+app.command("new", short_help="Make a package for a framework of your own.")(new_command)
+app.command("rbac", short_help="Print the roles of the operators.")(rbac_command)
 
 
 def console() -> Console:

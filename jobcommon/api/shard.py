@@ -14,6 +14,8 @@ from jobcommon.api import labels
 from jobcommon.api.view import Owner
 
 SLOTS = 64
+OF_CANDIDATE, OF_SHARD = "-candidate", "-shard-"
+"""What the names of the leases end in; that of a shard is followed by its number."""
 _BITS = 64
 _OFFSET_BASIS, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 _MASK = (1 << _BITS) - 1
@@ -80,3 +82,8 @@ class Shard:
         """Selects the shard's jobs on a server that honours it; others send all jobs."""
         start, stop = self.slots.start * _SLOT_SIZE, self.slots.stop * _SLOT_SIZE
         return f"shardRange(object.metadata.uid, '{start:#x}', '{stop:#x}')"
+
+
+def lease_names(name: str, shards: int) -> tuple[str, ...]:
+    """The names of all leases of operators whose lease name is `name`."""
+    return (name, name + OF_CANDIDATE, *(f"{name}{OF_SHARD}{index}" for index in range(shards))) if shards > 1 else (name,)

@@ -19,14 +19,6 @@ PATIENCE = 3
 # the jobs of all shards first.
 FIRST_ROUNDS = 3
 
-CANDIDATE, SHARD = "-candidate", "-shard-"
-"""What the names of the leases end in; that of a shard is followed by its number."""
-
-
-def lease_names(name: str, shards: int) -> tuple[str, ...]:
-    """The names of all leases of operators whose lease name is `name`."""
-    return (name, name + CANDIDATE, *(f"{name}{SHARD}{index}" for index in range(shards))) if shards > 1 else (name,)
-
 
 class Competition:
     """Takes shards and hands them over. `identity` is this replica's name in the leases, `random` gives floats in [0, 1)."""

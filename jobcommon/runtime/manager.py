@@ -14,10 +14,9 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from jobcommon.api.gang import AUTO
-from jobcommon.api.shard import Shard
+from jobcommon.api.shard import OF_CANDIDATE, OF_SHARD, Shard
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Endpoint, HttpTransport, Timeouts
@@ -27,7 +26,7 @@ from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, SystemClock
-from jobcommon.runtime.competition import CANDIDATE, SHARD, Competition
+from jobcommon.runtime.competition import Competition
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
@@ -40,7 +39,7 @@ from jobcommon.runtime.metered import MeteredTransport
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.recorder import Recorder, Reference
 from jobcommon.runtime.settings import Settings
-from jobcommon.runtime.shard_operator import ShardOperator, cancelled
+from jobcommon.runtime.shard_operator import ShardOperator, cancelled, readings
 from jobcommon.runtime.stalls import event_loop_watchdog
 from jobcommon.runtime.start_line import log_start
 from jobcommon.runtime.terminating_namespace import release_if_terminating
@@ -71,7 +70,7 @@ class _Reporter:
 
     def finished(self, work: Work, report: Report, seconds: float) -> None:
         self.metrics.reconciled(self.framework.name, seconds)
-        self.metrics.counted(self.framework.name, work.namespace, report.counts)
+        self.metrics.reported(self.framework.name, work.namespace, report)
         kind, version = self.framework.kind, self.framework.api_version
         for event in report.events:
             about = Reference(version, kind, work.namespace, work.name, work.uid)
@@ -118,8 +117,6 @@ class Manager:
         self._competition: Competition | None = None
         self.shards = self._make_shards(election_transport or transport)
         self._transport = self._fenced(AnyFence([operator.fence for operator in self.shards]))
-        for framework in frameworks:
-            self.metrics.watch(framework.name, partial(self._depth, framework.name), partial(self._unstored, framework.name))
         self.flow_controller = FlowController(self._seats)
         events = BackgroundTransport(self._transport, self.flow_controller, "", "events")
         self.recorder = Recorder(events, clock, self.log, instance=self.env.identity)
@@ -233,14 +230,12 @@ class Manager:
         reporter = _Reporter(framework, self.metrics, self.recorder)
         return Driver(controller, transport, executor, clock, reporter, self.log, workers=settings.workers)
 
-    def _controllers(self, name: str) -> list[JobController]:
-        return [driver.controller for driver in self.drivers if driver.controller.framework.name == name]
-
-    def _depth(self, name: str) -> int:
-        return sum(len(controller.queue) for controller in self._controllers(name))
-
-    def _unstored(self, name: str) -> int:
-        return max((len(controller.pruned.fields) for controller in self._controllers(name)), default=0)
+    def _watch(self) -> None:
+        """Read the gauges from the drivers that there are now. Without the lease caches are out of date."""
+        by_name: dict[str, list[Driver]] = {}
+        for driver in self.drivers:
+            by_name.setdefault(driver.controller.framework.name, []).append(driver)
+        self.metrics.watch({name: readings(drivers) for name, drivers in by_name.items()})
 
     def _fenced(self, fence: Fence) -> Transport:
         transport = FencedTransport(self._unfenced, fence)
@@ -254,13 +249,13 @@ class Manager:
             self.elector = self._elector(election)
             return [self._shard_operator(None, self.elector, self.elector)]
         self.elector = group = self._elector(election, group=f"{number} shards")
-        electors = [self._elector(election, f"{SHARD}{index}") for index in range(number)]
+        electors = [self._elector(election, f"{OF_SHARD}{index}") for index in range(number)]
         operators = [
             self._shard_operator(Shard(index, number), elector, group, elector) for index, elector in enumerate(electors)
         ]
         self._competition = Competition(
             list(zip(operators, electors, strict=True)),
-            self._elector(election, CANDIDATE),
+            self._elector(election, OF_CANDIDATE),
             env.identity,
             settings.retry_period,
             env.clock,
@@ -282,7 +277,7 @@ class Manager:
         settings, env = self.settings, self.env
         fence = AllFences(fences)
         return ShardOperator(
-            shard, elector, fence, self.drivers_for, settings.shutdown_seconds, env.clock, self.metrics, self.log
+            shard, elector, fence, self.drivers_for, self._watch, settings.shutdown_seconds, env.clock, self.metrics, self.log
         )
 
     def _elector(self, transport: Transport, suffix: str = "", group: str = "") -> LeaderElector:

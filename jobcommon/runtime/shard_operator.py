@@ -1,7 +1,8 @@
 """The operators of one shard of the jobs, or of all: one term from the acquisition of the lease to its loss or release."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -11,7 +12,7 @@ from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.fence import Fence
 from jobcommon.runtime.leader import LeaderElector
 from jobcommon.runtime.logging import Log
-from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.metrics import Metrics, Readings
 
 # For the release of a lease in a handover; what takes longer is left to the lease's expiry.
 RELEASE_SECONDS = 3.0
@@ -22,8 +23,8 @@ MakeDrivers = Callable[["ShardOperator"], Awaitable[list[Driver]]]
 class ShardOperator:
     """Runs new drivers for each term, so that no decision is made on what was cached in an earlier one.
 
-    `shard` None means all jobs. `fence` is whether writes may be sent for it. `make_drivers` is called once a term;
-    `drain_seconds` is the time for the writes in flight at its end.
+    `shard` None means all jobs. `fence` is whether writes may be sent for it. `make_drivers` is called once a term,
+    and `on_change` when `drivers` changes; `drain_seconds` is the time for the writes in flight at its end.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class ShardOperator:
         elector: LeaderElector | None,
         fence: Fence,
         make_drivers: MakeDrivers,
+        on_change: Callable[[], None],
         drain_seconds: float,
         clock: Clock,
         metrics: Metrics,
@@ -44,6 +46,7 @@ class ShardOperator:
         self.drained = True
         """Whether all writes of the last term have ended. If not, the server may still process them."""
         self._make_drivers = make_drivers
+        self._on_change = on_change
         self._drain_seconds = drain_seconds
         self._clock = clock
         self._metrics = metrics
@@ -93,6 +96,7 @@ class ShardOperator:
             if not making.done():
                 return
             self.drivers = making.result()
+            self._on_change()
         finally:
             await cancelled(making)
         self.drained = False
@@ -110,6 +114,7 @@ class ShardOperator:
             for task in running:
                 await cancelled(task)
             self.drivers = []
+            self._on_change()
 
     async def drain(self, running: Sequence[asyncio.Task[None]], holding: asyncio.Task[None] | None) -> None:
         """Wait for the writes in flight, at most until the lease or the time for it ends. Sets `drained`."""
@@ -126,6 +131,22 @@ class ShardOperator:
     def _report(self, *, leads: bool) -> None:
         if self.elector is not None:
             self._metrics.leading(self.elector.name, leads)
+
+
+def readings(drivers: Sequence[Driver]) -> Readings:
+    """What the metrics read of the drivers of one framework, one for each shard that is held."""
+    controllers = [driver.controller for driver in drivers]
+
+    def cache_ages() -> Mapping[str, float]:
+        found = [driver.cache_ages for driver in drivers]
+        return {name: max(ages.get(name, 0.0) for ages in found) for name in {name: None for ages in found for name in ages}}
+
+    return Readings(
+        depth=lambda: sum(len(controller.queue) for controller in controllers),
+        jobs=lambda: sum((controller.conditions for controller in controllers), Counter[str]()),
+        cache_ages=cache_ages,
+        unstored=lambda: max(len(controller.pruned.fields) for controller in controllers),
+    )
 
 
 async def cancelled(task: "asyncio.Future[Any]") -> None:

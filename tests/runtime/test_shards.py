@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 from jobcommon.api import labels
-from jobcommon.api.shard import Shard, slot_of
+from jobcommon.api.shard import Shard, lease_names, slot_of
 from jobcommon.client.request import MERGE_PATCH, Request, Response
-from jobcommon.runtime.competition import lease_names
 from jobcommon.runtime.manager import Env, Manager
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.recording import access

@@ -9,11 +9,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
 
 from jobcommon.api import labels
-from jobcommon.api.shard import Shard, slot_of
+from jobcommon.api.shard import OF_SHARD, Shard, slot_of
 from jobcommon.client.transport import LEADER_TIMEOUTS
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.storage import ADDED, Change, Item
-from jobcommon.runtime.competition import SHARD
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.network import Write
 from jobcommon.testutil.sim.oracles import owner_of
@@ -65,7 +64,7 @@ class ShardWatch:
 
     def _follow(self, lease: Item) -> None:
         for shard in self._shards:
-            if lease.name == f"{self._lease_name}{SHARD}{shard.index}":
+            if lease.name == f"{self._lease_name}{OF_SHARD}{shard.index}":
                 holder = str(lease.obj["spec"].get("holderIdentity") or "")
                 self.holders[shard.index] = holder.partition("_")[0]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
+from jobcommon.api.shard import lease_names
 from jobcommon.framework import CompanionKind, Framework
-from jobcommon.runtime.competition import lease_names
 
 # What a cache needs, and the live read of an object whose name a create found taken.
 _CACHED = ("get", "list", "watch")
