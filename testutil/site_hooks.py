@@ -19,7 +19,7 @@ def on_files(files: Files, *, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Let links to those pages lead there; name other files of the repository without a link. Raises ValueError for neither."""
     at = page.file.src_uri
     source = next((Path(name) for name, shown in PAGES.items() if shown == at), Path("docs", at))
