@@ -8,10 +8,8 @@ API server's shardSelector (KEP-5866), so that a server which honours it sends t
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 from jobcommon.api import labels
-from jobcommon.api.view import Owner
 
 SLOTS = 64
 OF_CANDIDATE, OF_SHARD = "-candidate", "-shard-"
@@ -20,15 +18,6 @@ _BITS = 64
 _OFFSET_BASIS, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 _MASK = (1 << _BITS) - 1
 _SLOT_SIZE = (1 << _BITS) // SLOTS
-
-
-class Child(Protocol):
-    """An object that may be owned by a job."""
-
-    @property
-    def owner(self) -> Owner | None: ...
-    @property
-    def labels(self) -> Mapping[str, str]: ...
 
 
 @lru_cache(4096)
@@ -60,14 +49,14 @@ class Shard:
         """Whether the job with this UID belongs to the shard."""
         return slot_of(uid) in self.slots
 
-    def has_child(self, child: Child) -> bool:
-        """Whether an object belongs to a job of the shard: by its owner, and by its label if it has none.
+    def has_child(self, owner: str, marks: Mapping[str, str]) -> bool:
+        """Whether an object belongs to a job of the shard: by the UID of its owner, and by its labels if it has none ("").
 
         An object with neither, or with a label that is no slot, belongs to the first shard.
         """
-        if child.owner is not None:
-            return self.has_job(child.owner.uid)
-        label = child.labels.get(labels.SHARD, "")
+        if owner:
+            return self.has_job(owner)
+        label = marks.get(labels.SHARD, "")
         slot = int(label) if label.isdecimal() and len(label) <= len(str(SLOTS)) else 0
         return (slot if slot < SLOTS else 0) in self.slots
 

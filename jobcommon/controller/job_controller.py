@@ -22,7 +22,7 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.shard import Shard
 from jobcommon.api.view import ObjectView
-from jobcommon.cache.informer import Batch, Informer
+from jobcommon.cache.informer import Batch
 from jobcommon.cache.lister import Lister, owned_indexes
 from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
@@ -35,7 +35,7 @@ from jobcommon.controller.pruned import Pruned
 from jobcommon.controller.refusals import Refusals
 from jobcommon.controller.report import Report, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
-from jobcommon.controller.watched import PODS, SERVICES, informer_of, watched
+from jobcommon.controller.watched import PODS, SERVICES, informers_of, watched
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile import plan as decide
@@ -74,10 +74,7 @@ class JobController:
         self.states: dict[str, JobState] = {}
         self._missing: tuple[bool, str] = (False, "")
         stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
-        self.informers: dict[str, Informer[Any]] = {
-            n: informer_of(resource, self.namespace, stores[n], self.random, self.shard)
-            for n, resource in self.resources.items()
-        }
+        self.informers = informers_of(self.resources, self.namespace, stores, self.random, self.shard)
 
     @property
     def jobs(self) -> str:

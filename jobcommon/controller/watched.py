@@ -68,6 +68,17 @@ def watched(framework: Framework, shard: Shard | None = None) -> Mapping[str, Re
     return found
 
 
+def informers_of(
+    resources: Mapping[str, Resource],
+    namespace: str | None,
+    stores: Mapping[str, Store[Any]],
+    random: Callable[[], float],
+    shard: Shard | None = None,
+) -> dict[str, Informer[Any]]:
+    """One for each resource, by plural; see `informer_of`."""
+    return {name: informer_of(found, namespace, stores[name], random, shard) for name, found in resources.items()}
+
+
 def informer_of(
     resource: Resource, namespace: str | None, store: Store[Any], random: Callable[[], float], shard: Shard | None = None
 ) -> Informer[Any]:
@@ -92,6 +103,6 @@ def _child_of(shard: Shard, decode: Callable[[bytes], Any]) -> Callable[[bytes],
 
     def decoded(data: bytes) -> Any:
         found = decode(data)
-        return found if shard.has_child(found) else None
+        return found if shard.has_child(found.owner.uid if found.owner is not None else "", found.labels) else None
 
     return decoded
