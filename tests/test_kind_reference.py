@@ -4,11 +4,12 @@ import os
 
 import pytest
 
+from jobcommon.cli.frameworks import installed
 from jobcommon.testutil.kind_reference import WRITE, pages
 from tests.architecture.source import ROOT
 
 KINDS = ROOT / "docs" / "kinds"
-PAGES = pages()
+PAGES = pages(installed().values())
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -1,9 +1,8 @@
 """docs/kinds: the fields of each kind, as Markdown, from the schema of its CustomResourceDefinition."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from jobcommon.cli.frameworks import installed
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 
@@ -13,9 +12,9 @@ _POD_TEMPLATE = "template"
 _OPAQUE = ("apiVersion", "kind", "metadata")
 
 
-def pages() -> dict[str, str]:
+def pages(frameworks: Iterable[Framework]) -> dict[str, str]:
     """By file name, a page for each kind."""
-    return {f"{framework.kind.lower()}.md": _page(framework) for framework in installed().values()}
+    return {f"{framework.kind.lower()}.md": _page(framework) for framework in frameworks}
 
 
 def _page(framework: Framework) -> str:
