@@ -61,7 +61,7 @@ SHARDS = (
         "S2-not-listed-again",
         "A shard that comes back is reconciled on what was cached in the term before, as if nothing had happened since.",
         ((Manager, "drivers_for", _with_old_caches), (JobController, "synced", property(_always)), *NO_SECOND_LOOK),
-        where=("*/L2-*", "*/L12-*", "*/L1-*", "*/L7a-*"),
+        where=("mpi/L2-*", "mpi/L12-*", "mpi/L1-*"),
         faults=("watch-lag",),
         always=(
             Fault("partition", write=6, seconds=24.0, value=OF_ONE),
