@@ -70,7 +70,8 @@ class Shard:
     def shard_selector(self) -> str:
         """Selects the shard's jobs on a server that honours it; others send all jobs."""
         start, stop = self.slots.start * _SLOT_SIZE, self.slots.stop * _SLOT_SIZE
-        return f"shardRange(object.metadata.uid, '{start:#x}', '{stop:#x}')"
+        # The server wants 16 digits, and one more for the end of the last.
+        return f"shardRange(object.metadata.uid, '{start:#018x}', '{stop:#018x}')"
 
 
 def lease_names(name: str, shards: int) -> tuple[str, ...]:

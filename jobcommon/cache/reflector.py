@@ -358,7 +358,8 @@ class Reflector(Generic[T]):
 
     def _refused(self, error: StatusError) -> None:
         self.last_error = error
-        if error.code == 400:
+        # Kubernetes 1.36 answers 500 to a shardSelector that it does not understand.
+        if error.code in (400, 500):
             self._query = self._without_hint
 
     def _stream_refused(self, error: StatusError, now: float) -> None:

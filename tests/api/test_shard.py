@@ -68,6 +68,6 @@ def test_the_selectors() -> None:
     others = ",".join(str(slot) for slot in (*range(21), *range(42, 64)))
     assert middle.label_selector == f"training.kubeflow.org/shard notin ({others})"
     assert [Shard(index, 2).shard_selector for index in range(2)] == [
-        "shardRange(object.metadata.uid, '0x0', '0x8000000000000000')",
+        "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')",
         "shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000000')",
     ]

@@ -68,13 +68,14 @@ def test_the_deltas_are_removals() -> None:
     assert isinstance(added, Upserted)
 
 
-def test_a_hint_is_part_of_the_query_until_the_server_refuses_it() -> None:
+@pytest.mark.parametrize("code", [400, 500])
+def test_a_hint_is_part_of_the_query_until_the_server_refuses_it(code: int) -> None:
     driver = Driver(query=QUERY, hint=HINT)
     assert driver.fetch() == {"labelSelector": "a=b", "shardSelector": "x", "limit": "500"}
-    driver.receive(refusal(500))
+    driver.receive(refusal(503))
     driver.wait()
     assert "shardSelector" in driver.fetch()
-    driver.receive(refusal(400, "CEL parse error"))
+    driver.receive(refusal(code, "invalid shard selector"))
     driver.wait()
     assert driver.fetch() == {"labelSelector": "a=b", "limit": "500"}
     driver.receive(a_list(9))
