@@ -1,4 +1,4 @@
-"""A real API server with ShardedListAndWatch sends the jobs of a shard only, by our hash; without it the parameter is ignored."""
+"""A real API server with ShardedListAndWatch sends the jobs of a shard only, by our hash; others ignore the parameter."""
 
 import os
 from collections.abc import Sequence
