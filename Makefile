@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow sim sim-full sieve acto check bench poison chaos real properties fuzz mutants environments frameworks sdk golden lock sbom audit crds verify clean
+.PHONY: help setup demo test test-slow sim sim-full sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk golden lock sbom audit crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -85,6 +85,9 @@ real: $(DEV) ## lifecycles on a real control plane, if KUBEBUILDER_ASSETS or a m
 
 bench: $(DEV) ## measure the operators against a plain client; real API server if KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m benchmarks $(BENCH)
+
+soak: $(DEV) ## jobs of all kinds and fates for an hour beside 50,000 finished ones, with restarts; SOAK='--minutes 10' for less
+	$(BIN)/python -m benchmarks.soak $(SOAK)
 
 # An environment each, because their requirements exclude each other's or those of the tests.
 .venv-tf/.ready-$(KEY): | $(BIN)/python

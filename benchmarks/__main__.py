@@ -6,22 +6,26 @@
     python -m benchmarks --quick                # less than a minute
     python -m benchmarks --only 1x1000,memory
     python -m benchmarks --only 50x8,small --ablate batching
+    python -m benchmarks --peer 'tf-operator -qps 10000 -threadiness 10' --services pod
     python -m benchmarks --document a.json b.json   # put earlier results into docs/performance.md
 """
 
 import argparse
 import asyncio
+import shlex
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 
-from benchmarks import ablation, document, operator_process, record, report, scenarios
+from benchmarks import ablation, comparison, document, operator_process, record, report, scenarios
 from benchmarks.apiserver import EMBEDDED, REAL, real_is_given
+from benchmarks.peer import Peer
 from benchmarks.record import Results
-from benchmarks.workloads import ALL, Workload
+from benchmarks.workloads import ALL, COMPARED, PER_JOB, PER_POD, Workload
 
+_COMPARED = ",".join(map(str, COMPARED))
 OTHERS = ("memory", "coldstart", "restart", "small")
 
 
@@ -35,11 +39,24 @@ def _arguments() -> argparse.Namespace:
     )
     without = "; ".join(f"{name}: {what}" for name, (what, _) in ablation.MECHANISMS.items())
     parser.add_argument("--ablate", choices=ablation.MECHANISMS, metavar="NAME", help=f"without one mechanism: {without}")
+    parser.add_argument(
+        "--peer",
+        type=_peer,
+        metavar="COMMAND",
+        help=f"compare with another operator for TFJobs; without --only: {_COMPARED}",
+    )
+    services = f"with --peer: what it creates a Service for, as its plain client then does (default: {PER_JOB})"
+    parser.add_argument("--services", choices=(PER_JOB, PER_POD), help=services)
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     parser.add_argument(
         "--document", nargs="+", type=Path, metavar="RESULTS", help="put earlier results into the documentation"
     )
-    return parser.parse_args()
+    found = parser.parse_args()
+    if found.services and not found.peer:
+        parser.error("--services says what the operator of --peer does; give --peer as well")
+    if found.peer and (other := [name for name in found.only or () if name in OTHERS]):
+        parser.error(f"--peer compares workloads, not {', '.join(other)}; leave that out of --only")
+    return found
 
 
 def _names(text: str) -> list[str]:
@@ -50,6 +67,14 @@ def _names(text: str) -> list[str]:
             what = f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor one of {', '.join(OTHERS)}"
             raise argparse.ArgumentTypeError(what)
     return names
+
+
+def _peer(text: str) -> str:
+    """The command in `--peer`. Raises ArgumentTypeError."""
+    try:
+        return shlex.join([Peer(text).program, *shlex.split(text)[1:]])
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _is_workload(text: str) -> bool:
@@ -70,11 +95,15 @@ async def _measure(arguments: argparse.Namespace) -> Results:
     kind = arguments.server or (REAL if real_is_given() else EMBEDDED)
     quick = arguments.quick
     workloads = (Workload(1, 10), Workload(1, 100), Workload(20, 5)) if quick else ALL
-    wanted = arguments.only or [*map(str, workloads), *OTHERS]
+    peer = Peer(arguments.peer, arguments.services or PER_JOB) if arguments.peer else None
+    wanted = arguments.only or ([*map(str, COMPARED)] if peer else [*map(str, workloads), *OTHERS])
     found = Results(record.commit(), "", record.machine())
 
     async def workload(text: str) -> None:
         size = Workload.parse(text)
+        if peer is not None:
+            found.peers.append(await comparison.peer_result(kind, size, _rounds(size, arguments), peer))
+            return
         found.workloads.append(await scenarios.workload_result(kind, size, _rounds(size, arguments)))
 
     async def memory() -> None:
@@ -116,7 +145,7 @@ def main() -> None:
     if arguments.json:
         print(msgspec.json.encode(found).decode())
         return
-    print(report.tables(found), report.goal_table(found), f"Kept in {path}", sep="\n\n")
+    print(*filter(None, (report.tables(found), report.goal_table(found), f"Kept in {path}")), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ directory with etcd and kube-apiserver, which are started and thrown away, or a 
 import argparse
 import asyncio
 import json
-import secrets
 import ssl
 import sys
 import tempfile
@@ -16,6 +15,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from yarl import URL
+
 from benchmarks import seeds
 from benchmarks.processes import child, stop
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
@@ -23,7 +24,10 @@ from jobcommon.client.config import find_cluster
 from jobcommon.client.request import Request
 from jobcommon.client.transport import Endpoint, HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from jobcommon.localcluster.certificates import self_signed
+from jobcommon.localcluster.apiserver.journal import FileJournal
+from jobcommon.localcluster.cluster import background
+from jobcommon.localcluster.controllers import Controllers
+from jobcommon.localcluster.credentials import Credentials
 from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.testutil.conformance import envtest, real
 
@@ -68,19 +72,48 @@ def real_is_given() -> bool:
     return real.available()
 
 
-@asynccontextmanager
-async def _embedded(directory: Path, seed: str) -> AsyncIterator[Server]:
-    process = await child("benchmarks.apiserver", "--seed", seed, stdout=asyncio.subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        line = await process.stdout.readline()
+@dataclass
+class EmbeddedServer:
+    """The embedded API server as a process that can be killed and started again, if it has a `data_dir`."""
+
+    directory: Path
+    seed: str = ""
+    data_dir: Path | None = None
+    process: asyncio.subprocess.Process | None = None
+    server: Server | None = None
+
+    async def start(self) -> Server:
+        """Start it, at the same port as before; it answers on return. Raises RuntimeError."""
+        port = URL(self.server.endpoint.base_url).port if self.server else 0
+        options = ["--data-dir", str(self.data_dir)] if self.data_dir else []
+        self.process = await child(
+            "benchmarks.apiserver", "--seed", self.seed, "--port", str(port), *options, stdout=asyncio.subprocess.PIPE
+        )
+        assert self.process.stdout is not None
+        line = await self.process.stdout.readline()
         if not line:
             raise RuntimeError("the embedded API server did not start; its error is above")
         told = json.loads(line)
-        context = ssl.create_default_context(cadata=told["ca"])
-        yield Server(EMBEDDED, StaticEndpoint(told["url"], told["token"], context), _written(directory, **told))
+        endpoint = StaticEndpoint(told["url"], told["token"], ssl.create_default_context(cadata=told["ca"]))
+        self.server = Server(EMBEDDED, endpoint, written(self.directory, **told))
+        return self.server
+
+    async def restart(self) -> None:
+        """kill -9, and start it again."""
+        assert self.process is not None
+        self.process.kill()
+        await self.process.wait()
+        await self.start()
+
+
+@asynccontextmanager
+async def _embedded(directory: Path, seed: str) -> AsyncIterator[Server]:
+    embedded = EmbeddedServer(directory, seed)
+    try:
+        yield await embedded.start()
     finally:
-        await stop(process)
+        if embedded.process is not None:
+            await stop(embedded.process)
 
 
 @asynccontextmanager
@@ -97,11 +130,12 @@ async def _real(directory: Path) -> AsyncIterator[Server]:
         assert endpoint.ssl_context is not None
         assert endpoint.token is not None
         pem = ssl.DER_cert_to_PEM_cert(endpoint.ssl_context.get_ca_certs(binary_form=True)[0])
-        path = _written(directory, endpoint.base_url, endpoint.token, pem)
+        path = written(directory, endpoint.base_url, endpoint.token, pem)
         yield Server(f"kube-apiserver {version}", endpoint, path)
 
 
-def _written(directory: Path, url: str, token: str, ca: str) -> Path:
+def written(directory: Path, url: str, token: str, ca: str) -> Path:
+    """A kubeconfig in `directory`."""
     path = directory / "kubeconfig"
     path.touch(0o600)
     path.write_text(kubeconfig(url, token, ca.encode()))
@@ -127,19 +161,26 @@ async def prepare(transport: HttpTransport, namespace: str) -> None:
             raise RuntimeError(f"{path}: {answer.status} {answer.body[:200]!r}")
 
 
-async def _main(seed: str) -> None:
-    """Serve until the standard input ends, as `jobcommon up` does."""
+async def _main(seed: str, data_dir: Path | None, port: int) -> None:
+    """Serve until the standard input ends, as `jobcommon up` does; with `data_dir` with its controllers, too."""
     collect_garbage_rarely()
-    certificate, token = self_signed(), secrets.token_hex(16)
-    server = ApiServer(Env.system(), tokens={token: ADMIN}, history=HISTORY)
+    kept = Credentials.kept_in(data_dir) if data_dir else Credentials.fresh()
+    journal = FileJournal(data_dir / "state") if data_dir else None
+    server = ApiServer(Env.system(), journal=journal, tokens={kept.token: ADMIN}, history=HISTORY)
     if seed:
         seeds.put(server, seed)
-    async with serve(server, ssl_context=certificate.server_context()) as running:
-        print(json.dumps({"url": running.url, "token": token, "ca": certificate.pem.decode()}), flush=True)
+    async with AsyncExitStack() as stack:
+        if data_dir:
+            await stack.enter_async_context(background(Controllers(server).run()))
+        running = await stack.enter_async_context(serve(server, port=port, ssl_context=kept.certificate.server_context()))
+        print(json.dumps({"url": running.url, "token": kept.token, "ca": kept.certificate.pem.decode()}), flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="An embedded API server, until its standard input ends.")
     parser.add_argument("--seed", default="", help="what is in it from the start: running:PODS or finished:JOBS")
-    asyncio.run(_main(parser.parse_args().seed))
+    parser.add_argument("--data-dir", type=Path, help="where its state and its credentials outlive it")
+    parser.add_argument("--port", type=int, default=0)
+    given = parser.parse_args()
+    asyncio.run(_main(given.seed, given.data_dir, given.port))

@@ -1,8 +1,9 @@
 """The baseline: a plain client that issues the writes that the operator would, known beforehand.
 
-It creates the same pods and the one Service per job with as many requests at once as the operator may have under way. When
-a job's last pod has ended it writes the job's status, and after that removes the finalizers of the pods. It plans nothing,
-keeps no record of what it did, and its requests are encoded before the clock starts.
+It creates the same pods and the one Service per job (or one per pod, as the reference's operator does) with as many
+requests at once as the operator may have under way. When a job's last pod has ended it writes the job's status, and after
+that removes the finalizers of the pods. It plans nothing, keeps no record of what it did, and its requests are encoded
+before the clock starts.
 """
 
 import asyncio
@@ -49,10 +50,14 @@ async def send_all(transport: Transport, requests: Sequence[Request], concurrenc
 
 
 class Finisher:
-    """Ends the baseline's jobs as their pods end: `jobs` are the answers to their creation, each of `replicas` replicas."""
+    """Ends the baseline's jobs as their pods end: `jobs` are the answers to their creation, each of `replicas` replicas.
 
-    def __init__(self, transport: Transport, namespace: str, jobs: Sequence[bytes], replicas: int) -> None:
+    With `held` it removes the finalizers of their pods afterwards.
+    """
+
+    def __init__(self, transport: Transport, namespace: str, jobs: Sequence[bytes], replicas: int, *, held: bool) -> None:
         self._transport = transport
+        self._held = held
         self._namespace = namespace
         self._replicas = replicas
         raws: list[dict[str, Any]] = [msgspec.json.decode(body) for body in jobs]
@@ -76,7 +81,7 @@ class Finisher:
             ended[pod.name] = pod.uid
             if len(ended) == self._replicas:
                 self._put(0, self._writes[job])
-                for name, uid in ended.items():
+                for name, uid in ended.items() if self._held else ():
                     self._put(1, _release(self._namespace, name, uid))
 
     def _put(self, rank: int, request: Request) -> None:
@@ -97,9 +102,11 @@ class Finisher:
 
 
 @asynccontextmanager
-async def finishing(transport: Transport, namespace: str, jobs: Sequence[bytes], replicas: int) -> AsyncIterator[None]:
-    """The plain client finishes its jobs while the context lasts."""
-    finisher = Finisher(transport, namespace, jobs, replicas)
+async def finishing(
+    transport: Transport, namespace: str, jobs: Sequence[bytes], replicas: int, *, held: bool = True
+) -> AsyncIterator[None]:
+    """The plain client finishes its jobs while the context lasts; `held`: their pods have finalizers."""
+    finisher = Finisher(transport, namespace, jobs, replicas, held=held)
     selector = ("labelSelector", f"{labels.OPERATOR_NAME}={BASELINE_CONTROLLER}")
     path = f"/api/v1/namespaces/{namespace}/pods"
     informer = Informer(Reflector(path, pod_of, lambda: 0.5, query=(selector,)), Store[Pod]())

@@ -76,7 +76,7 @@ def goals(results: Results) -> Iterator[Goal]:
 def _memory(results: Results) -> Iterator[Goal]:
     by_pods = {memory.pods: memory.resident for memory in results.memory}
     if 0 in by_pods:
-        yield Goal("memory at rest", by_pods[0] / MB, 90.0, "MB")
+        yield Goal("memory at rest", by_pods[0] / MB, 60.0, "MB")
     most = max(by_pods, default=0)
     if most and 0 in by_pods:
         yield Goal(f"memory with {most:,} pods", by_pods[most] / MB, 200.0, "MB")

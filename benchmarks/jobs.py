@@ -52,7 +52,7 @@ class _Object(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Object).decode
 
 
-def _observed(data: bytes) -> ObservedJob:
+def observed(data: bytes) -> ObservedJob:
     found = _decode(data)
     meta = found.metadata
     holding = tuple(c.type for c in found.status.conditions if c.status == "True")
@@ -89,7 +89,7 @@ async def watched(transport: Transport, namespace: str, group: str = TF.group) -
     """The jobs of a namespace, for as long as the context lasts."""
     jobs = Jobs()
     path = f"/apis/{group}/{TF.storage_version}/namespaces/{namespace}/{TF.plural}"
-    informer = Informer(Reflector(path, _observed, lambda: 0.5), Store[ObservedJob]())
+    informer = Informer(Reflector(path, observed, lambda: 0.5), Store[ObservedJob]())
     task = asyncio.create_task(run_informer(informer, transport, jobs.take))
     try:
         while not informer.synced:  # noqa: ASYNC110  once, at the start

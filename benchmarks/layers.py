@@ -20,9 +20,10 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.apiserver import EMBEDDED, REAL, real_is_given
+from benchmarks.kubelet import kubelet
 from benchmarks.lifecycle_timings import operator_lifecycle
 from benchmarks.operator_process import operator
-from benchmarks.scenarios import cluster, kubelet
+from benchmarks.scenarios import cluster
 from benchmarks.workloads import Workload
 
 RATE = 250

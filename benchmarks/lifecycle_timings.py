@@ -14,8 +14,8 @@ from benchmarks import baseline_client
 from benchmarks.apiserver import Server, prepare
 from benchmarks.jobs import Jobs, watched
 from benchmarks.kubelet import RUNNING, SUCCEEDED, Kubelet
-from benchmarks.operator_process import Operator
-from benchmarks.workloads import BASELINE_GROUP, Workload, baseline_writes, submissions
+from benchmarks.operator_process import Measured
+from benchmarks.workloads import BASELINE_GROUP, PER_JOB, Workload, baseline_writes, submissions
 from jobcommon.operators.tf import TF
 
 
@@ -35,7 +35,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class LifecycleTimings:
-    """Seconds until the last job reached a phase, and per job. `settle` counts from the end of a job's last pod."""
+    """Seconds until the last job reached a phase, and per job. `settle` counts from the end of a job's last pod.
+
+    `life` is the time from the first job's POST to the last one's final status.
+    """
 
     created: float
     created_each: Spread
@@ -48,6 +51,7 @@ class LifecycleTimings:
     created_cpu: float = 0.0
     calls: Mapping[str, float] = field(default_factory=dict)
     resident: int = 0
+    life: float = 0.0
 
 
 def by_job(times: Mapping[str, float]) -> dict[str, float]:
@@ -59,12 +63,14 @@ def by_job(times: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-async def baseline_lifecycle(server: Server, kubelet: Kubelet, workload: Workload, namespace: str) -> LifecycleTimings:
-    """The lifecycle of `workload` by the plain client."""
+async def baseline_lifecycle(
+    server: Server, kubelet: Kubelet, workload: Workload, namespace: str, services: str = PER_JOB
+) -> LifecycleTimings:
+    """The lifecycle of `workload` by the plain client, with one Service per job or per pod."""
     async with server.connected() as user, server.connected() as client:
         await prepare(user, namespace)
         jobs_of_user = submissions(workload, namespace, f"{BASELINE_GROUP}/{TF.storage_version}")
-        writes = baseline_writes(workload, namespace)
+        writes = baseline_writes(workload, namespace, services)
         async with watched(user, namespace, BASELINE_GROUP) as jobs:
             start = monotonic()
             bodies, _ = await asyncio.gather(
@@ -73,12 +79,12 @@ async def baseline_lifecycle(server: Server, kubelet: Kubelet, workload: Workloa
             created = await kubelet.seen(namespace, workload.pods)
             running = monotonic()
             marked = await kubelet.mark(namespace, RUNNING)
-            async with baseline_client.finishing(client, namespace, bodies, workload.replicas):
+            async with baseline_client.finishing(client, namespace, bodies, workload.replicas, held=services == PER_JOB):
                 return await _end(kubelet, jobs, workload, namespace, (start, created), (running, marked, by_job(marked)))
 
 
 async def operator_lifecycle(
-    server: Server, kubelet: Kubelet, operator: Operator, workload: Workload, namespace: str
+    server: Server, kubelet: Kubelet, operator: Measured, workload: Workload, namespace: str
 ) -> LifecycleTimings:
     """The lifecycle of `workload` by the operator, which is idle before and afterwards."""
     async with server.connected() as user:
@@ -130,4 +136,5 @@ async def _end(
         succeeded=max(succeeded.values()) - ending,
         succeeded_each=Spread.of([at - ending for at in succeeded.values()]),
         settle=Spread.of([at - last_exit[job] for job, at in succeeded.items()]),
+        life=max(succeeded.values()) - start,
     )

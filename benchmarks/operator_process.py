@@ -1,17 +1,23 @@
 """The operator as a process of its own, its metrics and its cost."""
 
 import asyncio
+import os
 import re
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from time import monotonic
+from typing import TypeVar
 
 import aiohttp
 
+from benchmarks.in_pod import mount_account
 from benchmarks.processes import child, cpu_seconds, resident_bytes, stop
+
+T = TypeVar("T")
 
 START_SECONDS = 120.0
 IDLE_SECONDS = 0.4
@@ -20,19 +26,15 @@ _RECONCILES = re.compile(rb"^training_operator_reconcile_duration_seconds_count\
 _DEPTH = re.compile(rb"^workqueue_depth\{[^}]*\} (\S+)", re.MULTILINE)
 
 
-class Operator:
-    """An operator that is ready. Its start does not count in `cpu`."""
+class Measured:
+    """A process that reconciles jobs, with its descendants."""
 
-    def __init__(self, pid: int, url: str, session: aiohttp.ClientSession) -> None:
+    def __init__(self, pid: int) -> None:
         self.pid = pid
-        self._url = url
-        self._session = session
         self._before = 0.0
-        self._calls_before: Counter[str] = Counter()
 
     async def mark(self) -> None:
         """Start counting `cpu` and `calls`."""
-        self._calls_before = await self._all_calls()
         self._before = cpu_seconds(self.pid)
 
     @property
@@ -46,13 +48,12 @@ class Operator:
         return resident_bytes(self.pid)
 
     async def calls(self) -> Counter[str]:
-        """Requests by verb since `mark`."""
-        return Counter({verb: count for verb, count in ((await self._all_calls()) - self._calls_before).items() if count})
+        """Requests by verb since `mark`, if it counts them."""
+        return Counter()
 
-    async def reconciles(self) -> tuple[int, int]:
-        """The number of reconciles so far, and of keys queued."""
-        text = await self._metrics()
-        return int(sum(map(float, _RECONCILES.findall(text)))), int(sum(map(float, _DEPTH.findall(text))))
+    async def during(self, work: Awaitable[T]) -> T:
+        """The result of `work`. Raises RuntimeError if the process ends before, where that is watched."""
+        return await work
 
     async def idle(self) -> None:
         """Return once the process has used next to no CPU for `IDLE_SECONDS`."""
@@ -62,6 +63,30 @@ class Operator:
                 await asyncio.sleep(IDLE_SECONDS)
                 if cpu_seconds(self.pid) - before <= 0.02:
                     return
+
+
+class Operator(Measured):
+    """An operator that is ready. Its start does not count in `cpu`."""
+
+    def __init__(self, pid: int, url: str, session: aiohttp.ClientSession) -> None:
+        super().__init__(pid)
+        self._url = url
+        self._session = session
+        self._calls_before: Counter[str] = Counter()
+
+    async def mark(self) -> None:
+        """Start counting `cpu` and `calls`."""
+        self._calls_before = await self._all_calls()
+        await super().mark()
+
+    async def calls(self) -> Counter[str]:
+        """Requests by verb since `mark`."""
+        return Counter({verb: count for verb, count in ((await self._all_calls()) - self._calls_before).items() if count})
+
+    async def reconciles(self) -> tuple[int, int]:
+        """The number of reconciles so far, and of keys queued."""
+        text = await self._metrics()
+        return int(sum(map(float, _RECONCILES.findall(text)))), int(sum(map(float, _DEPTH.findall(text))))
 
     async def ready(self) -> bool:
         """Whether its caches are complete."""
@@ -87,25 +112,46 @@ ABLATED: ContextVar[str] = ContextVar("ABLATED", default="")
 
 
 @asynccontextmanager
-async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
-    """The operators of all frameworks, ready. Raises RuntimeError if they do not become ready."""
-    port = _free_port()
-    command = ("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)
-    options = ("--kubeconfig", kubeconfig, "--metrics-port", str(port), "--log-level", "warning")
-    process = await child(*command, "operator", *options)
-    try:
-        async with aiohttp.ClientSession() as session:
-            found = Operator(process.pid, f"http://127.0.0.1:{port}", session)
-            deadline = monotonic() + START_SECONDS
-            while not await found.ready():
-                if process.returncode is not None or monotonic() > deadline:
-                    raise RuntimeError("the operator did not become ready; its error is above")
-                await asyncio.sleep(0.01)
+async def operator(kubeconfig: str, *, in_pod: bool = False) -> AsyncIterator[Operator]:
+    """The operators of all frameworks, ready. Raises RuntimeError if they do not become ready.
+
+    With `in_pod`, their credentials are those of a service account, as in a pod, instead of a kubeconfig.
+    """
+    async with aiohttp.ClientSession() as session:
+        process, found = await started(kubeconfig, session, in_pod=in_pod)
+        try:
+            await until_ready(process, found)
             yield found
             if process.returncode is not None:
                 raise RuntimeError(f"the operator has exited with code {process.returncode}")
-    finally:
-        await stop(process)
+        finally:
+            await stop(process)
+
+
+async def started(
+    kubeconfig: str, session: aiohttp.ClientSession, *, in_pod: bool = False
+) -> tuple[asyncio.subprocess.Process, Operator]:
+    """The operators of all frameworks, which are not ready yet."""
+    port = _free_port()
+    options = ("--metrics-port", str(port), "--log-level", "warning")
+    if in_pod:
+        account = Path(kubeconfig).with_name("account")
+        account.mkdir(exist_ok=True)
+        environ = mount_account(Path(kubeconfig), account)
+        process = await child("benchmarks.in_pod", str(account), "operator", *options, env={**os.environ, **environ})
+    else:
+        command = ("benchmarks.ablation", ABLATED.get()) if ABLATED.get() else ("jobcommon.cli",)
+        process = await child(*command, "operator", "--kubeconfig", kubeconfig, *options)
+    return process, Operator(process.pid, f"http://127.0.0.1:{port}", session)
+
+
+async def until_ready(process: asyncio.subprocess.Process, found: Operator) -> None:
+    """Return once its caches are complete. Raises RuntimeError if it ends before or takes too long."""
+    deadline = monotonic() + START_SECONDS
+    while not await found.ready():
+        if process.returncode is not None or monotonic() > deadline:
+            raise RuntimeError("the operator did not become ready; its error is above")
+        await asyncio.sleep(0.01)
 
 
 def _free_port() -> int:

@@ -29,6 +29,25 @@ class WorkloadResult(msgspec.Struct, rename={"baseline": "floor"}):
         return self.jobs * self.replicas
 
 
+class PeerResult(msgspec.Struct):
+    """The timings of one workload by four: a plain client and the operator, a plain client and the peer, in turn."""
+
+    name: str
+    jobs: int
+    replicas: int
+    peer: str
+    services: str
+    baseline: list[LifecycleTimings] = []
+    operator: list[LifecycleTimings] = []
+    peer_baseline: list[LifecycleTimings] = []
+    peer_operator: list[LifecycleTimings] = []
+
+    @property
+    def pods(self) -> int:
+        """The number of its pods."""
+        return self.jobs * self.replicas
+
+
 class Memory(msgspec.Struct):
     """Resident memory, in bytes, of an operator with `pods` pods in its caches."""
 
@@ -70,6 +89,7 @@ class Results(msgspec.Struct, rename={"workloads": "shapes"}):
     server: str
     machine: str
     workloads: list[WorkloadResult] = []
+    peers: list[PeerResult] = []
     memory: list[Memory] = []
     cold_start: ColdStart | None = None
     restart: Restart | None = None
@@ -78,7 +98,7 @@ class Results(msgspec.Struct, rename={"workloads": "shapes"}):
     @property
     def file_name(self) -> str:
         """The name of the file that keeps it."""
-        return f"{self.commit}-{self.server.split()[0]}.json"
+        return f"{self.commit}-{self.server.split()[0]}{'-peer' if self.peers else ''}.json"
 
 
 def commit() -> str:

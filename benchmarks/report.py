@@ -1,12 +1,13 @@
 """The tables of a run, in Markdown, as printed and as in the documentation."""
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from statistics import median
 
 from benchmarks.goals import Goal, cpu_per_thousand, created_ratio, goals, p99, settle_ratio
 from benchmarks.lifecycle_timings import LifecycleTimings
-from benchmarks.record import Results, WorkloadResult
-from benchmarks.workloads import WHOLE
+from benchmarks.record import PeerResult, Results, WorkloadResult
+from benchmarks.workloads import PER_JOB, WHOLE
 
 
 def tables(results: Results) -> str:
@@ -14,23 +15,30 @@ def tables(results: Results) -> str:
     parts = [f"Server: {results.server}. Commit: {results.commit}. Machine: {results.machine}."]
     if results.workloads:
         parts += [
-            _table(_WORKLOAD_HEAD, map(_workload, results.workloads)),
-            _table(_JOB_HEAD, map(_per_job, results.workloads)),
+            table(_WORKLOAD_HEAD, map(_workload, results.workloads)),
+            table(_JOB_HEAD, map(_per_job, results.workloads)),
         ]
+    for (peer, services), found in groupby(results.peers, lambda result: (result.peer, result.services)):
+        head = ("work", f"plain client, Service/{PER_JOB}", "ours", f"plain client, Service/{services}", "peer", *_PEER_HEAD)
+        parts.append(f"Peer: {peer}, one Service per {services}.")
+        parts.append(table(head, (line for result in found for line in _compared(result))))
     others = list(_others(results))
     if others:
-        parts.append(_table(("what", "measured"), others))
+        parts.append(table(("what", "measured"), others))
     return "\n\n".join(parts)
 
 
 def goal_table(results: Results) -> str:
-    """Every goal, met or not."""
-    return _table(("goal", "at most", "measured", ""), map(_goal, goals(results)))
+    """Every goal, met or not; an empty text if none was measured."""
+    found = list(goals(results))
+    return "" if not found else table(GOAL_HEAD, map(goal_line, found))
 
 
+GOAL_HEAD = ("goal", "at most", "measured", "")
 _WORKLOAD_HEAD = ("jobs × replicas", "baseline", "created", "running", "succeeded", "settle", "CPU per 1,000 pods", "memory")
 _JOB_HEAD = ("jobs × replicas", "created p50 / p99", "running p50 / p99", "succeeded p50 / p99", "settle p50 / p99",
              "baseline's settle p50 / p99", "API calls per job")  # fmt: skip
+_PEER_HEAD = ("pods/s ours : peer", "CPU-s ours : peer", "memory ours : peer")
 
 
 def _workload(workload: WorkloadResult) -> tuple[str, ...]:
@@ -57,6 +65,26 @@ def _per_job(workload: WorkloadResult) -> tuple[str, ...]:
     )
 
 
+def _compared(result: PeerResult) -> Iterator[tuple[str, ...]]:
+    """Until all pods are created, and the whole life."""
+    ours, theirs = result.operator, result.peer_operator
+    for what, seconds, cpu in (("created", "created", "created_cpu"), ("first POST to last Succeeded", "life", "cpu")):
+        four = (result.baseline, ours, result.peer_baseline, theirs)
+        rates = [result.pods / _median(rounds, seconds) for rounds in four]
+        yield (
+            f"{result.jobs:,} × {result.replicas:,}, {what}",
+            *(f"{rate:,.0f} pods/s" for rate in rates),
+            _ratio(rates[1] / rates[3]),
+            _pair(_median(ours, cpu), _median(theirs, cpu), "{:.2f}"),
+            _pair(_median(ours, "resident") / 1e6, _median(theirs, "resident") / 1e6, "{:.0f}"),
+        )
+
+
+def _pair(ours: float, theirs: float, form: str) -> str:
+    ratio = f" = {_ratio(ours / theirs)}" if theirs else ""
+    return f"{form.format(ours)} : {form.format(theirs)}{ratio}"
+
+
 def _others(results: Results) -> Iterator[tuple[str, str]]:
     for memory in results.memory:
         yield f"memory with {memory.pods:,} cached pods", f"{memory.resident / 1e6:.0f} MB"
@@ -75,7 +103,8 @@ def _others(results: Results) -> Iterator[tuple[str, str]]:
         yield f"small jobs created while one of {small.replicas:,} replicas is: p50 / p99", text
 
 
-def _goal(goal: Goal) -> tuple[str, ...]:
+def goal_line(goal: Goal) -> tuple[str, ...]:
+    """A goal, met or not."""
     digits = 0 if goal.limit >= 10 or not goal.limit else 2
     measured = f"{goal.measured:.{digits}f} {goal.unit}".strip()
     return goal.text, f"{goal.limit:g} {goal.unit}".strip(), measured, "met" if goal.met else "**not met**"
@@ -103,7 +132,8 @@ def _seconds(value: float) -> str:
     return f"{value * 1e3:.0f} ms" if value < 1 else f"{value:.1f} s"
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
     head = tuple(head)
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -268,6 +268,64 @@ def crds_command(
         typer.echo(as_yaml(frameworks), nl=False)
 
 
+@app.command("new", short_help="Make a package for a framework of your own.")
+def new_command(
+    name: Annotated[str, typer.Argument(help="The framework's name, as in lightgbm.")],
+    kind: Annotated[str | None, typer.Option(metavar="KIND", help="The kind; NAME with Job without it.")] = None,
+    group: Annotated[str, typer.Option(metavar="GROUP", help="The API group of the kind.")] = "kubeflow.org",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where to make it; NAME-operator without it.")
+    ] = None,
+) -> None:
+    """Make a package for a framework of your own: its policy, CRD, rights, chart, image, tests and CI.
+
+    \b
+    Examples:
+      jobcommon new lightgbm
+      jobcommon new lightgbm --kind LightGBMJob --group example.com
+    """
+    from jobcommon.cli.new import Package, write
+    from jobcommon.cli.new.package import next_step
+
+    package = Package.named(name, kind, group)
+    directory = output or Path(package.directory)
+    write(package, directory)
+    typer.echo(f"made {directory}; next: {next_step(directory)}")
+
+
+@app.command("rbac", short_help="Print the roles of the operators.")
+def rbac_command(
+    framework: Annotated[
+        list[str] | None, typer.Argument(help="Names, or my_package:FRAMEWORK; all installed frameworks without any.")
+    ] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only Roles, in this namespace.")
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, or values: those of a chart, for one framework.")
+    ] = "yaml",
+) -> None:
+    """Print what the operators may do: the least rights that they work with, and those of users.
+
+    \b
+    Examples:
+      jobcommon rbac | kubectl apply -f -
+      jobcommon rbac pytorch --namespace team-a
+      jobcommon rbac my_package:FRAMEWORK --output values > values.yaml
+    """
+    from jobcommon.cli.rights import as_roles, as_values
+
+    if output not in ("yaml", "values"):
+        raise UserError(f"--output {output}: use yaml or values")
+    frameworks = chosen(framework or ())
+    if output == "yaml":
+        typer.echo(as_roles(frameworks, namespace), nl=False)
+    elif len(frameworks) == 1 and framework:
+        typer.echo(as_values(framework[0], frameworks[0]), nl=False)
+    else:
+        raise UserError("--output values: name one framework")
+
+
 def console() -> Console:
     """Standard output; a pipe gets plain lines."""
     return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)

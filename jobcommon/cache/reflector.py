@@ -10,9 +10,10 @@ It returns the next request, receives the response, and turns it into deltas for
 
 Semantics: client-go's, with these differences. Every list not bound to our own
 last version is a quorum read, including the first one: a restart must not go back in time. A lost connection never causes
-a relist, because the version we watch from stays valid. A watch that falls silent without bookmarks is detected. And
-streamed lists (WatchList) are replaced by plain lists for good after the first failure other than a network error,
-throttling or an expired version: plain lists work everywhere.
+a relist, because the version we watch from stays valid. A watch that falls silent without bookmarks is detected. After a
+429 with Retry-After the wait does not double: it is what the server asked for, and up to a second more. And streamed
+lists (WatchList) are replaced by plain lists for good after the first failure other than a network error, throttling or an
+expired version: plain lists work everywhere.
 """
 
 from collections.abc import Callable
@@ -40,6 +41,8 @@ STREAMED_LIST_SILENCE = 30.0
 MAX_SILENT_RECONNECTS = 2
 # A watch that ends sooner than this (seconds) without an event counts as a failure; else we would reconnect in a tight loop.
 MIN_WATCH_LIFE = 1.0
+# At most one request a second goes to a server that asks us to wait.
+MIN_RETRY_AFTER = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +334,10 @@ class Reflector(Generic[T]):
 
     def _list_refused(self, error: StatusError, now: float) -> None:
         self.last_error = error
+        if error.code == 429:
+            self._start_list()
+            self._throttled(error, now)
+            return
         paging = bool(self._continue)
         self._start_list()
         if paging and not self._unpaged and wire.is_expired(error):
@@ -345,13 +352,22 @@ class Reflector(Generic[T]):
         self.last_error = error
         self._streaming = False
         if error.code == 429:
-            self._retry(now, error.retry_after)
+            self._throttled(error, now)
         elif self._phase is _Phase.WATCH:
             self._relist(now, error.retry_after)
         elif not self._quorum and (wire.is_expired(error) or wire.is_too_large(error)):
             self._quorum = True
         else:
             self._fall_back(now, error.retry_after)
+
+    def _throttled(self, error: StatusError, now: float) -> None:
+        if not error.retry_after:
+            self._retry(now)
+            return
+        # A server that warms its caches says when to come back. A back-off that doubles would still wait half a minute when
+        # it is ready; the random part keeps the watches apart.
+        self._streaming = False
+        self._not_before = now + max(error.retry_after, MIN_RETRY_AFTER) + self._random()
 
     def _fall_back(self, now: float, retry_after: float | None = None) -> None:
         self._streamed_lists = False

@@ -124,13 +124,13 @@ async def find_cluster(
     context: str | None = None,
     *,
     environ: Mapping[str, str] = os.environ,
-    service_account: Path = SERVICE_ACCOUNT,
+    service_account: Path | None = None,
     now: Callable[[], float] = time.time,
 ) -> Cluster:
     """The API server that is configured: `kubeconfig`, else $KUBECONFIG, else the pod's service account, else
     ``~/.kube/config``. Raises ConfigError.
     """
-    source = _source(kubeconfig, context, environ, service_account, now)
+    source = _source(kubeconfig, context, environ, service_account or SERVICE_ACCOUNT, now)
     return Cluster(source, await source.load(), now)
 
 

@@ -61,19 +61,21 @@ def report(framework: Framework, work: Work, result: Result, said: set[tuple[str
     planned = () if result.stale or (work.plan.status is not None and result.status_version is None) else work.plan.events
     fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in said)]
     done = _done(result.outcomes)
-    written = dict.fromkeys([*_write_events(framework, result.outcomes, done), *_status_events(result)])
+    finished = work.job is not None and work.job.status.finished
+    written = dict.fromkeys([*_write_events(framework, result.outcomes, done, finished=finished), *_status_events(result)])
     writes = [event for event in written if (event.reason, event.message) not in said]
     said.update((event.reason, event.message) for event in (*fresh, *writes) if event.lasting)
     return Report((*writes, *fresh), _counts(framework, work, result, done))
 
 
-def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: _Done) -> list[Event]:
+def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: _Done, *, finished: bool) -> list[Event]:
     events: list[Event] = []
-    for plural, word in (("services", "service"), ("pods", "pod")):
-        if names := done[Create, plural]:
-            events.append(Event(NORMAL, _CREATED[plural], f"Created {word}: {in_short(names, MAX_NAMES)}"))
-        if names := done[Delete, plural]:
-            events.append(Event(NORMAL, _DELETED[plural], f"Deleted {word}: {in_short(names, MAX_NAMES)}"))
+    for action, verb, of_plural in ((Create, "Created", _CREATED), (Delete, "Deleted", _DELETED)):
+        made = {word: names for word in ("pod", "service") if (names := done[action, f"{word}s"])}
+        # The Service goes with its pods. That of a finished job goes without a word, as its finalizers do.
+        if made and not (finished and action is Delete and "pod" not in made):
+            text = "; ".join(f"{word}: {in_short(names, MAX_NAMES)}" for word, names in made.items())
+            events.append(Event(NORMAL, of_plural[f"{next(iter(made))}s"], f"{verb} {text}"))
     for outcome in outcomes:
         if outcome.effect is Effect.NAME_CONFLICT and isinstance(outcome.action, Create):
             there = "an object of that name exists that is not this job's or has lost its labels"

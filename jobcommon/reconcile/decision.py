@@ -369,7 +369,7 @@ class _Pass:
         pods: dict[int | None, list[str]] = {}
         for entry in self.accounting.entries:
             pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
-        told = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code is not None}
+        told = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code}
         events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in told.items()]
         return [*events[:MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
 

@@ -124,6 +124,16 @@ class TestList:
         driver.receive(a_list(1))
         assert driver.reflector.last_error is None
 
+    def test_a_server_that_asks_to_wait_again_and_again_is_asked_as_often(self) -> None:
+        driver = Driver()
+        for _ in range(60):
+            driver.fetch()
+            assert driver.receive(refusal(429, retry_after="1")) == []
+            assert driver.wait() == 1.0
+        driver.fetch()
+        (replaced,) = driver.receive(a_list(20, an_object("a", 15)))
+        assert names(replaced.objects) == ["a"]
+
     def test_a_lost_response_starts_the_list_anew(self) -> None:
         driver = Driver()
         driver.fetch()

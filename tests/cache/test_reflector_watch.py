@@ -89,6 +89,14 @@ class TestWatch:
         assert driver.wait() == wait
         assert driver.open()["resourceVersion"] == "10"
 
+    @pytest.mark.parametrize(("asked", "shortest"), [(1.0, 1.0), (3.0, 3.0), (0.2, 1.0)])
+    def test_a_server_that_asks_to_wait_again_and_again_is_asked_as_often(self, asked: float, shortest: float) -> None:
+        driver = Driver(random=lambda: 0.5).sync()
+        for _ in range(60):
+            driver.fail(StatusError(429, "TooManyRequests", retry_after=asked))
+            assert driver.wait() == shortest + 0.5
+        assert driver.open()["resourceVersion"] == "10"
+
     @pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 422, 500, 503, 504])
     def test_opening_refused_otherwise_backs_off_and_lists(self, code: int) -> None:
         driver = Driver().sync()

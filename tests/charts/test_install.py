@@ -19,6 +19,7 @@ import msgspec
 import pytest
 import yaml
 
+from jobcommon import rbac
 from jobcommon.client.request import Request
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
@@ -27,7 +28,6 @@ from jobcommon.localcluster.list_watch import WatchEvent
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.testutil import rbac
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm, render

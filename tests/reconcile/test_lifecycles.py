@@ -467,6 +467,4 @@ def test_events_are_told_once() -> None:
     world.exit("demo-worker-0", 0)
     world.exit("demo-worker-1", 0)
     world.settle()
-    assert [event.reason for event in world.events] == [
-        "ExitedWithCode", "TestJobRestarting", "ExitedWithCode", "TestJobSucceeded",
-    ]  # fmt: skip
+    assert [event.reason for event in world.events] == ["ExitedWithCode", "TestJobRestarting", "TestJobSucceeded"]

@@ -72,12 +72,19 @@ class Servers:
     endpoint: StaticEndpoint
     certificate: bytes
     program: "Program"
+    store: "Program"
     version: str = ""
 
     async def restart(self) -> None:
         """kill -9 of the API server; it is back and ready on return. Raises StartError."""
         await self.program.kill()
         await self.program.start()
+        await _ready(self.endpoint, self.program)
+
+    async def restart_store(self) -> None:
+        """kill -9 of etcd; it is back and the API server ready on return. Raises StartError."""
+        await self.store.kill()
+        await self.store.start()
         await _ready(self.endpoint, self.program)
 
 
@@ -88,7 +95,7 @@ async def servers(directory: Path, extra: Sequence[str] = ()) -> AsyncIterator[S
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
         client, peer, port = free_port(), free_port(), free_port()
         store = f"http://{LOOPBACK}:{client}"
-        await stack.enter_async_context(Program(directory / "etcd", work, [
+        etcd = await stack.enter_async_context(Program(directory / "etcd", work, [
             f"--data-dir={work / 'etcd'}", f"--listen-client-urls={store}", f"--advertise-client-urls={store}",
             f"--listen-peer-urls=http://{LOOPBACK}:{peer}", "--unsafe-no-fsync",
         ]))  # fmt: skip
@@ -105,7 +112,7 @@ async def servers(directory: Path, extra: Sequence[str] = ()) -> AsyncIterator[S
         )
         program = Program(directory / "kube-apiserver", work, [*_arguments(work, store, port), *extra])
         await stack.enter_async_context(program)
-        found = Servers(work, endpoint, certificate.pem, program)
+        found = Servers(work, endpoint, certificate.pem, program, etcd)
         found.version = await _ready(endpoint, program)
         yield found
 

@@ -4,6 +4,7 @@ import json
 import signal
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -12,10 +13,10 @@ from jobcommon.client.request import Request
 from jobcommon.crd import custom_resource_definition
 from jobcommon.localcluster.timestamps import format_time
 from jobcommon.localcluster.training import DEFINITIONS, install
+from jobcommon.rbac import handed_on, job_rules
 from jobcommon.testutil.chaos.processes import Process
-from jobcommon.testutil.rbac import handed_on, job_rules
 from jobcommon.testutil.real.cluster import ADMINISTRATOR, OPERATORS
-from jobcommon.testutil.real.intermediary import intermediary
+from jobcommon.testutil.real.intermediary import Intermediary, intermediary
 from jobcommon.testutil.real.run import RowError, Run
 from jobcommon.testutil.real.steps import Step, step
 
@@ -204,7 +205,8 @@ def foreign_answers(status: int) -> Step:
 
     async def do(row: Run) -> None:
         path = row.cluster.directory / f"{row.namespace}.kubeconfig"
-        row.notes["between"] = await row.stack.enter_async_context(intermediary(row.kubeconfig, status, path))
+        between = intermediary(row.kubeconfig, path, partial(Intermediary, status=status))
+        row.notes["between"] = await row.stack.enter_async_context(between)
         row.kubeconfig = path
 
     return step(f"the first try of each write is answered with {status} and a page", do)

@@ -1,10 +1,15 @@
 """What stands between an operator and the API server, and answers in the API server's place: a proxy, a portal."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+import re
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 import aiohttp
 from aiohttp import web
@@ -18,7 +23,16 @@ from jobcommon.testutil.conformance.envtest import LOOPBACK
 
 _OF_ONE_CONNECTION = ("host", "connection", "transfer-encoding", "content-length")
 _HTML = "<html><body>Please sign in.</body></html>"
+# A list or a watch of all objects of a kind, or of those in a namespace.
+_COLLECTION = re.compile(r"(/api/v1|/apis/[^/]+/[^/]+)(/namespaces/[^/]+)?/[^/]+")
+_WARMING = {
+    "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 429, "reason": "TooManyRequests",
+    "message": "storage is (re)initializing", "details": {"retryAfterSeconds": 1},
+}  # fmt: skip
 _FOREVER = aiohttp.ClientTimeout(total=None)
+
+
+B = TypeVar("B", bound="Intermediary")
 
 
 @dataclass
@@ -27,7 +41,7 @@ class Intermediary:
 
     endpoint: Endpoint
     session: aiohttp.ClientSession
-    status: int
+    status: int = 0
     tried: set[tuple[str, str, str]] = field(default_factory=set)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -39,9 +53,10 @@ class Intermediary:
                 # The location that it sends to answers as the page does.
                 headers = {"Location": "/portal"} if self.status in (301, 302, 303, 307, 308) else {}
                 return web.Response(status=self.status, text=_HTML, content_type="text/html", headers=headers)
-        return await self._pass_on(request, body)
+        return await self.pass_on(request, body)
 
-    async def _pass_on(self, request: web.Request, body: bytes) -> web.StreamResponse:
+    async def pass_on(self, request: web.Request, body: bytes) -> web.StreamResponse:
+        """The API server's own answer."""
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _OF_ONE_CONNECTION}
         url = URL(self.endpoint.base_url + request.raw_path, encoded=True)
         context = self.endpoint.ssl_context
@@ -60,13 +75,46 @@ class Intermediary:
             return response
 
 
+@dataclass
+class WarmingServer(Intermediary):
+    """An API server that warms its caches while `warming`: it refuses lists and watches with 429 and Retry-After.
+
+    `refused`: when it did, by path and selector.
+    """
+
+    warming: bool = False
+    refused: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    watched: dict[str, asyncio.Task[Any] | None] = field(default_factory=dict)
+
+    def restart(self) -> None:
+        """End all watches, as a restart does, and warm the caches."""
+        self.warming = True
+        for task in self.watched.values():
+            if task is not None:
+                task.cancel()
+        self.watched.clear()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Refuse it or pass it on."""
+        body = await request.read()
+        if request.method != "GET" or not _COLLECTION.fullmatch(request.path):
+            return await self.pass_on(request, body)
+        what = f"{request.path}?{request.query.get('labelSelector', '')}"
+        if self.warming:
+            self.refused[what].append(time.monotonic())
+            return web.json_response(_WARMING, status=429, headers={"Retry-After": "1"})
+        if "watch" in request.query:
+            self.watched[what] = asyncio.current_task()
+        return await self.pass_on(request, body)
+
+
 @asynccontextmanager
-async def intermediary(path: Path, status: int, to: Path) -> AsyncIterator[Intermediary]:
-    """Before the cluster of the kubeconfig `path`; `to` is written, the kubeconfig with which it is reached."""
+async def intermediary(path: Path, to: Path, make: Callable[[Endpoint, aiohttp.ClientSession], B]) -> AsyncIterator[B]:
+    """What `make` gives, before the cluster of the kubeconfig `path`; `to` is written, the kubeconfig that leads to it."""
     certificate = self_signed()
     endpoint = await find_cluster(str(path))
     async with aiohttp.ClientSession(timeout=_FOREVER, auto_decompress=False) as session:
-        between = Intermediary(endpoint, session, status)
+        between = make(endpoint, session)
         app = web.Application(client_max_size=1 << 24)
         app.router.add_route("*", "/{path:.*}", between.handle)
         runner = web.AppRunner(app, shutdown_timeout=0.0)

@@ -40,8 +40,9 @@ def default(obj: Obj) -> None:
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
     for port in spec.get("ports") or ():
-        port.setdefault("protocol", "TCP")
-        port.setdefault("targetPort", port.get("port"))
+        # Old Go clients write out the empty values of fields that the user has not set.
+        port["protocol"] = port.get("protocol") or "TCP"
+        port["targetPort"] = port.get("targetPort") or port.get("port")
     if spec.get("clusterIP") == "None":
         spec.setdefault("clusterIPs", ["None"])
     obj.setdefault("status", {"loadBalancer": {}})

@@ -36,6 +36,12 @@ CASES = (
         create(SERVICES, service("n", {"ports": [{"port": 0}]}), 422,
                causes=("FieldValueInvalid spec.ports[0].port", "FieldValueInvalid spec.ports[0].targetPort")),
     )),
+    Case("service with the empty values of a port written out", (
+        create(SERVICES, service("n", {"ports": [{"port": 80, "protocol": "", "targetPort": 0}]}),
+            fields={"spec.ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}]}),
+        create(SERVICES, service("m", {"ports": [{"port": 80, "targetPort": ""}]}),
+            fields={"spec.ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}]}),
+    )),
     Case("headless service without and with a selector", (
         create(SERVICES, service("n"), fields={"spec.ipFamilyPolicy": "RequireDualStack", "spec.ipFamilies": ["IPv4", "IPv6"]}),
         create(SERVICES, service("m", {"selector": {"a": "b"}}),

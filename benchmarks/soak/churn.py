@@ -1,0 +1,177 @@
+"""The users of a long run: they submit at a steady rate, suspend, resume and delete, and hold each end against the fate."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from time import monotonic
+
+import msgspec
+
+from benchmarks.informer_loop import run_informer
+from benchmarks.jobs import ObservedJob, observed
+from benchmarks.soak.insistent import insist
+from benchmarks.soak.jobs import CHURN, FRAMEWORKS, LABEL, NAMESPACE, Fate, SoakJob
+from benchmarks.soak.node import Node
+from jobcommon.cache.informer import Batch, Informer
+from jobcommon.cache.reflector import Reflector
+from jobcommon.cache.store import Store
+from jobcommon.client.objects import collection_path, object_path
+from jobcommon.client.request import MERGE_PATCH, Request, Transport
+from jobcommon.framework import Framework
+
+#: A job that has not ended by then, restarts of everything included, hangs.
+HANG_SECONDS = 180.0
+_RESUME = msgspec.json.encode({"spec": {"runPolicy": {"suspend": False}}})
+_FINAL = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True)
+class Life:
+    """A job that succeeded: when it was submitted; seconds until its pods were there, and from its end to its status."""
+
+    at: float
+    created: float
+    settle: float
+
+
+class JobWatch:
+    """What the jobs' conditions are, by name; a job that is deleted has none."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[str, ...]] = {}
+        self._changed = asyncio.Event()
+
+    def take(self, batch: Batch[ObservedJob]) -> None:
+        """Handle the changes that a line of the watch brought."""
+        for change in batch.changes:
+            if change.new is not None:
+                self._found[change.new.name] = change.new.conditions
+            elif change.old is not None:
+                self._found.pop(change.old.name, None)
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def conditions(self, name: str) -> tuple[str, ...]:
+        """The conditions that hold for the job."""
+        return self._found.get(name, ())
+
+    async def until(self, name: str, holds: Callable[[tuple[str, ...] | None], bool]) -> float:
+        """When the conditions of the job, or None without the job, first made `holds` true."""
+        while not holds(self._found.get(name)):
+            await self._changed.wait()
+        return monotonic()
+
+
+@asynccontextmanager
+async def job_watch(transport: Transport) -> AsyncIterator[JobWatch]:
+    """The jobs that come and go, of all kinds, for as long as the context lasts."""
+    found = JobWatch()
+    selector = (("labelSelector", f"{LABEL}={CHURN}"),)
+    informers = [
+        Informer(
+            Reflector(collection_path(f.api_version, f.plural, NAMESPACE), observed, lambda: 0.5, query=selector),
+            Store[ObservedJob](),
+        )
+        for f in FRAMEWORKS
+    ]
+    tasks = [asyncio.create_task(run_informer(informer, transport, found.take)) for informer in informers]
+    try:
+        while not all(informer.synced for informer in informers):  # noqa: ASYNC110  once, at the start
+            await asyncio.sleep(0.005)
+        yield found
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Churn:
+    """Submits jobs; `kept` are finished ones, of which the oldest is deleted for each that ends."""
+
+    def __init__(self, user: Transport, node: Node, watch: JobWatch, kept: deque[tuple[Framework, str]]) -> None:
+        self._user = user
+        self._node = node
+        self._watch = watch
+        self._kept = kept
+        self._number = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.lives: list[Life] = []
+        self.ends: Counter[Fate] = Counter()
+        self.faults: list[str] = []
+
+    @property
+    def under_way(self) -> int:
+        """The number of jobs that have been submitted and are not over."""
+        return len(self._tasks)
+
+    async def run(self, rate: float, seconds: float) -> None:
+        """Submit `rate` jobs a second for `seconds`."""
+        start = monotonic()
+        for number in range(int(rate * seconds)):
+            await asyncio.sleep(start + number / rate - monotonic())
+            self.submit()
+
+    def submit(self) -> SoakJob:
+        """Submit the next job."""
+        job = SoakJob.of(self._number)
+        self._number += 1
+        task = asyncio.create_task(self._whole(job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return job
+
+    async def finish(self) -> None:
+        """Return once all jobs are over."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _whole(self, job: SoakJob) -> None:
+        try:
+            async with asyncio.timeout(HANG_SECONDS):
+                await self._life(job)
+        except TimeoutError:
+            self.faults.append(f"{job.framework.kind} {job.name}, which {job.fate}, was not over after {HANG_SECONDS:g} s")
+        except RuntimeError as error:
+            self.faults.append(f"{job.framework.kind} {job.name}, which {job.fate}: {error}")
+        else:
+            self.ends[job.fate] += 1
+        finally:
+            self._node.forget(job.name)
+
+    async def _life(self, job: SoakJob) -> None:
+        framework, node, name = job.framework, self._node, job.name
+        path = object_path(framework.api_version, framework.plural, NAMESPACE, name)
+        start = monotonic()
+        body = msgspec.json.encode(job.manifest())
+        await insist(self._user, Request("POST", path.rpartition("/")[0], body=body), 409)
+        if job.fate is Fate.SUSPENDED:
+            await self._watch.until(name, lambda found: "Suspended" in (found or ()))
+            await insist(self._user, Request("PATCH", path, body=_RESUME, content_type=MERGE_PATCH))
+        await node.until(lambda: len(node.appeared[name]) >= job.pods)
+        created = max(node.appeared[name])
+        if job.fate is Fate.DELETED:
+            await self._watch.until(name, lambda found: "Running" in (found or ()))
+            await self._delete(framework, name)
+            await self._watch.until(name, lambda found: found is None)
+        else:
+            ended = await self._watch.until(name, lambda found: any(one in _FINAL for one in found or ()))
+            if job.end not in self._watch.conditions(name):
+                raise RuntimeError(f"it ended as {', '.join(self._watch.conditions(name))}")
+            if job.fate is Fate.SUCCEEDS:
+                self.lives.append(Life(start, created - start, ended - node.ended.get(name, ended)))
+        await node.until(lambda: not node.present[name])
+        self._judge(job)
+        if job.fate is not Fate.DELETED:
+            self._kept.append((framework, name))
+            await self._delete(*self._kept.popleft())
+
+    def _judge(self, job: SoakJob) -> None:
+        starts, wanted = self._node.deciders[job.name], 2 if job.fate is Fate.RESTARTS else 1
+        if starts != wanted:
+            self.faults.append(f"{job.framework.kind} {job.name}, which {job.fate}: its first pod ran {starts} times")
+
+    async def _delete(self, framework: Framework, name: str) -> None:
+        path = object_path(framework.api_version, framework.plural, NAMESPACE, name)
+        await insist(self._user, Request("DELETE", path, (("propagationPolicy", "Background"),)), 404)

@@ -1,0 +1,95 @@
+"""The jobs of a long run: of every kind, and each with a fate that its pods bring about."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from benchmarks.workloads import IMAGE, Manifest
+from jobcommon.framework import Framework
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+
+NAMESPACE = "default"
+FRAMEWORKS = (TF, PYTORCH, MPI, MXNET)
+#: The replica that decides, and the other one.
+REPLICAS: Mapping[str, tuple[str, str]] = {
+    TF.kind: ("Chief", "Worker"),
+    PYTORCH.kind: ("Master", "Worker"),
+    MPI.kind: ("Launcher", "Worker"),
+    MXNET.kind: ("Scheduler", "Worker"),
+}
+#: The label by which the driver selects the jobs that come and go; the value is `CHURN` or `KEPT`.
+LABEL, CHURN, KEPT = "benchmark.example.com/soak", "churn", "kept"
+#: The annotation of a pod that says how the kubelet ends it.
+FATE = "benchmark.example.com/fate"
+RETRYABLE, PERMANENT = 137, 1
+
+
+class Fate(StrEnum):
+    """What becomes of a job."""
+
+    SUCCEEDS = "succeeds"
+    RESTARTS = "fails once, retryably, then succeeds"
+    FAILS = "fails for good"
+    SUSPENDED = "is suspended, resumed, and succeeds"
+    DELETED = "is deleted while it runs"
+
+
+#: Of every eight jobs of a kind.
+FATES = (
+    Fate.SUCCEEDS, Fate.RESTARTS, Fate.SUCCEEDS, Fate.DELETED, Fate.SUCCEEDS, Fate.FAILS, Fate.SUCCEEDS, Fate.SUSPENDED,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SoakJob:
+    """One job."""
+
+    framework: Framework
+    name: str
+    fate: Fate
+
+    @classmethod
+    def of(cls, number: int) -> "SoakJob":
+        """The job with that number: the kinds take turns, and within a kind the fates."""
+        count = len(FRAMEWORKS)
+        return cls(FRAMEWORKS[number % count], f"churn-{number}", FATES[number // count % len(FATES)])
+
+    @property
+    def pods(self) -> int:
+        """The number of its replicas."""
+        return 2
+
+    @property
+    def end(self) -> str:
+        """The condition with which it must end."""
+        return "Failed" if self.fate is Fate.FAILS else "Succeeded"
+
+    def manifest(self) -> Manifest:
+        """What the user submits."""
+        return manifest(self.framework, self.name, CHURN, self.fate, suspend=self.fate is Fate.SUSPENDED)
+
+
+def manifest(framework: Framework, name: str, label: str, fate: Fate = Fate.SUCCEEDS, *, suspend: bool = False) -> Manifest:
+    """A job of two replicas. Only the one that decides has the fate; the other one runs until it is deleted."""
+    decider, other = REPLICAS[framework.kind]
+    specs = {decider: _replica(framework, fate), other: _replica(framework, None)}
+    # A launcher is run again whatever it ended with, as a batch Job's pod is.
+    once = framework is MPI and fate is Fate.FAILS
+    policy: dict[str, Any] = {"cleanPodPolicy": "All", "backoffLimit": 0 if once else 3}
+    return {
+        "apiVersion": framework.api_version,
+        "kind": framework.kind,
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {LABEL: label}},
+        "spec": {"runPolicy": policy | ({"suspend": True} if suspend else {}), framework.replica_specs: specs},
+    }
+
+
+def _replica(framework: Framework, fate: Fate | None) -> Manifest:
+    container = {"name": framework.container or "main", "image": IMAGE, "command": ["python", "/opt/train.py"]}
+    annotations = {FATE: fate.name} if fate else {}
+    template = {"metadata": {"annotations": annotations}, "spec": {"containers": [container]}}
+    return {"replicas": 1, "restartPolicy": "ExitCode", "template": template}
