@@ -22,6 +22,7 @@ from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
 from jobcommon.cli.options import Files, Frameworks, Namespace
 from jobcommon.cli.plan import describe
+from jobcommon.cli.simulate_command import simulate_command
 
 FRAMEWORKS = tuple(usable())
 interruption.restore(interruption.BEFORE_IMPORTS)
@@ -324,6 +325,9 @@ def rbac_command(
         typer.echo(as_values(framework[0], frameworks[0]), nl=False)
     else:
         raise UserError("--output values: name one framework")
+
+
+app.command("simulate", short_help="Simulate the jobs of a framework under faults.")(simulate_command)
 
 
 def console() -> Console:

@@ -1,24 +1,20 @@
-"""A Kubernetes API server for the tests of any operator: fresh, in memory, in a thread of the test's process.
+"""Kubernetes API servers for the tests of any operator: fresh, in memory, in a process of their own.
 
-It has the embedded cluster's API server and controllers, but no node: pods are stored and stay Pending.
+They have the embedded cluster's API server and controllers, but no node: pods are stored and stay Pending. In the process of
+the tests they would appear in its logs and among its asyncio tasks, and stop when a test stops its clock.
 """
 
-import asyncio
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
-from jobcommon.localcluster.controllers import Controllers
-from jobcommon.localcluster.credentials import Credentials, write_secret
-from jobcommon.localcluster.kubeconfig import kubeconfig
+COMMAND = (sys.executable, "-m", "jobcommon.testutil.api_process")
 
 
 class KubectlError(Exception):
@@ -55,37 +51,37 @@ class KubernetesApi:
         return ran.stdout
 
 
-@contextmanager
-def kubernetes_api(directory: Path) -> Iterator[KubernetesApi]:
-    """A new API server until the context is left; its kubeconfig and certificate are files of `directory`."""
-    credentials = Credentials.fresh()
-    certificate, config = directory / "ca.crt", directory / "kubeconfig"
-    certificate.write_bytes(credentials.certificate.pem)
-    started = Future[tuple[str, Callable[[], None]]]()
-    with ThreadPoolExecutor(1, "kubernetes-api") as thread:
-        ended = thread.submit(asyncio.run, _serve(credentials, started))
-        wait((started, ended), return_when=FIRST_COMPLETED)
-        if ended.done():
-            ended.result()
-        url, stop = started.result()
-        write_secret(config, kubeconfig(url, credentials.token, credentials.certificate.pem).encode())
+class ApiServers:
+    """The API servers of one process, which ends with the context. The first start takes longest: it waits for the process."""
+
+    def __enter__(self) -> "ApiServers":
+        pipe = subprocess.PIPE
+        # In a session of its own, it survives the Ctrl-C that ends the tests, and can still be asked to stop.
+        self._process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, text=True, start_new_session=True)  # noqa: S603
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    @contextmanager
+    def fresh(self, directory: Path) -> Iterator[KubernetesApi]:
+        """A new server until the context is left; its files are in `directory`. Raises RuntimeError when it cannot start."""
+        answer = self._ask("start", directory)
         try:
-            yield KubernetesApi(url, credentials.token, certificate, config)
+            yield KubernetesApi(answer["url"], answer["token"], directory / "ca.crt", directory / "kubeconfig")
         finally:
-            if not ended.done():
-                stop()
-            # Raises what ended the server before its time.
-            ended.result()
+            self._ask("stop", directory)
 
-
-async def _serve(credentials: Credentials, started: Future[tuple[str, Callable[[], None]]]) -> None:
-    """Serve until the function that `started` receives beside the URL is called."""
-    server = ApiServer(Env.system(), tokens={credentials.token: ADMIN})
-    controllers = Controllers(server, root_ca=credentials.certificate.pem.decode())
-    stop = asyncio.Event()
-    context = credentials.certificate.server_context()
-    async with asyncio.TaskGroup() as group, serve(server, ssl_context=context) as running:
-        task = group.create_task(controllers.run())
-        started.set_result((running.url, partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set)))
-        await stop.wait()
-        task.cancel()
+    def _ask(self, verb: str, directory: Path) -> dict[str, str]:
+        requests, answers = self._process.stdin, self._process.stdout
+        assert requests is not None
+        assert answers is not None
+        try:
+            requests.write(json.dumps([verb, str(directory)]) + "\n")
+            requests.flush()
+        except BrokenPipeError:
+            pass
+        if not (line := answers.readline()):
+            raise RuntimeError("the process of the Kubernetes API has ended; what it wrote to standard error says why")
+        found: dict[str, str] = json.loads(line)
+        return found

@@ -80,11 +80,15 @@ def case_of(seed: int) -> Case:
     names = [name for name in LIFECYCLES if name.startswith(_TEMPLATES)]
     first = seed - seed % BLOCK + 1
     scenario, world = (f"crowd-{first}", first) if seed % 4 in (1, 2) else (random.choice(names), seed)
+    return Case(scenario, world, faults_of(seed, random))
+
+
+def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
+    """The faults of one seed, drawn from `random`."""
     count = random.randint(5, 12) if seed % 4 == 3 else random.randint(1, 4)
     # Those that change the end leave little to be compared, so they get a seed of their own now and then.
     allowed = [kind for kind in KINDS if random.random() < 0.5 and (kind not in _RARE or seed % 3 == 0)]
-    faults = tuple(draw(random.choice(allowed), random) for _ in range(count)) if allowed else ()
-    return Case(scenario, world, faults)
+    return tuple(draw(random.choice(allowed), random) for _ in range(count)) if allowed else ()
 
 
 def cases(seeds: range) -> Iterator[Case]:

@@ -1,0 +1,56 @@
+"""An operator in kopf, for the tests of the pytest plugin: `kopf run` executes this file."""
+
+from typing import Any
+
+import kopf
+from kubernetes import client, config
+
+PLURAL = "greetings"
+
+
+@kopf.on.startup()
+def quickly(settings: kopf.OperatorSettings, **_: Any) -> None:
+    config.load_kube_config()
+    settings.posting.level = 100
+
+
+@kopf.index("configmaps", labels={"greeting": kopf.PRESENT})
+def children(name: str, labels: kopf.Labels, **_: Any) -> dict[str, str]:
+    return {labels["greeting"]: name}
+
+
+@kopf.on.create(PLURAL)
+def created(spec: kopf.Spec, name: str, namespace: str, **_: Any) -> str:
+    child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}-child", "labels": {"greeting": name}}}
+    kopf.adopt(child)
+    client.CoreV1Api().create_namespaced_config_map(namespace, child)
+    return f"hello {spec['whom']}"
+
+
+@kopf.on.create(PLURAL)
+def retried(retry: int, **_: Any) -> int:
+    if retry < 1:
+        raise kopf.TemporaryError("not yet", delay=0.1)
+    return retry
+
+
+@kopf.on.update(PLURAL, field="spec.whom")
+def updated(old: str, new: str, **_: Any) -> str:
+    return f"{old} became {new}"
+
+
+@kopf.timer(PLURAL, interval=0.5)
+def indexed(children: kopf.Index[str, str], name: str, patch: kopf.Patch, **_: Any) -> None:
+    patch.status["children"] = ",".join(children.get(name, ()))
+
+
+@kopf.daemon(PLURAL)
+def followed(stopped: kopf.DaemonStopped, patch: kopf.Patch, name: str, namespace: str, **_: Any) -> None:
+    stopped.wait()
+    body = {"metadata": {"name": f"{name}-was-followed"}}
+    client.CoreV1Api().create_namespaced_config_map(namespace, body)
+
+
+@kopf.on.delete(PLURAL)
+def deleted(name: str, namespace: str, **_: Any) -> None:
+    client.CoreV1Api().create_namespaced_config_map(namespace, {"metadata": {"name": f"{name}-was-deleted"}})
