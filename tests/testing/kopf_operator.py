@@ -35,8 +35,8 @@ def retried(retry: int, **_: Any) -> int:
 
 
 @kopf.on.update(PLURAL, field="spec.whom")
-def updated(old: str, new: str, **_: Any) -> str:
-    return f"{old} became {new}"
+def updated(old: str, new: str, patch: kopf.Patch, **_: Any) -> None:
+    patch.status["updated"] = f"{old} became {new}"
 
 
 @kopf.timer(PLURAL, interval=0.5)
