@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow sim sim-full sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf golden lock sbom audit crds verify clean
+.PHONY: help setup demo test test-slow sim sim-full exhaust sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf golden pictures lock sbom audit crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -60,6 +60,9 @@ sieve: $(DEV) ## simulate crashes, stale views and unobserved events where recor
 acto: $(DEV) ## simulate 200 sequences of edits for each CRD, each state held against a job made from scratch
 	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim acto --count 200 --minutes 30 --workers $(WORKERS)
 
+exhaust: $(DEV) ## all states of one small job with a crash, a lost answer and late watches (20 minutes); MUTANTS=yes: the mutants
+	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.exhaust --workers $(WORKERS) $(if $(MUTANTS),--mutants)
+
 check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -84,6 +87,9 @@ chaos: $(DEV) ## kill -9 of operators and cluster while 70 jobs run, and leader 
 
 real: $(DEV) ## lifecycles on a real control plane, if KUBEBUILDER_ASSETS or a marked kubeconfig leads to one; ONLY=text for some
 	$(BIN)/python -m jobcommon.testutil.real $(if $(ONLY),--only '$(ONLY)')
+
+pictures: $(DEV) ## take the pictures in docs/dashboard.md anew; needs Chromium and its driver
+	$(BIN)/python -m tests.dashboard.pictures
 
 bench: $(DEV) ## measure the operators against a plain client; real API server if KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -16,11 +16,12 @@ from rich.console import Console
 import jobcommon
 from jobcommon.cli import process
 from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra
+from jobcommon.cli.framework_commands import new_command, rbac_command
 from jobcommon.cli.framework_options import with_own_options
 from jobcommon.cli.frameworks import chosen, usable
 from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
-from jobcommon.cli.options import Files, Frameworks, Namespace
+from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namespace, OneNamespace
 from jobcommon.cli.plan import describe
 from jobcommon.cli.simulate_command import simulate_command
 
@@ -66,6 +67,7 @@ def _root(
     On a cluster (or by Helm, see docs/install.md):
       jobcommon crds | kubectl apply -f -   # the kinds
       jobcommon operator                    # the controllers of their jobs
+      jobcommon dashboard                   # a page of the jobs
     """
 
 
@@ -132,6 +134,9 @@ def up_command(
             metavar="RESOURCE=AMOUNT,...", help="The node's capacity; pods that request more than is free wait. Repeatable."
         ),
     ] = None,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Serve a page of the jobs, too; see jobcommon dashboard.")
+    ] = False,
 ) -> None:
     """Keep an embedded cluster up, with all operators, until Ctrl-C.
 
@@ -155,12 +160,42 @@ def up_command(
         port=port,
         operators=operators,
         capacity=amounts(capacity or ()),
+        with_dashboard=dashboard,
     )
     try:
         process.run(serving)
     except process.Interrupted:
         # Ctrl-C is the normal end of this command.
         typer.echo("The cluster is stopped; nothing of it is left running.")
+
+
+@app.command("dashboard", short_help="Show a cluster's jobs in the browser, read-only.")
+def dashboard_command(
+    framework: Frameworks = None,
+    namespace: OneNamespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", help="The port to listen on at 127.0.0.1; 0: a free one.", min=0, max=65535)
+    ] = 0,
+) -> None:
+    """Show a cluster's jobs in the browser: conditions, a timeline, pods, events, and logs as they are printed.
+
+    It only reads, with the rights of the kubeconfig. It listens at 127.0.0.1, and the address that is printed has a token.
+
+    \b
+    Examples:
+      jobcommon dashboard
+      jobcommon dashboard --kubeconfig .jobcommon/kubeconfig
+      jobcommon dashboard --context production --namespace team-a
+    """
+    from jobcommon.cli.dashboard.command import show_dashboard
+
+    serving = show_dashboard(chosen(framework or ()), namespace=namespace, kubeconfig=kubeconfig, context=context, port=port)
+    try:
+        process.run(serving)
+    except process.Interrupted:
+        typer.echo("The dashboard is stopped.")
 
 
 app.command("operator", short_help="Run the operators against a cluster.")(with_own_options(operator_command, FRAMEWORKS))
@@ -173,10 +208,8 @@ def release_finalizers_command(
         str | None,
         typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only pods of this namespace. All namespaces without it."),
     ] = None,
-    kubeconfig: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Remove the operators' finalizer from all pods of jobs, after the operators were uninstalled.
 
@@ -269,62 +302,8 @@ def crds_command(
         typer.echo(as_yaml(frameworks), nl=False)
 
 
-@app.command("new", short_help="Make a package for a framework of your own.")
-def new_command(
-    name: Annotated[str, typer.Argument(help="The framework's name, as in lightgbm.")],
-    kind: Annotated[str | None, typer.Option(metavar="KIND", help="The kind; NAME with Job without it.")] = None,
-    group: Annotated[str, typer.Option(metavar="GROUP", help="The API group of the kind.")] = "kubeflow.org",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where to make it; NAME-operator without it.")
-    ] = None,
-) -> None:
-    """Make a package for a framework of your own: its policy, CRD, rights, chart, image, tests and CI.
-
-    \b
-    Examples:
-      jobcommon new lightgbm
-      jobcommon new lightgbm --kind LightGBMJob --group example.com
-    """
-    from jobcommon.cli.new import Package, write
-    from jobcommon.cli.new.package import next_step
-
-    package = Package.named(name, kind, group)
-    directory = output or Path(package.directory)
-    write(package, directory)
-    typer.echo(f"made {directory}; next: {next_step(directory)}")
-
-
-@app.command("rbac", short_help="Print the roles of the operators.")
-def rbac_command(
-    framework: Annotated[
-        list[str] | None, typer.Argument(help="Names, or my_package:FRAMEWORK; all installed frameworks without any.")
-    ] = None,
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only Roles, in this namespace.")
-    ] = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, or values: those of a chart, for one framework.")
-    ] = "yaml",
-) -> None:
-    """Print what the operators may do: the least rights that they work with, and those of users.
-
-    \b
-    Examples:
-      jobcommon rbac | kubectl apply -f -
-      jobcommon rbac pytorch --namespace team-a
-      jobcommon rbac my_package:FRAMEWORK --output values > values.yaml
-    """
-    from jobcommon.cli.rights import as_roles, as_values
-
-    if output not in ("yaml", "values"):
-        raise UserError(f"--output {output}: use yaml or values")
-    frameworks = chosen(framework or ())
-    if output == "yaml":
-        typer.echo(as_roles(frameworks, namespace), nl=False)
-    elif len(frameworks) == 1 and framework:
-        typer.echo(as_values(framework[0], frameworks[0]), nl=False)
-    else:
-        raise UserError("--output values: name one framework")
+app.command("new", short_help="Make a package for a framework of your own.")(new_command)
+app.command("rbac", short_help="Print the roles of the operators.")(rbac_command)
 
 
 app.command("simulate", short_help="Simulate the jobs of a framework under faults.")(simulate_command)

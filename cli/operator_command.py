@@ -9,19 +9,14 @@ import typer
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.framework_options import Chosen, configured
 from jobcommon.cli.frameworks import chosen
-from jobcommon.cli.options import Frameworks
+from jobcommon.cli.options import Context, Frameworks, Kubeconfig, OneNamespace
 
 
 def operator_command(
     framework: Frameworks = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only jobs of this namespace. All namespaces without it."),
-    ] = None,
-    kubeconfig: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
+    namespace: OneNamespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
     workers: Annotated[int, typer.Option(metavar="N", help="Jobs of one framework reconciled at the same time.", min=1)] = 128,
     metrics_port: Annotated[
         int,

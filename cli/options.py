@@ -12,6 +12,14 @@ Frameworks = Annotated[
         help="Only this framework, by its name or as my_package:FRAMEWORK; repeatable. All installed ones without it.",
     ),
 ]
+Kubeconfig = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
+]
+Context = Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")]
+OneNamespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only jobs of this namespace. All namespaces without it."),
+]
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Where objects go that name no namespace.")
 ]

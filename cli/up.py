@@ -28,6 +28,7 @@ async def up(
     port: int,
     operators: bool,
     capacity: Mapping[str, str] | None = None,
+    with_dashboard: bool = False,
 ) -> None:
     """Keep an embedded cluster up until cancelled; without `operators` only their kinds are installed."""
     collect_garbage_rarely()
@@ -38,6 +39,10 @@ async def up(
         ) as running:
             with written(kubeconfig, running.kubeconfig(namespace), keep=data_dir is not None):
                 _introduce(console, running, frameworks, kubeconfig, data_dir)
+                if with_dashboard:
+                    from jobcommon.cli.dashboard.command import show_dashboard
+
+                    await show_dashboard(frameworks, namespace=None, kubeconfig=str(kubeconfig), context=None, port=0)
                 await asyncio.Event().wait()
 
 
@@ -89,6 +94,7 @@ def _introduce(
         f"  export KUBECONFIG={kubeconfig.absolute()}",
         "  kubectl apply -f examples/pytorch/digits.yaml",
         "  kubectl get pods -w",
+        "  jobcommon dashboard     # or: jobcommon up --dashboard",
         "",
         "Ctrl-C stops it and everything that runs in it.",
     ]

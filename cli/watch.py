@@ -10,15 +10,14 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from jobcommon.api.pod import PodView, Running, Terminated, pod_view
-from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
+from jobcommon.api.pod import PodView, Running, pod_view
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_status
+from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import Stalls, State
 from jobcommon.client.request import Transport
 from jobcommon.framework import Framework
 from jobcommon.localcluster.list_watch import WatchEvent, list_and_watch
 from jobcommon.localcluster.pod_backend import LogOptions, PodBackend, PodBackendError
-from jobcommon.reconcile.waiting import how, last_failure_in_place, said
 
 TAIL_LINES = 20
 # When a job has ended, its logs are complete except for what is still in the pipes.
@@ -258,38 +257,3 @@ def progress(pod: PodView) -> State:
         return State.DONE
     runs = pod.phase == "Running" and all(isinstance(container.state, Running) for container in pod.containers)
     return State.RUNS if runs and pod.deletion_time is None else State.WAITS
-
-
-def why(pod: PodView) -> str:
-    """Why the pod does not run, in words; "" when nothing is wrong with it, and for the time until it is started."""
-    if pod.phase == "Succeeded" or pod.deletion_time is not None:
-        return ""
-    if pod.phase == "Failed":
-        ended = [c.state for c in (*pod.containers, *pod.init_containers) if isinstance(c.state, Terminated)]
-        failed = next((run for run in ended if run.exit_code != 0), None)
-        return pod.message or (_exit(failed) if failed is not None else pod.reason)
-    cause = said(pod)
-    if cause is not None:
-        failed = last_failure_in_place(pod) if cause.reason == CRASH_LOOP_BACK_OFF else None
-        return how(failed) if failed is not None else cause.message
-    if any(isinstance(container.state, Terminated) for container in pod.containers):
-        failed = last_failure_in_place(pod)
-        return _exit(failed) if failed is not None else ""
-    return ""
-
-
-def _exit(run: Terminated) -> str:
-    """``exit code 3``, and what the run left as its message; its reason is in the pod's state."""
-    return f"exit code {run.exit_code}" + (f": {run.message}" if run.message else "")
-
-
-def describe(pod: Mapping[str, Any]) -> str:
-    """The state of a pod in a word or two, as kubectl's STATUS column has it."""
-    status = pod.get("status") or {}
-    if pod["metadata"].get("deletionTimestamp"):
-        return "Terminating"
-    for container in status.get("containerStatuses") or ():
-        for state in (container.get("state") or {}).values():
-            if state and state.get("reason"):
-                return str(state["reason"])
-    return str(status.get("reason") or status.get("phase") or "Pending")

@@ -13,6 +13,7 @@ from jobcommon.client.lines import closing
 from jobcommon.controller.expectations import Expectations
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.moment import Moment
+from jobcommon.controller.observations import Observation
 from jobcommon.controller.report import Report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.workqueue import WorkQueue
@@ -28,6 +29,7 @@ __all__ = [
     "Informer",
     "JobController",
     "Moment",
+    "Observation",
     "Reflector",
     "Relisted",
     "Report",

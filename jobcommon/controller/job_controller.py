@@ -11,6 +11,7 @@ No two workers process a key at the same time. An exception in a framework's fun
 not affect other jobs (rule R14).
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,7 @@ from jobcommon.controller.report import Report, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.watched import PODS, SERVICES, informer_of, watched
 from jobcommon.controller.workqueue import WorkQueue
-from jobcommon.framework import Framework
+from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
@@ -92,6 +93,15 @@ class JobController:
         if gang is None or not self._is_missing(POD_GROUPS):
             return ""
         return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
+
+    @property
+    def conditions(self) -> Counter[str]:
+        """How many jobs have each current condition, "" for none. Thread-safe."""
+        return Counter([state.condition for state in list(self.states.values())])
+
+    def is_served(self, name: str) -> bool:
+        """Whether the cluster serves the resource, as far as is known; some are optional."""
+        return not self._is_missing(name)
 
     def _is_missing(self, name: str) -> bool:
         """Whether the API server does not serve an optional resource. Its reflector keeps retrying."""
@@ -153,7 +163,8 @@ class JobController:
         new, old = change.new, change.old
         if new is not None and new.owner is not None and change.kind is ChangeKind.ADDED:
             self.expectations.observe_created(new.owner.uid, resource, new.name)
-        if change.kind is ChangeKind.DELETED or (new is not None and new.deletion_time is not None):
+        marked = new is not None and new.deletion_time is not None and not _still_held(old, new)
+        if change.kind is ChangeKind.DELETED or marked:
             for child in (old, new):
                 if child is not None and child.owner is not None:
                     self.expectations.observe_deleted(child.owner.uid, child.uid)
@@ -264,7 +275,8 @@ class JobController:
             elif isinstance(action, RemoveFinalizer) and action.uid in terminating:
                 # Removing the last finalizer deletes the pod; until the cache shows that, the removal would be repeated.
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
-        return Work(*key, cached.uid, plan, job, state.raw if plan.status is not None else None)
+        raw = state.raw if plan.status is not None else None
+        return Work(*key, cached.uid, plan, job, raw, active_pods=state.active_pods)
 
     def observe(self, cached: ObjectView, named: Sequence[PodView], state: JobState, moment: Moment) -> Observed:
         """The decision's input: the job's children and the cluster as cached. `named`: pods whose owner has the job's name."""
@@ -318,7 +330,7 @@ class JobController:
         if current is None or current.uid != work.uid:
             self._forget(work.uid)
         emitted = self.states[work.uid].emitted if work.uid in self.states else set()
-        return report(self.framework, work, result, emitted)
+        return report(self.framework, work, result, emitted, moment.wall)
 
     def _settle(self, work: Work, result: Result, moment: Moment) -> None:
         tried = {id(outcome.action) for outcome in result.outcomes}
@@ -381,6 +393,11 @@ class JobController:
         self.expectations.forget(uid)
         self.barrier.forget(uid)
         self.states.pop(uid, None)
+
+
+def _still_held(old: PodView | ObjectView | None, new: PodView | ObjectView) -> bool:
+    """Whether a terminating pod has changed and still has our finalizer, whose removal may be under way."""
+    return isinstance(new, PodView) and FINALIZER in new.finalizers and old is not None and old.deletion_time is not None
 
 
 def _namespace(key: JobKey) -> str:

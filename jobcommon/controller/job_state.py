@@ -42,8 +42,8 @@ class JobState:
     """What was refused, emitted and observed of a job, and when it is planned next. Times are monotonic seconds.
 
     `begun` once something was made for it or it had its start, `finished` once it is known to have come to its end,
-    `running` while it has the Running condition. `active_pods` are those not over, counted when the job is planned and with
-    each event. `emitted` are the lasting events.
+    `running` while it has the Running condition; `condition` is the type of its current one, "" without one. `active_pods` are
+    those not over, counted when the job is planned and with each event. `emitted` are the lasting events.
     """
 
     generation: int = 0
@@ -55,6 +55,7 @@ class JobState:
     begun: bool = False
     finished: bool = False
     running: bool = False
+    condition: str = ""
     active_pods: int = 0
     cooldown_until: float = 0.0
     counts_since: float | None = None
@@ -137,6 +138,7 @@ class JobState:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.begun = self.begun or job.status.start_time is not None
         self.finished, self.running = job.status.finished, job.status.has(ConditionType.RUNNING)
+        self.condition = job.status.conditions[-1].type if job.status.conditions else ""
         self._seen, self._job = cached, job
         return job
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
 from jobcommon.api.status import ConditionType, JobStatus
+from jobcommon.controller.observations import Observation, observations
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_too_large
 from jobcommon.framework import Framework
@@ -50,14 +51,19 @@ SERVICES_FAILED = "failed_service_creation"
 
 @dataclass(frozen=True)
 class Report:
-    """Events to emit on the job, in order, and by how much each counter grows."""
+    """Events to emit on the job, in order, by how much each counter grows, restarts by cause, and durations for histograms."""
 
     events: tuple[Event, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
+    restarts: tuple[tuple[str, int], ...] = ()
+    observations: tuple[Observation, ...] = ()
 
 
-def report(framework: Framework, work: Work, result: Result, said: set[tuple[str, str]]) -> Report:
-    """The report on `result`. `said` is the set of lasting events already emitted for this job; it is extended."""
+def report(framework: Framework, work: Work, result: Result, said: set[tuple[str, str]], now: float) -> Report:
+    """The report on `result` at `now` (seconds since the epoch).
+
+    `said` is the set of lasting events already emitted for this job; it is extended.
+    """
     planned = () if result.stale or (work.plan.status is not None and result.status_version is None) else work.plan.events
     fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in said)]
     done = _done(result.outcomes)
@@ -65,7 +71,9 @@ def report(framework: Framework, work: Work, result: Result, said: set[tuple[str
     written = dict.fromkeys([*_write_events(framework, result.outcomes, done, finished=finished), *_status_events(result)])
     writes = [event for event in written if (event.reason, event.message) not in said]
     said.update((event.reason, event.message) for event in (*fresh, *writes) if event.lasting)
-    return Report((*writes, *fresh), _counts(framework, work, result, done))
+    counts = _counts(framework, work, result, done)
+    restarts = work.plan.restarts if result.status_version is not None else ()
+    return Report((*writes, *fresh), counts, restarts, observations(work, result, counts.get(PODS_CREATED, 0), now))
 
 
 def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: _Done, *, finished: bool) -> list[Event]:

@@ -49,6 +49,7 @@ class Work:
     `raw` is the whole job as cached, for the status write. `orphans_of` is the UID of a job that seems to be deleted: the
     executor carries the plan out only if a live read shows that no job of that UID exists. `deferred`: the plan is not carried
     out, because it would only write new counts of pods; the key is requeued with a delay. `error` is why there is no decision.
+    `active_pods` is how many of the job's pods were not over when it was planned.
     """
 
     namespace: str
@@ -60,6 +61,7 @@ class Work:
     orphans_of: str | None = None
     deferred: bool = False
     error: Exception | None = None
+    active_pods: int = 0
 
     @property
     def sends_nothing(self) -> bool:

@@ -21,7 +21,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time, readable_time
 from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile import cleanup, limits, waiting
+from jobcommon.reconcile import cleanup, limits, restart_causes, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
 from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
@@ -75,8 +75,8 @@ def _decide(framework: Framework, job: Job, observed: Observed, now: float) -> P
     if job.status.finished:
         return plan_finished(framework, job, observed, now)
     this = _Pass.start(framework, as_addressed(job, observed), observed, now)
-    decided, must_exist = this.decide(), this.accounting.must_exist(now)
-    return replace(decided, must_exist=must_exist) if must_exist else decided
+    decided = restart_causes.added(this.decide(), job.status, this.accounting, this.slots.pods)
+    return replace(decided, must_exist=must_exist) if (must_exist := this.accounting.must_exist(now)) else decided
 
 
 def _ordered(plan: Plan, observed: Observed) -> Plan:

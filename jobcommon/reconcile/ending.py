@@ -18,7 +18,7 @@ from jobcommon.api.replica import Replica
 FIRST_RETRYABLE_CODE = 128
 _IN_PLACE = (RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE)
 # What the kubelet and the controllers write into pod.status.reason when the platform, not the program, ended the pod.
-_PLATFORM_REASONS = frozenset({
+PLATFORM_REASONS = frozenset({
     "Evicted", "NodeLost", "NodeShutdown", "Shutdown", "Terminated", "Preempting", "Preempted", "NodeAffinity",
     "UnexpectedAdmissionError", "OutOfcpu", "OutOfmemory", "OutOfpods", "TopologyAffinityError",
 })  # fmt: skip
@@ -28,7 +28,7 @@ _SIDECAR = "Always"
 _NEVER = "Never"
 
 # By number, on Linux, where pods run; the operator's own system may count differently.
-_SIGNALS = (
+SIGNALS = (
     "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1", "SIGSEGV",
     "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN",
     "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
@@ -96,7 +96,7 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
     run = _decisive_run(pod, main_container)
     if pod.reason == _POD_DEADLINE:
         return _out_of_time(pod, policy, run)
-    if pod.disruption is not None or pod.reason in _PLATFORM_REASONS:
+    if pod.disruption is not None or pod.reason in PLATFORM_REASONS:
         return _without_fault(pod, policy, run)
     if pod.deletion_time is not None:
         return Ending(Verdict.DISRUPTED, "Deleted", message=pod.message, finished_at=pod.deletion_time, deleted=True)
@@ -145,7 +145,7 @@ def decode(run: Terminated) -> str:
     if run.reason not in ("", "Error", "Completed"):
         return run.reason
     number = run.signal or (run.exit_code - FIRST_RETRYABLE_CODE if run.exit_code and run.exit_code > 128 else 0)
-    return _SIGNALS[number - 1] if 0 < number <= len(_SIGNALS) else run.reason or "Error"
+    return SIGNALS[number - 1] if 0 < number <= len(SIGNALS) else run.reason or "Error"
 
 
 def charged_containers(pod: PodView) -> tuple[ContainerView, ...]:

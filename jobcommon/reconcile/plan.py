@@ -156,7 +156,8 @@ class Plan:
     epoch) unless an event queues it before.
     With `verify_live`, a live read must show the job unchanged before anything is created or deleted (rule R7). The pods in
     `must_exist` (name, UID) have ended and must still exist: a pod lives until its finalizer is removed, which is done only
-    once it is counted. If one is absent, another pass has counted it, and the plan is discarded.
+    once it is counted. If one is absent, another pass has counted it, and the plan is discarded. `restarts`: those that
+    `status` is the first to record, by cause, for metrics.
     """
 
     actions: tuple[Action, ...] = ()
@@ -167,6 +168,7 @@ class Plan:
     verify_live: bool = False
     must_exist: tuple[tuple[str, str], ...] = ()
     urgency: Urgency = Urgency.NORMAL
+    restarts: tuple[tuple[str, int], ...] = ()
 
     @property
     def background(self) -> tuple[RemoveFinalizer, ...]:

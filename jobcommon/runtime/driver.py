@@ -64,6 +64,7 @@ class Driver:
         self._complaints: dict[str, tuple[str, float]] = {}
         self._stopped = asyncio.Event()
         self._ready_since: dict[JobKey, float] = {}
+        self._heard_at = dict.fromkeys(controller.informers, clock.monotonic())
         self._schema = ServedSchema(controller, transport, clock, self._log)
         controller.on_lapsed = self._lapsed
         controller.queue.on_ready = self._ready
@@ -87,6 +88,12 @@ class Driver:
     def busy(self) -> int:
         """The number of plans being carried out."""
         return len(self._running)
+
+    @property
+    def cache_ages(self) -> dict[str, float]:
+        """Seconds since the API server last sent something for each cache that it serves. Thread-safe."""
+        now = self._clock.monotonic()
+        return {name: max(now - heard, 0.0) for name, heard in self._heard_at.items() if self.controller.is_served(name)}
 
     async def run(self) -> None:
         """Run until `stop`; then return once the plans in progress are carried out. Cancelling it aborts them."""
@@ -241,7 +248,10 @@ class Driver:
         except ClientError as error:
             informer.failed(error, self._clock.monotonic())
         else:
-            self._take(name, informer.received(response, self._clock.monotonic()))
+            batch = informer.received(response, now := self._clock.monotonic())
+            self._take(name, batch)
+            if batch.relisted is not None:
+                self._heard_at[name] = now
 
     async def _stream(self, name: str, informer: Informer[Any], request: Request) -> None:
         """Read the stream in a task of its own, so that a silent stream can be closed."""
@@ -265,9 +275,10 @@ class Driver:
             async with closing(self._transport.stream(request)) as lines:
                 count = 0
                 async for line in lines:
-                    self._take(name, informer.line(line, self._clock.monotonic()))
+                    self._take(name, informer.line(line, now := self._clock.monotonic()))
                     if not informer.streaming:
                         return
+                    self._heard_at[name] = now
                     count += 1
                     if count % LINES_PER_TURN == 0:
                         await asyncio.sleep(0)

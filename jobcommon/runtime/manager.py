@@ -34,7 +34,7 @@ from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metered import MeteredTransport
-from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.metrics import Metrics, Readings
 from jobcommon.runtime.recorder import Recorder, Reference
 from jobcommon.runtime.settings import Settings
 from jobcommon.runtime.stalls import event_loop_watchdog
@@ -67,7 +67,7 @@ class _Reporter:
 
     def finished(self, work: Work, report: Report, seconds: float) -> None:
         self.metrics.reconciled(self.framework.name, seconds)
-        self.metrics.counted(self.framework.name, work.namespace, report.counts)
+        self.metrics.reported(self.framework.name, work.namespace, report)
         kind, version = self.framework.kind, self.framework.api_version
         for event in report.events:
             about = Reference(version, kind, work.namespace, work.name, work.uid)
@@ -193,6 +193,7 @@ class Manager:
         if self.settings.gang_scheduler_name == AUTO and not await self._find_gang_scheduler(others):
             return
         self.drivers = [self._driver(framework) for framework in self._frameworks]
+        self.metrics.watch({driver.controller.framework.name: _readings(driver) for driver in self.drivers})
         running = [asyncio.create_task(d.run(), name=f"driver {d.controller.framework.name}") for d in self.drivers]
         try:
             await asyncio.wait((*running, *others), return_when=asyncio.FIRST_COMPLETED)
@@ -207,6 +208,8 @@ class Manager:
             for task in running:
                 await _cancelled(task)
             self.drivers = []
+            # On standby the caches are out of date, and the leader reports the same jobs.
+            self.metrics.watch({})
 
     async def _find_gang_scheduler(self, others: Sequence[asyncio.Task[Any]]) -> bool:
         """Choose the gang scheduler that the cluster has, unless one of `others` ends before that is known."""
@@ -240,7 +243,6 @@ class Manager:
             framework, self._transport, self.flow_controller, self._fence, settings.slow_start_cap, self.env.clock
         )
         reporter = _Reporter(framework, self.metrics, self.recorder)
-        self.metrics.watch(framework.name, lambda: len(controller.queue), lambda: len(controller.pruned.fields))
         return Driver(
             controller,
             self._transport,
@@ -279,6 +281,16 @@ class Manager:
             settings.retry_period,
         )
         return LeaderElector(transport, lease, self.env.clock, self.env.random, self.log)
+
+
+def _readings(driver: Driver) -> Readings:
+    controller = driver.controller
+    return Readings(
+        depth=lambda: len(controller.queue),
+        jobs=lambda: controller.conditions,
+        cache_ages=lambda: driver.cache_ages,
+        unstored=lambda: len(controller.pruned.fields),
+    )
 
 
 async def run_operators(

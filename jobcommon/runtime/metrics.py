@@ -3,7 +3,8 @@
 A label child is looked up once and kept: prometheus-client's `labels()` takes a lock and builds a tuple each time.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from prometheus_client import (
     CollectorRegistry,
@@ -17,10 +18,22 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from jobcommon.api.status import ConditionType
 from jobcommon.controller import report
+from jobcommon.controller.observations import DURATION, LABELS, LAUNCH_DELAY
+from jobcommon.controller.report import Report
 
 JOB_LABELS = ("job_namespace", "framework")
 _LATENCIES = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+# A job may wait in a queue for hours, and train for days: from a second to a day, and from ten seconds to two weeks.
+_LAUNCH_DELAYS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 28800, 86400)
+_DURATIONS = (10, 60, 300, 600, 1800, 3600, 10800, 21600, 43200, 86400, 259200, 604800, 1209600)
+# The state of a job before its first status.
+NO_CONDITION = "New"
+STATES = (NO_CONDITION, *ConditionType)
+
+Samples = Iterable[tuple[tuple[str, ...], float]]
+"""Values of a gauge by the values of its labels."""
 
 # By the report's name of a count: the metric's name and its help text.
 _COUNTERS: Mapping[str, tuple[str, str]] = {
@@ -37,6 +50,20 @@ _COUNTERS: Mapping[str, tuple[str, str]] = {
     report.SERVICES_CREATED: ("succeeded_service_creation_total", "Services created."),
     report.SERVICES_FAILED: ("failed_service_creation_total", "Services whose creation was refused."),
 }
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What is read of a framework's controller each time the metrics are, in another thread.
+
+    The `depth` of the work queue, the number of `jobs` by the type of the current condition, the seconds since each cache
+    was last fed, and the number of `unstored` status fields.
+    """
+
+    depth: Callable[[], int]
+    jobs: Callable[[], Mapping[str, int]]
+    cache_ages: Callable[[], Mapping[str, float]]
+    unstored: Callable[[], int]
 
 
 class Metrics:
@@ -84,27 +111,52 @@ class Metrics:
             buckets=_LATENCIES,
             registry=self.registry,
         )
-        self._leader = Gauge("leader_election_master_status", "1 while this process leads.", ("name",), registry=self.registry)
-        self._queues = _Gauges("workqueue_depth", "Keys that are ready to be taken up.", "name")
-        self._pruned = _Gauges(
-            "training_operator_unstored_status_fields",
-            "Status fields that the API server drops, because the CustomResourceDefinition is outdated.",
-            "framework",
+        self._restarts = Counter(
+            "training_operator_restarts",
+            "Pods replaced and containers restarted, by what ended them.",
+            ("framework", "reason"),
+            registry=self.registry,
         )
-        self.registry.register(self._queues)
-        self.registry.register(self._pruned)
+        self._durations = {
+            LAUNCH_DELAY: Histogram(
+                "training_operator_launch_delay_seconds",
+                "From the creation of a job to its first pod, to all its pods, and to its first Running condition.",
+                ("framework", "stage"),
+                buckets=_LAUNCH_DELAYS,
+                registry=self.registry,
+            ),
+            DURATION: Histogram(
+                "training_operator_job_duration_seconds",
+                "From the start of a job, or its last resume, to its end.",
+                ("framework", "result"),
+                buckets=_DURATIONS,
+                registry=self.registry,
+            ),
+        }
+        self._leader = Gauge("leader_election_master_status", "1 while this process leads.", ("name",), registry=self.registry)
+        self._readings: dict[str, Readings] = {}
+        for gauge in self._gauges():
+            self.registry.register(gauge)
         if process:
             ProcessCollector(registry=self.registry)
         self._cached: dict[tuple[object, ...], Counter | Histogram] = {}
 
-    def counted(self, framework: str, namespace: str, counts: Mapping[str, int]) -> None:
-        """Add the counts of a report."""
+    def _counted(self, framework: str, namespace: str, counts: Mapping[str, int]) -> None:
         for name, amount in counts.items():
             key = (name, namespace, framework)
             child = self._children.get(key)
             if child is None:
                 child = self._children[key] = self._counters[name].labels(namespace, framework)
             child.inc(amount)
+
+    def reported(self, framework: str, namespace: str, found: Report) -> None:
+        """Add the counts and durations of a report."""
+        self._counted(framework, namespace, found.counts)
+        for cause, amount in found.restarts:
+            self._counter(self._restarts, framework, cause).inc(amount)
+        for observation in found.observations:
+            histogram = self._histogram(self._durations[observation.name], framework, observation.label)
+            histogram.observe(observation.seconds)
 
     def reconciled(self, framework: str, seconds: float) -> None:
         """A reconcile took `seconds`."""
@@ -132,17 +184,44 @@ class Metrics:
         """`count` expectations have lapsed."""
         self._counter(self._lapsed, framework).inc(count)
 
-    def watch(self, framework: str, depth: Callable[[], int], pruned: Callable[[], int]) -> None:
-        """Report `depth` as the depth of the framework's queue, and how many status fields are `pruned`.
-
-        They are read when the metrics are.
-        """
-        self._queues.values[framework] = depth
-        self._pruned.values[framework] = pruned
+    def watch(self, readings: Mapping[str, Readings]) -> None:
+        """Read the gauges of controllers from these, by framework, and no longer from earlier ones."""
+        self._readings = dict(readings)
+        # Prometheus does not count the increase from no sample to the first one.
+        for framework in readings:
+            for family in (self._errors, self._lapsed):
+                self._counter(family, framework)
+            for name, labels in LABELS.items():
+                for label in labels:
+                    self._histogram(self._durations[name], framework, label)
 
     def render(self) -> bytes:
         """The metrics in Prometheus' text format."""
         return generate_latest(self.registry)
+
+    def _gauges(self) -> Iterator[Collector]:
+        def of_all(read: Callable[[Readings], Samples]) -> Callable[[], Samples]:
+            return lambda: [((name, *of), value) for name, found in self._readings.items() for of, value in read(found)]
+
+        yield _Gauge("workqueue_depth", "Keys that are ready to be taken up.", ("name",), of_all(lambda r: [((), r.depth())]))
+        yield _Gauge(
+            "training_operator_unstored_status_fields",
+            "Status fields that the API server drops, because the CustomResourceDefinition is outdated.",
+            ("framework",),
+            of_all(lambda r: [((), r.unstored())]),
+        )
+        yield _Gauge(
+            "training_operator_jobs",
+            "Jobs in the cluster by their current condition.",
+            ("framework", "state"),
+            of_all(lambda r: _by_state(r.jobs())),
+        )
+        yield _Gauge(
+            "training_operator_cache_age_seconds",
+            "Since the API server last sent something for a cache: an object, a list, or a bookmark, about one a minute.",
+            ("framework", "resource"),
+            of_all(lambda r: [((resource,), age) for resource, age in r.cache_ages().items()]),
+        )
 
     def _counter(self, family: Counter, *values: str) -> Counter:
         child = self._cached.get((family, *values))
@@ -157,17 +236,25 @@ class Metrics:
         return child
 
 
-class _Gauges(Collector):
-    """A gauge with one label, whose values are read when the metrics are."""
+def _by_state(jobs: Mapping[str, int]) -> Samples:
+    """Every state has a sample, also without a job, so that rates and alerts do not wait for the first one."""
+    counts: dict[str, int] = dict.fromkeys(STATES, 0)
+    for condition, amount in jobs.items():
+        counts[condition if condition in counts else NO_CONDITION] += amount
+    return [((state,), amount) for state, amount in counts.items()]
 
-    def __init__(self, name: str, text: str, label: str) -> None:
+
+class _Gauge(Collector):
+    """A gauge whose samples are read when the metrics are."""
+
+    def __init__(self, name: str, text: str, labels: tuple[str, ...], read: Callable[[], Samples]) -> None:
         self._name = name
         self._text = text
-        self._label = label
-        self.values: dict[str, Callable[[], int]] = {}
+        self._labels = labels
+        self._read = read
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        family = GaugeMetricFamily(self._name, self._text, labels=[self._label])
-        for label, value in sorted(dict(self.values).items()):
-            family.add_metric([label], value())
+        family = GaugeMetricFamily(self._name, self._text, labels=self._labels)
+        for labels, value in sorted(self._read()):
+            family.add_metric(labels, value)
         yield family

@@ -149,9 +149,8 @@ def job(framework: Framework, version: str, name: str) -> Json:
         main = {"name": framework.container or "main", "image": "any", "command": ["sh", "-c", command]}
         return {"replicas": replicas, "template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [main]}}}
 
-    roles = (
-        {"Launcher": role("exit 0"), "Worker": role("exec sleep 60", 2)} if framework is MPI else {"Worker": role("exit 0", 2)}
-    )
+    leader = {"MPIJob": "Launcher", "XGBoostJob": "Master"}.get(framework.kind)
+    roles = {leader: role("exit 0"), "Worker": role("exec sleep 60", 2)} if leader else {"Worker": role("exit 0", 2)}
     manifest = job_manifest(framework, roles, run_policy={"suspend": True})
     return {**manifest, "apiVersion": f"{framework.group}/{version}", "metadata": {"name": name}}
 

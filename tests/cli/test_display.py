@@ -9,8 +9,9 @@ from rich.console import Console
 
 from jobcommon.api.status import JobCondition, JobStatus
 from jobcommon.cli.display import Display, clean, duration
+from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import State
-from jobcommon.cli.watch import FollowedJob, FollowedPod, describe, why
+from jobcommon.cli.watch import FollowedJob, FollowedPod
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile import read_job
 from jobcommon.testutil.builders import Pod, job_manifest

@@ -22,7 +22,7 @@ def work(workers: int = 2) -> Work:
 
 def told(done: Work, effect: Effect = Effect.APPLIED, error: Any = None, said: Any = None) -> tuple[list[str], dict[str, int]]:
     outcomes = tuple(ActionResult(action, effect, error=error) for action in done.plan.actions)
-    found = report(TEST_JOB, done, Result(outcomes, status_version="9"), set() if said is None else said)
+    found = report(TEST_JOB, done, Result(outcomes, status_version="9"), set() if said is None else said, START)
     return [str(event) for event in found.events], found.counts
 
 
@@ -85,6 +85,6 @@ def test_only_what_was_written_is_counted() -> None:
     outcomes = tuple(
         ActionResult(action, Effect.APPLIED) for action in done.plan.actions if isinstance(action, Create | Delete)
     )
-    found = report(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), set())
+    found = report(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), set(), START)
     assert "jobs_created" not in found.counts
-    assert report(TEST_JOB, done, Result(stale=True), set()).counts == {}
+    assert report(TEST_JOB, done, Result(stale=True), set(), START).counts == {}

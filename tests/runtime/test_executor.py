@@ -251,10 +251,10 @@ async def test_of_a_status_that_is_too_large_the_story_is_left_out(case: str, fi
     assert (result.status_version, result.shortened) == ("8" if fits else None, True)
     short = body(transport.sent[-1])["status"]
     assert short == {key: value for key, value in FULL.to_json().items() if key != "failures"}, "no record is lost"
-    (event,) = report(TESTJOB, doing, result, said := set()).events
+    (event,) = report(TESTJOB, doing, result, said := set(), 0.0).events
     assert (event.type, event.reason) == ("Warning", "StatusTooLarge")
     assert ("lacks failures" if fits else "cannot be stored") in event.message
-    assert report(TESTJOB, doing, result, said).events == (), "said once"
+    assert report(TESTJOB, doing, result, said, 0.0).events == (), "said once"
 
 
 async def test_a_status_that_is_refused() -> None:

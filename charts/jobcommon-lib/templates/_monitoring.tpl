@@ -41,6 +41,39 @@ spec:
       {{- end }}
 {{- end }}
 {{- end }}
+{{- with .Values.metrics.prometheusRule }}
+{{- if .enabled }}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  {{- include "jobcommon.metadata" $ | nindent 2 }}
+    {{- with .labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  groups:
+    {{- include "jobcommon.alerts" (merge (dict "launchDelaySeconds" .launchDelaySeconds "restartsPerHour" .restartsPerHour) $) | nindent 4 }}
+{{- end }}
+{{- end }}
+{{- with .Values.metrics.grafanaDashboard }}
+{{- if .enabled }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ include "jobcommon.fullname" $ }}-grafana
+  namespace: {{ $.Release.Namespace }}
+  labels:
+    {{- include "jobcommon.labels" $ | nindent 4 }}
+    {{- with .labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+data:
+  training-operators.json: |
+    {{- include "jobcommon.grafana" $ | nindent 4 }}
+{{- end }}
+{{- end }}
 {{- if .Values.podDisruptionBudget.enabled }}
 ---
 apiVersion: policy/v1

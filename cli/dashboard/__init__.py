@@ -1,0 +1,1 @@
+"""``jobcommon dashboard``: a read-only web page of the jobs in a cluster."""

@@ -1,0 +1,169 @@
+"""What the dashboard reads of the cluster: plain lists, kept for a moment, so that many open pages cost as much as one."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+
+from jobcommon.api import labels
+from jobcommon.api.decoding import decoder
+from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError
+from jobcommon.client.lines import closing
+from jobcommon.client.objects import collection_path, object_path
+from jobcommon.client.request import Request, Transport
+from jobcommon.client.status import response_error
+from jobcommon.framework import Framework
+
+Json = dict[str, Any]
+KEPT_SECONDS = 2.0
+# A namespace may have tens of thousands of events; they are read in pages, and no further than this.
+EVENTS_PAGE = 500
+MAX_EVENT_PAGES = 6
+
+_document = decoder(Json)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The objects of some lists. `problems`: in words, which could not be read and why."""
+
+    items: Sequence[Json] = ()
+    problems: Sequence[str] = ()
+
+
+@dataclass
+class ClusterReader:
+    """Reads jobs, pods, events and logs, in `namespace` or in all (None).
+
+    The methods raise `ClientError` unless they say otherwise.
+    """
+
+    transport: Transport
+    frameworks: Sequence[Framework]
+    namespace: str | None = None
+    clock: Callable[[], float] = time.monotonic
+    _kept: dict[str, tuple[float, asyncio.Task[Json]]] = field(default_factory=dict, init=False)
+
+    def framework(self, plural: str) -> Framework | None:
+        """The framework whose jobs have that plural."""
+        return next((framework for framework in self.frameworks if framework.plural == plural), None)
+
+    async def jobs(self) -> Listing:
+        """The jobs of all frameworks. What cannot be read is among the problems; nothing is raised."""
+        found = await asyncio.gather(*(self._jobs_of(framework) for framework in self.frameworks))
+        return Listing(
+            [item for listing in found for item in listing.items],
+            [problem for listing in found for problem in listing.problems],
+        )
+
+    async def _jobs_of(self, framework: Framework) -> Listing:
+        path = collection_path(framework.api_version, framework.plural, self.namespace)
+        try:
+            # From the API server's cache, which costs etcd nothing.
+            items = _items(await self._read(Request("GET", path, (("resourceVersion", "0"),))))
+        except StatusError as error:
+            if error.code == 404:
+                return Listing(problems=[f"{framework.kind}s are not installed in this cluster: jobcommon crds prints them."])
+            hint = "" if self.namespace or error.code != 403 else " Name a namespace that you may read: --namespace."
+            return Listing(problems=[f"{framework.kind}s cannot be read: {error}.{hint}"])
+        except ClientError as error:
+            return Listing(problems=[f"{framework.kind}s cannot be read: {error}"])
+        # The items of a list have neither kind nor apiVersion.
+        return Listing([{**item, "kind": framework.kind, "apiVersion": framework.api_version} for item in items])
+
+    async def job(self, framework: Framework, namespace: str, name: str) -> Json:
+        """One job."""
+        return await self._object(object_path(framework.api_version, framework.plural, namespace, name))
+
+    async def pods(self, namespace: str, job: str, uid: str) -> Sequence[Json]:
+        """The pods that the job with that UID controls."""
+        query = (("labelSelector", f"{labels.JOB_NAME}={job}"),)
+        items = _items(await self._read(Request("GET", collection_path("v1", "pods", namespace), query)))
+        return [pod for pod in items if _controller(pod) == uid]
+
+    async def pod(self, namespace: str, name: str) -> Json:
+        """One pod."""
+        return await self._object(object_path("v1", "pods", namespace, name))
+
+    async def events(self, namespace: str, uids: frozenset[str]) -> Listing:
+        """The events about objects with these UIDs; nothing is raised."""
+        found: list[Json] = []
+        more = ""
+        for _ in range(MAX_EVENT_PAGES):
+            query = (("limit", str(EVENTS_PAGE)), *((("continue", more),) if more else ()))
+            try:
+                page = await self._read(Request("GET", collection_path("v1", "events", namespace), query))
+            except ClientError as error:
+                return Listing(found, [f"Events cannot be read: {error}"])
+            found += [event for event in _items(page) if _text(event.get("involvedObject"), "uid") in uids]
+            more = _text(page.get("metadata"), "continue")
+            if not more:
+                return Listing(found)
+        most = EVENTS_PAGE * MAX_EVENT_PAGES
+        return Listing(found, [f"The namespace has more than {most} events; some of this job may be missing."])
+
+    async def log(self, namespace: str, pod: str, container: str, *, tail: int, previous: bool) -> str:
+        """The last lines of a container's log."""
+        query = [("tailLines", str(tail)), *([("container", container)] if container else [])]
+        query += [("previous", "true")] if previous else []
+        path = f"{object_path('v1', 'pods', namespace, pod)}/log"
+        response = await self.transport.send(Request("GET", path, tuple(query)))
+        if response.status >= 400:
+            raise response_error(response)
+        return response.body.decode(errors="replace")
+
+    async def log_lines(self, namespace: str, pod: str, container: str, *, tail: int) -> AsyncIterator[str]:
+        """The last lines of a container's log, and each further one as it is printed, until the container ends."""
+        query = [("follow", "true"), ("tailLines", str(tail)), *([("container", container)] if container else [])]
+        request = Request("GET", f"{object_path('v1', 'pods', namespace, pod)}/log", tuple(query))
+        async with closing(self.transport.stream(request)) as lines:
+            async for line in lines:
+                yield line.decode(errors="replace")
+
+    async def _object(self, path: str) -> Json:
+        found = await self._read(Request("GET", path))
+        if not isinstance(found.get("metadata"), dict):
+            raise ForeignAnswerError(f"GET {path}: the answer is no object of an API server")
+        return found
+
+    async def _read(self, request: Request) -> Json:
+        """The answer to a request, at most `KEPT_SECONDS` old. Requests for the same at the same time are one."""
+        now = self.clock()
+        self._kept = {of: kept for of, kept in self._kept.items() if now - kept[0] <= KEPT_SECONDS or not kept[1].done()}
+        _, task = self._kept.get(request.target, (0.0, None))
+        if task is None:
+            task = asyncio.create_task(self._send(request))
+            # The page that asked may be closed by the time it fails.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._kept[request.target] = now, task
+        # A page that is closed must not cancel the read of another.
+        return await asyncio.shield(task)
+
+    async def _send(self, request: Request) -> Json:
+        response = await self.transport.send(request)
+        if response.status >= 400:
+            raise response_error(response)
+        try:
+            return _document(response.body)
+        except msgspec.DecodeError as error:
+            raise StatusError(response.status, message=f"the answer is no JSON object: {error}") from None
+
+
+def _items(page: Json) -> list[Json]:
+    """The objects of a list that can be shown: each has metadata."""
+    items = page.get("items")
+    found = items if isinstance(items, list) else []
+    return [item for item in found if isinstance(item, dict) and isinstance(item.get("metadata"), dict)]
+
+
+def _controller(pod: Json) -> str:
+    owners = cast("list[Any]", pod["metadata"].get("ownerReferences") or [])
+    return next((_text(owner, "uid") for owner in owners if isinstance(owner, dict) and owner.get("controller")), "")
+
+
+def _text(value: object, key: str) -> str:
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,45 @@
+"""``jobcommon dashboard``: the page for the cluster of a kubeconfig."""
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import typer
+
+from jobcommon.cli.dashboard.server import serve_dashboard
+from jobcommon.cli.errors import UserError
+from jobcommon.client.config import ConfigError, find_cluster
+from jobcommon.client.transport import HttpTransport
+from jobcommon.framework import Framework
+
+
+async def show_dashboard(
+    frameworks: Sequence[Framework], *, namespace: str | None, kubeconfig: str | None, context: str | None, port: int
+) -> None:
+    """Serve the page until cancelled. Raises `UserError` if it cannot start."""
+    async with dashboard(frameworks, namespace=namespace, kubeconfig=kubeconfig, context=context, port=port) as address:
+        typer.echo(f"The dashboard is at {address}")
+        typer.echo("It is read-only, and open to programs on this machine that know the address. Ctrl-C stops it.")
+        await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def dashboard(
+    frameworks: Sequence[Framework], *, namespace: str | None, kubeconfig: str | None, context: str | None, port: int
+) -> AsyncIterator[str]:
+    """The page for a cluster, as long as the context lasts; yields its address. Raises `UserError`."""
+    try:
+        cluster = await find_cluster(kubeconfig, context)
+    except ConfigError as error:
+        raise UserError(str(error)) from None
+    transport = HttpTransport(cluster)
+    try:
+        async with serve_dashboard(transport, frameworks, where=cluster.base_url, namespace=namespace, port=port) as address:
+            yield address
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise UserError(f"--port {port}: it is in use; choose another, or leave it out for a free one") from None
+    finally:
+        await transport.close()

@@ -1,0 +1,195 @@
+"""The pages: what each address answers."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+from aiohttp import web
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from jobcommon.api.status import read_status
+from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.cli.dashboard.cluster import ClusterReader, Listing
+from jobcommon.cli.dashboard.conditions import failure_in_words, sentences
+from jobcommon.cli.dashboard.drawing import drawing, in_words
+from jobcommon.cli.dashboard.job_summary import STATES, Filter, newest_first, state_of, summary
+from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
+from jobcommon.cli.dashboard.timeline import STATES as TIMELINE_STATES
+from jobcommon.cli.dashboard.timeline import timeline
+from jobcommon.client.errors import ClientError, StatusError
+from jobcommon.framework import Framework
+
+MAX_JOBS = 500
+MAX_PODS = 500
+MAX_LANES = 40
+MAX_EVENTS = 200
+LOG_LINES = 500
+# What lists leave out and what is of no use to a reader.
+_NOISE = ("managedFields",)
+
+
+class NotFound(Exception):  # noqa: N818  it is an answer
+    """There is nothing at this address; the text says what is missing."""
+
+
+class Pages:
+    """The handlers. `now` gives seconds since the epoch."""
+
+    def __init__(self, cluster: ClusterReader, *, where: str, now: Callable[[], float] = time.time) -> None:
+        self._cluster = cluster
+        self._now = now
+        self._templates = Environment(
+            loader=PackageLoader("jobcommon.cli.dashboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+            lstrip_blocks=True,
+        )  # fmt: skip
+        self._templates.globals.update(where=where)
+        self._templates.filters.update(utc=utc, iso=format_time, duration=in_words)
+
+    def routes(self) -> list[web.RouteDef]:
+        """What is served where."""
+        job = "/jobs/{plural}/{namespace}/{name}"
+        return [
+            web.get("/", self.jobs),
+            web.get(job, self.job),
+            web.get(f"{job}/yaml", self.manifest),
+            web.get("/pods/{namespace}/{name}/log", self.log),
+        ]
+
+    async def jobs(self, request: web.Request) -> web.Response:
+        """The list of jobs."""
+        listing = await self._cluster.jobs()
+        plurals = {framework.kind: framework.plural for framework in self._cluster.frameworks}
+        found = newest_first(summary(raw, plurals[raw["kind"]]) for raw in listing.items)
+        wanted = Filter(*(request.query.get(name, "") for name in ("namespace", "state", "kind")))
+        shown = [job for job in found if wanted.admits(job)]
+        return self._page(
+            "jobs.html",
+            jobs=shown[:MAX_JOBS],
+            matching=len(shown),
+            total=len(found),
+            problems=listing.problems,
+            wanted=wanted,
+            namespaces=sorted({job.namespace for job in found} | ({wanted.namespace} - {""})),
+            kinds=sorted(plurals),
+            states=STATES,
+        )
+
+    async def job(self, request: web.Request) -> web.Response:
+        """One job."""
+        framework, raw = await self._read_job(request)
+        metadata, status = raw["metadata"], read_status(raw.get("status"))
+        namespace, name, uid = (str(metadata.get(key, "")) for key in ("namespace", "name", "uid"))
+        now, problems = self._now(), []
+        try:
+            pods = pod_rows(framework, await self._cluster.pods(namespace, name, uid))
+        except ClientError as error:
+            pods, problems = [], [f"Pods cannot be read: {error}"]
+        created = parse_time(metadata.get("creationTimestamp"))
+        times = timeline(created if created is not None else now, status, pods, now, most=MAX_LANES)
+        return self._page(
+            "job.html",
+            framework=framework,
+            namespace=namespace,
+            name=name,
+            state=state_of(status),
+            status=status,
+            sentences=sentences(status),
+            failures=[(failure, failure_in_words(failure), parse_time(failure.time)) for failure in status.failures],
+            timeline=times,
+            drawing=drawing(times),
+            words=TIMELINE_STATES,
+            pods=pods[:MAX_PODS],
+            pod_count=len(pods),
+            problems=problems,
+            created=created,
+            started=parse_time(status.start_time),
+            ended=parse_time(status.completion_time),
+            path=request.path,
+            **await self._events(namespace, frozenset({uid, *(pod.uid for pod in pods)})),
+        )
+
+    async def manifest(self, request: web.Request) -> web.Response:
+        """The job as YAML, without what only the API server uses."""
+        framework, raw = await self._read_job(request)
+        metadata = {key: value for key, value in raw["metadata"].items() if key not in _NOISE}
+        text = yaml.safe_dump({**raw, "metadata": metadata}, sort_keys=False, allow_unicode=True, width=120)
+        return self._page("yaml.html", framework=framework, raw=raw, text=text, path=request.path.removesuffix("/yaml"))
+
+    async def log(self, request: web.Request) -> web.Response:
+        """The end of a container's log; a script follows it."""
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        try:
+            raw = await self._cluster.pod(namespace, name)
+        except StatusError as error:
+            raise NotFound(f"Pod {namespace}/{name}: {error}") from None
+        owner = self._owner(raw)
+        pod = pod_row(owner[0] if owner else self._cluster.frameworks[0], raw, "Pod")
+        container, previous = request.query.get("container", ""), "previous" in request.query
+        if container not in pod.containers:
+            container = pod.containers[0] if pod.containers else ""
+        try:
+            text, problem = await self._cluster.log(namespace, name, container, tail=LOG_LINES, previous=previous), ""
+        except ClientError as error:
+            text, problem = "", str(error)
+        job = f"/jobs/{owner[0].plural}/{namespace}/{owner[1]}" if owner else ""
+        return self._page(
+            "log.html", pod=pod, container=container, previous=previous, text=text, problem=problem, job=job, lines=LOG_LINES,
+            path=request.path,
+        )  # fmt: skip
+
+    def not_found(self, text: str) -> web.Response:
+        """The page of an address that leads nowhere."""
+        return self._page("problem.html", code=404, heading="Not found", text=text)
+
+    def problem(self, error: ClientError) -> web.Response:
+        """The page for a cluster that does not answer."""
+        return self._page("problem.html", code=502, heading="The cluster does not answer", text=str(error))
+
+    async def _read_job(self, request: web.Request) -> tuple[Framework, dict[str, Any]]:
+        plural, namespace, name = (request.match_info[key] for key in ("plural", "namespace", "name"))
+        framework = self._cluster.framework(plural)
+        if framework is None:
+            raise NotFound(f"There is no kind {plural} here.")
+        try:
+            return framework, await self._cluster.job(framework, namespace, name)
+        except StatusError as error:
+            raise NotFound(f"{framework.kind} {namespace}/{name}: {error}") from None
+
+    async def _events(self, namespace: str, uids: frozenset[str]) -> dict[str, Any]:
+        listing: Listing = await self._cluster.events(namespace, uids)
+        lines = sorted((event_line(event) for event in listing.items), key=lambda line: line["at"] or 0.0, reverse=True)
+        return {"events": lines[:MAX_EVENTS], "event_count": len(lines), "event_problems": listing.problems}
+
+    def _owner(self, pod: dict[str, Any]) -> tuple[Framework, str] | None:
+        """The framework and the name of the job that a pod belongs to."""
+        owners = pod["metadata"].get("ownerReferences") or ()
+        kinds = {framework.kind: framework for framework in self._cluster.frameworks}
+        named = ((kinds.get(str(owner.get("kind"))), str(owner.get("name", ""))) for owner in owners if isinstance(owner, dict))
+        return next(((framework, name) for framework, name in named if framework is not None), None)
+
+    def _page(self, template: str, *, code: int = 200, **values: Any) -> web.Response:
+        text = self._templates.get_template(template).render(now=self._now(), **values)
+        return web.Response(status=code, text=text, content_type="text/html")
+
+
+def event_line(event: dict[str, Any]) -> dict[str, Any]:
+    """What the page shows of an event."""
+    about = event.get("involvedObject")
+    about = about if isinstance(about, dict) else {}
+    series = event.get("series")
+    count = (series if isinstance(series, dict) else event).get("count")
+    times = (event.get(key) for key in ("lastTimestamp", "eventTime", "firstTimestamp"))
+    return {
+        "at": next((at for text in times if (at := parse_time(text)) is not None), None),
+        "type": str(event.get("type", "")),
+        "reason": str(event.get("reason", "")),
+        "message": str(event.get("message", "")),
+        "about": f"{about.get('kind', '')} {about.get('name', '')}".strip(),
+        "count": count if isinstance(count, int) else 1,
+    }
+
+
+def utc(seconds: float) -> str:
+    """A time to read: ``2026-11-23 01:30:58 UTC``."""
+    return format_time(seconds).replace("T", " ").replace("Z", " UTC")

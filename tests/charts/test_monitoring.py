@@ -1,0 +1,176 @@
+"""The alerts and the Grafana dashboard of the charts use what an operator really exposes, and nothing else."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import promql_parser
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.charts.charts import OPERATORS, of_kind, render, the
+from tests.runtime.fakes import a_job
+from tests.runtime.test_manager import Process, processes
+from tests.runtime.world import JOBS, PODS, world_with_testjobs
+
+ON = {"metrics": {"prometheusRule": {"enabled": True}, "grafanaDashboard": {"enabled": True}}}
+# What Prometheus adds to each series that it scrapes through the ServiceMonitor.
+OF_THE_TARGET = {"job", "namespace", "pod", "instance"}
+# Labels whose values are the operator's own; those of the others are written by a cluster.
+ENUMERATED = {"state", "stage", "result"}
+Labels = dict[str, set[str]]
+
+
+@dataclass
+class Selector:
+    """One selector of an expression, and the labels by which an aggregation around it groups."""
+
+    name: str
+    matchers: list[tuple[str, str, str]]
+    grouped: set[str] = field(default_factory=set)
+
+
+async def exposed() -> dict[str, Labels]:
+    """The series that a process has exposed after a restart, a success and a failure: their labels, with their values."""
+    world = world_with_testjobs()
+    process = Process(world)
+    async with processes(world, process):
+        world.ok("POST", JOBS, a_job(restart="ExitCode"))
+        await world.clock.until(lambda: len(world.pods()) == 2)
+        world.play_all("Running")
+        await world.clock.until(lambda: "Running" in world.conditions())
+        world.play("train-worker-1", "Failed", 137)
+        await world.clock.until(lambda: "Restarting" in world.conditions())
+        await world.clock.until(lambda: [p["status"]["phase"] for p in world.pods()].count("Failed") == 0, step=1)
+        world.play_all("Succeeded", 0)
+        await world.clock.until(lambda: "Succeeded" in world.conditions())
+        world.ok("POST", JOBS, a_job("second", workers=1))
+        await world.clock.until(lambda: world.call("GET", f"{PODS}/second-worker-0").status == 200)
+        world.play("second-worker-0", "Failed", 1)
+        await world.clock.until(lambda: "Failed" in world.conditions("second"))
+        await world.clock.advance(1)
+        text = process.manager.metrics.render().decode()
+    found: dict[str, Labels] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            values = found.setdefault(sample.name, {})
+            for label, value in sample.labels.items():
+                values.setdefault(label, set()).add(value)
+    return found
+
+
+def selectors(expression: Any, grouped: frozenset[str] = frozenset()) -> Iterator[Selector]:
+    """Every selector in a parsed expression."""
+    kind = type(expression).__name__
+    if kind == "VectorSelector":
+        matchers = [(m.name, str(m.op).removeprefix("MatchOp."), m.value) for m in expression.matchers.matchers]
+        yield Selector(expression.name, matchers, set(grouped))
+    if kind == "AggregateExpr" and expression.modifier is not None:
+        assert str(expression.modifier.type) == "AggModifierType.By", "an alert names the labels that it keeps"
+        grouped = frozenset(expression.modifier.labels)
+    inner = [getattr(expression, name, None) for name in ("lhs", "rhs", "expr", "vector_selector")]
+    for part in (*inner, *(getattr(expression, "args", None) or ())):
+        if part is not None:
+            yield from selectors(part, grouped)
+
+
+def complaints(expression: str, series: dict[str, Labels]) -> list[str]:
+    """What an expression uses that no operator exposes. Raises ValueError if it is no PromQL."""
+    found = []
+    for selector in selectors(promql_parser.parse(expression.replace("$__rate_interval", "5m"))):
+        if selector.name == "up":  # Prometheus' own, of each target
+            continue
+        if selector.name not in series:
+            found.append(f"{selector.name} is not exposed")
+            continue
+        known = series[selector.name]
+        used = {label for label, _, _ in selector.matchers} | selector.grouped
+        found += [f"{selector.name} has no label {label}" for label in sorted(used - set(known) - OF_THE_TARGET)]
+        for label, operator, text in selector.matchers:
+            if label in ENUMERATED:
+                wanted = text.split("|") if operator in ("Re", "NotRe") else [text]
+                found += [f"{selector.name}: {label} is never {value}" for value in wanted if value not in known.get(label, ())]
+    return found
+
+
+def alerts(chart: str) -> dict[str, str]:
+    """The expressions of a chart's alerts, by name."""
+    groups = the(render(chart, **ON), "PrometheusRule")["spec"]["groups"]
+    return {rule["alert"]: rule["expr"] for group in groups for rule in group["rules"]}
+
+
+def dashboard(chart: str) -> dict[str, Any]:
+    """A chart's dashboard."""
+    (found,) = of_kind(render(chart, **ON), "ConfigMap").values()
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    return dict(json.loads(found["data"]["training-operators.json"]))
+
+
+async def test_alerts_and_dashboard_use_what_is_exposed() -> None:
+    series = await exposed()
+    expressions = {**alerts("training-operators")}
+    for panel in dashboard("training-operators")["panels"]:
+        expressions |= {f"{panel['title']} {t['refId']}": t["expr"] for t in panel.get("targets", ())}
+    assert len(expressions) > 30
+    assert {name: found for name, text in expressions.items() if (found := complaints(text, series))} == {}
+    used = {
+        selector.name
+        for text in expressions.values()
+        for selector in selectors(promql_parser.parse(text.replace("$__rate_interval", "5m")))
+    }
+    ours = {name for name in series if name.startswith("training_operator_") and not name.endswith(("_sum", "_bucket"))}
+    told = {name.removesuffix("_bucket").removesuffix("_count") for name in used}
+    assert {name for name in ours if name.removesuffix("_count") not in told} == {"training_operator_jobs_restarted_total"}
+
+
+async def test_the_check_finds_what_is_not_there() -> None:
+    series = await exposed()
+    assert complaints("rate(training_operator_jobs_lost_total[5m])", series) == [
+        "training_operator_jobs_lost_total is not exposed"
+    ]
+    assert complaints('training_operator_jobs{state="Runing"}', series) == ["training_operator_jobs: state is never Runing"]
+    assert complaints("sum by (reason) (training_operator_jobs)", series) == ["training_operator_jobs has no label reason"]
+    with pytest.raises(ValueError, match="unclosed"):
+        complaints("sum by (state (training_operator_jobs)", series)
+
+
+async def test_no_label_names_a_job_or_a_pod() -> None:
+    series = await exposed()
+    values = {value for labels in series.values() for found in labels.values() for value in found}
+    assert not {value for value in values if "train" in value}
+    assert {label for labels in series.values() for label in labels} <= {
+        "code", "framework", "job_namespace", "le", "name", "reason", "resource", "result", "stage", "state", "verb",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("chart", OPERATORS)
+def test_every_chart_selects_its_own_operator(chart: str) -> None:
+    for name, text in alerts(chart).items():
+        for selector in selectors(promql_parser.parse(text)):
+            own = {("namespace", "Equal", "operators"), ("job", "Equal", the(render(chart), "Service")["metadata"]["name"])}
+            assert own <= set(selector.matchers), name
+    assert dashboard(chart)["uid"]
+
+
+def test_rules_have_labels_and_thresholds_of_the_values() -> None:
+    rule = {"enabled": True, "labels": {"release": "prometheus"}, "launchDelaySeconds": 77, "restartsPerHour": 5}
+    found = the(render("tf-operator", metrics={"prometheusRule": rule}), "PrometheusRule")
+    assert found["metadata"]["labels"]["release"] == "prometheus"
+    text = json.dumps(found)
+    assert "> 77" in text
+    assert "> 5" in text
+    assert re.search(r"\{\{ \$labels\.framework \}\}", text), "Prometheus' templates are left to Prometheus"
+
+
+def test_dashboard_fits_its_grid() -> None:
+    panels = dashboard("training-operators")["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken = set()
+    for panel in panels:
+        box = panel["gridPos"]
+        cells = {(x, y) for x in range(box["x"], box["x"] + box["w"]) for y in range(box["y"], box["y"] + box["h"])}
+        assert not cells & taken, panel["title"]
+        assert box["x"] + box["w"] <= 24
+        taken |= cells

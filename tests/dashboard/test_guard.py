@@ -1,0 +1,106 @@
+"""Who sees the dashboard, and what a page of a stranger can make of it: nothing."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from jobcommon.cli.dashboard.guard import HEADERS, is_loopback
+from jobcommon.cli.dashboard.server import serve_dashboard
+from tests.runtime.fakes import TESTJOB
+from tests.runtime.world import world_with_testjobs
+
+TOKEN = "a-token-for-this-test"
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[tuple[aiohttp.ClientSession, URL]]:
+    jar = aiohttp.CookieJar(unsafe=True)  # "unsafe" are cookies of IP addresses
+    dashboard = serve_dashboard(world_with_testjobs().transport, [TESTJOB], where="here", token=TOKEN)
+    async with dashboard as address, aiohttp.ClientSession(cookie_jar=jar) as client:
+        yield client, URL(address)
+
+
+async def test_the_token_of_the_address_becomes_a_cookie() -> None:
+    async with served() as (client, address):
+        async with client.get(address.with_query(None)) as answer:
+            assert answer.status == 403
+        async with client.get(address.with_query(token="guessed")) as answer:
+            assert answer.status == 403
+        async with client.get(address, allow_redirects=False) as answer:
+            assert answer.status == 303
+            assert answer.headers["Location"] == "/", "no later address has the token"
+            cookie = answer.headers["Set-Cookie"]
+            assert "HttpOnly" in cookie
+            assert "SameSite=Strict" in cookie
+        async with client.get(address.with_query(None)) as answer:
+            assert answer.status == 200
+            assert TOKEN not in await answer.text()
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/jobs/testjobs/default/a", "/pods/default/a/log", "/pods/default/a/log/stream", "/static/live.js", "/no"]
+)
+async def test_every_address_wants_the_token(path: str) -> None:
+    async with served() as (client, address), client.get(address.with_path(path)) as answer:
+        assert answer.status == 403
+
+
+async def test_other_names_of_this_machine_are_refused() -> None:
+    """DNS rebinding: the browser takes the page for the stranger's own and would let it read the answer."""
+    async with served() as (client, address):
+        for host in ("evil.example", f"evil.example:{address.port}", "127.0.0.1.evil.example", "169.254.169.254", ""):
+            async with client.get(address, headers={"Host": host}, allow_redirects=False) as answer:
+                assert answer.status in (400, 421), host
+                assert "Set-Cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("127.0.0.1", True), ("localhost:8080", True), ("[::1]:99", True), ("LOCALHOST", True), ("0.0.0.0", False),
+        ("localhost.evil.example", False), ("evil@127.0.0.1.example", False), ("[::1", False), ("", False),
+    ],
+)  # fmt: skip
+def test_hosts(host: str, allowed: bool) -> None:
+    assert is_loopback(host) is allowed
+
+
+async def test_it_only_reads() -> None:
+    async with served() as (client, address):
+        for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            async with client.request(method, address) as answer:
+                assert answer.status == 405
+
+
+async def test_every_answer_has_the_headers_of_a_safe_page() -> None:
+    async with served() as (client, address):
+        for path in ("/", "/no", "/static/style.css", "/pods/default/a/log/stream"):
+            for wanted in (address.with_path(path), address.with_path(path).with_query(None)):
+                async with client.get(wanted, allow_redirects=False) as answer:
+                    assert HEADERS.items() <= dict(answer.headers).items(), path
+                    assert "Server" not in answer.headers
+    policy = HEADERS["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert policy.startswith("default-src 'none'")
+
+
+@pytest.mark.parametrize("path", ["//evil.example/", "/%2fevil.example", "/\\evil.example"])
+async def test_the_redirect_stays_here(path: str) -> None:
+    async with served() as (client, address):
+        url = URL(f"{address.origin()}{path}?token={TOKEN}", encoded=True)
+        async with client.get(url, allow_redirects=False) as answer:
+            target = answer.headers.get("Location", "/")
+            assert target.startswith("/")
+            assert not target.startswith(("//", "/\\"))
+
+
+async def test_files_beside_the_static_ones_are_not_served() -> None:
+    async with served() as (client, address):
+        async with client.get(address, allow_redirects=False):
+            pass
+        for path in ("/static/../server.py", "/static/%2e%2e/server.py", "/static/..%2fserver.py", "/static/"):
+            async with client.get(URL(f"{address.origin()}{path}", encoded=True)) as answer:
+                assert answer.status in (403, 404), path

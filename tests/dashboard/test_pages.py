@@ -1,0 +1,204 @@
+"""The pages, on an API server in process: what they show, that they escape it, and what they cost the cluster."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from jobcommon.cli.dashboard.cluster import EVENTS_PAGE, KEPT_SECONDS, MAX_EVENT_PAGES, ClusterReader
+from jobcommon.cli.dashboard.log_stream import event_of
+from jobcommon.cli.dashboard.server import serve_dashboard
+from jobcommon.client.errors import TransportError
+from jobcommon.client.request import MERGE_PATCH, Request, Response
+from jobcommon.testutil.builders import condition
+from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
+from tests.runtime.world import JOBS, World, operating, world_with_testjobs
+
+EVIL = "<script>alert(1)</script>\"'&"
+Page = Callable[[str], Any]
+
+
+@asynccontextmanager
+async def pages(transport: Any, namespace: str | None = None) -> AsyncIterator[Page]:
+    """Reads a page: its status and text."""
+    jar = aiohttp.CookieJar(unsafe=True)
+    dashboard = serve_dashboard(transport, [TESTJOB], where="https://cluster", namespace=namespace, token="t")
+    async with dashboard as address, aiohttp.ClientSession(cookie_jar=jar) as client:
+        async with client.get(address):
+            pass
+
+        async def page(path: str) -> tuple[int, str]:
+            async with client.get(URL(address).origin().join(URL(path))) as answer:
+                return answer.status, await answer.text()
+
+        yield page
+
+
+@pytest.fixture
+def world() -> World:
+    return world_with_testjobs()
+
+
+def with_status(world: World, name: str, **status: Any) -> None:
+    world.ok("POST", JOBS, a_job(name))
+    world.ok("PATCH", f"{JOBS}/{name}/status", {"status": status}, MERGE_PATCH)
+
+
+async def test_the_list_of_jobs_and_its_filters(world: World) -> None:
+    with_status(world, "one", conditions=[condition("Running", message="It runs.")])
+    with_status(world, "two", conditions=[condition("Failed", message="It has failed because of the weather.")])
+    async with pages(world.transport) as page:
+        _, text = await page("/")
+        assert "2 of 2 jobs" in text
+        assert "because of the weather" in text
+        _, failed = await page("/?namespace=default&state=Failed&kind=TestJob")
+        assert "/jobs/testjobs/default/two" in failed
+        assert "/jobs/testjobs/default/one" not in failed
+        assert "<option selected>Failed</option>" in failed
+        assert "None of the 2 jobs is like that" in (await page("/?state=Suspended"))[1]
+        assert "None of the 2 jobs" in (await page("/?namespace=elsewhere"))[1]
+
+
+async def test_an_empty_cluster(world: World) -> None:
+    async with pages(world.transport) as page:
+        assert "There are no jobs yet" in (await page("/"))[1]
+
+
+async def test_the_page_of_a_job(world: World) -> None:
+    async with operating(world), pages(world.transport) as page:
+        world.ok("POST", JOBS, a_job(workers=2, restart="ExitCode"))
+        await world.clock.until(lambda: len(world.pods()) == 2)
+        world.play_all("Running")
+        await world.clock.until(lambda: "Running" in world.conditions())
+        world.play("train-worker-1", "Failed", 137)
+        await world.clock.until(lambda: "Restarting" in world.conditions())
+        status, text = await page("/jobs/testjobs/default/train")
+        assert status == 200
+        for wanted in (
+            "TestJob train is restarting because Worker-1: exited with code 137 (SIGKILL)",
+            "/pods/default/train-worker-0/log",
+            "SuccessfulCreatePod",
+            'role="img" aria-labelledby="timeline-title" aria-describedby="timeline-text"',
+            "The timeline as a table",
+        ):
+            assert wanted in text
+        assert text.index("train-worker-0/log") < text.index("train-worker-1/log")
+        status, text = await page("/jobs/testjobs/default/train/yaml")
+        assert status == 200
+        assert "testReplicaSpecs:" in text
+        assert "managedFields" not in text
+
+
+async def test_everything_is_escaped(world: World) -> None:
+    failure = {"replica": EVIL, "reason": EVIL, "message": EVIL, "node": EVIL, "time": "2025-10-09T08:53:20Z"}
+    with_status(world, "evil", conditions=[condition("Failed", reason=EVIL, message=EVIL)], failures=[failure])
+    uid = world.job("evil")["metadata"]["uid"]
+    about = {"kind": "TestJob", "name": "evil", "namespace": "default", "uid": uid}
+    event = {"metadata": {"name": "e"}, "involvedObject": about, "message": EVIL, "reason": EVIL, "type": "Normal"}
+    world.ok("POST", "/api/v1/namespaces/default/events", event)
+    world.ok("PATCH", f"{JOBS}/evil", {"metadata": {"annotations": {"a": EVIL}}}, MERGE_PATCH)
+    async with pages(world.transport) as page:
+        for path in (
+            "/",
+            "/jobs/testjobs/default/evil",
+            "/jobs/testjobs/default/evil/yaml",
+            f"/?state={EVIL}",
+            f"/?namespace={EVIL}",
+        ):
+            status, text = await page(path)
+            assert status == 200
+            assert "<script>alert" not in text, path
+        assert "&lt;script&gt;alert(1)" in (await page("/jobs/testjobs/default/evil"))[1]
+
+
+async def test_what_is_not_there(world: World) -> None:
+    async with pages(world.transport) as page:
+        for path in ("/jobs/testjobs/default/gone", "/jobs/otherjobs/default/x", "/pods/default/gone/log", "/no/such/page"):
+            status, text = await page(path)
+            assert status == 404, path
+            assert "<h1>Not found</h1>" in text
+            assert "Traceback" not in text
+
+
+async def test_a_path_stays_in_its_namespace(world: World) -> None:
+    transport = ScriptedTransport().on("GET", "/", refusal(404))
+    async with pages(transport) as page:
+        transport.sent.clear()
+        await page("/pods/default/..%2f..%2fkube-system%2fpods%2fsecret/log")
+    assert [request.path for request in transport.sent] == [
+        "/api/v1/namespaces/default/pods/..%2F..%2Fkube-system%2Fpods%2Fsecret"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (refusal(403, "Forbidden", "you may not"), "Name a namespace that you may read: --namespace"),
+        (refusal(404, "NotFound"), "TestJobs are not installed in this cluster"),
+        (TransportError("connection refused"), "TestJobs cannot be read: connection refused"),
+        (Response(200, b"<html>a login page</html>"), "TestJobs cannot be read: 200: the answer is no JSON object"),
+        (Response(200, b'{"items": [1, {}, {"metadata": 5}]}'), "There are no jobs yet"),
+    ],
+)
+async def test_a_cluster_that_does_not_answer_as_wished(answer: Any, said: str) -> None:
+    async with pages(ScriptedTransport().on("GET", "/", answer)) as page:
+        status, text = await page("/")
+        assert status == 200
+        assert said in text
+        code, text = await page("/jobs/testjobs/default/x")
+        assert code in (404, 502, 200)
+        assert "Traceback" not in text
+
+
+async def test_many_pages_at_once_are_one_request() -> None:
+    transport = ScriptedTransport().on("GET", "/", reply({"items": []}))
+    now = [0.0]
+    reader = ClusterReader(transport, [TESTJOB], clock=lambda: now[0])
+    await asyncio.gather(*(reader.jobs() for _ in range(20)))
+    assert len(transport.sent) == 1
+    now[0] = KEPT_SECONDS
+    await reader.jobs()
+    assert len(transport.sent) == 1
+    now[0] = KEPT_SECONDS + 0.1
+    await reader.jobs()
+    assert len(transport.sent) == 2
+
+
+async def test_events_are_read_in_pages_and_no_further_than_a_bound() -> None:
+    def page(request: Request) -> Response:
+        number = int(dict(request.query).get("continue", 0))
+        return reply(
+            {"items": [{"metadata": {}, "involvedObject": {"uid": f"u{number}"}}], "metadata": {"continue": str(number + 1)}}
+        )
+
+    transport = ScriptedTransport().on("GET", "/", page)
+    found = await ClusterReader(transport, [TESTJOB]).events("default", frozenset({"u1", "u3"}))
+    assert len(found.items) == 2
+    assert len(transport.sent) == MAX_EVENT_PAGES
+    assert found.problems == [
+        f"The namespace has more than {EVENTS_PAGE * MAX_EVENT_PAGES} events; some of this job may be missing."
+    ]
+
+
+async def test_only_the_namespace_that_was_asked_for_is_read() -> None:
+    transport = ScriptedTransport().on("GET", "/", reply({"items": []}))
+    async with pages(transport, "team-a") as page:
+        await page("/")
+    assert {request.path for request in transport.sent} == {"/apis/kubeflow.org/v1/namespaces/team-a/testjobs"}
+
+
+@pytest.mark.parametrize(
+    ("text", "event"),
+    [
+        ("a line", b"data: a line\n\n"),
+        ("10%\r20%\r", b"data: 10%\ndata: 20%\ndata: \n\n"),
+        ("data: forged\n\nevent: ended", b"data: data: forged\ndata: \ndata: event: ended\n\n"),
+        ("\udcff", b"data: ?\n\n"),
+    ],
+)
+def test_a_line_of_a_log_is_one_event(text: str, event: bytes) -> None:
+    assert event_of(text) == event

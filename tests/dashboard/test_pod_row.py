@@ -1,0 +1,71 @@
+"""A pod in a line: its place among the replicas, its steps, and its runs."""
+
+from typing import Any
+
+import pytest
+
+from jobcommon.api import labels
+from jobcommon.cli.dashboard.pod_row import Run, pod_rows
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.pytorch import PYTORCH
+
+AT = "2025-10-09T08:53:{:02}Z".format
+T = 1_759_999_980.0  # at 0
+
+
+def pod(name: str, replica_type: str, index: str = "0", **status: Any) -> dict[str, Any]:
+    kept = {labels.REPLICA_TYPE: replica_type, labels.REPLICA_INDEX: index}
+    containers = [{"name": "pytorch", "env": [{"name": "RANK", "value": "3"}]}, {"name": "log"}]
+    metadata = {"name": name, "namespace": "default", "uid": name, "labels": kept, "creationTimestamp": AT(0)}
+    return {
+        "metadata": metadata,
+        "spec": {"containers": containers, "nodeName": "n1"},
+        "status": {"phase": "Running", **status},
+    }
+
+
+def test_by_rank() -> None:
+    pods = [
+        pod("a-worker-10", "worker", "10"),
+        pod("a-worker-2", "worker", "2"),
+        pod("a-master-0", "master"),
+        pod("odd", "other"),
+    ]
+    assert [row.replica for row in pod_rows(PYTORCH, pods)] == ["Master-0", "Worker-2", "Worker-10", "odd"]
+
+
+def test_the_name_counts_and_not_the_label() -> None:
+    """With runLauncherAsWorker the workers' labels count from 1, but the failures in the status name the replicas."""
+    rows = pod_rows(MPI, [pod("a-launcher", "launcher"), pod("a-worker-0", "worker", "1"), pod("a-worker-1", "worker", "2")])
+    assert [row.replica for row in rows] == ["Launcher-0", "Worker-0", "Worker-1"]
+
+
+@pytest.mark.parametrize("index", ["-1", "", "9" * 400, "²", "x"])
+def test_a_forged_name_is_no_index(index: str) -> None:
+    (row,) = pod_rows(PYTORCH, [pod(f"a-worker-{index}", "worker")])
+    assert row.replica == f"a-worker-{index}"
+
+
+def test_steps_and_runs() -> None:
+    container = {
+        "name": "pytorch",
+        "restartCount": 1,
+        "lastState": {"terminated": {"startedAt": AT(3), "finishedAt": AT(8), "exitCode": 137, "reason": "OOMKilled"}},
+        "state": {"running": {"startedAt": AT(9)}},
+    }
+    side = {"name": "log", "restartCount": 5, "state": {"running": {"startedAt": AT(1)}}}
+    conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": AT(2)}]
+    (row,) = pod_rows(PYTORCH, [pod("a-worker-0", "worker", containerStatuses=[side, container], conditions=conditions)])
+    assert (row.created, row.scheduled, row.node, row.rank, row.restarts) == (T, T + 2, "n1", "3", 6)
+    assert row.runs == (Run(T + 3, T + 8, 137, "OOMKilled"), Run(T + 9, None)), "those of the main container"
+    assert row.containers == ("pytorch", "log")
+    assert not row.over
+
+
+def test_a_pod_without_a_node() -> None:
+    unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node is large enough"}
+    waiting = pod("a-worker-0", "worker", phase="Pending", conditions=[unscheduled])
+    del waiting["spec"]["nodeName"]
+    (row,) = pod_rows(PYTORCH, [waiting])
+    assert (row.scheduled, row.runs, row.state) == (None, (), "Pending")
+    assert "no node is large enough" in row.cause

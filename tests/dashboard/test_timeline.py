@@ -1,0 +1,147 @@
+"""The timeline of a job, from conditions, pods and failures; and where its bars are drawn."""
+
+from typing import Any
+
+import pytest
+
+from jobcommon.api.status import read_status
+from jobcommon.api.timestamp import format_time
+from jobcommon.cli.dashboard.drawing import MIN_PERCENT, drawing, in_words
+from jobcommon.cli.dashboard.pod_row import PodRow, Run
+from jobcommon.cli.dashboard.timeline import timeline
+from jobcommon.testutil.builders import condition
+
+T = 1_760_000_000.0
+
+
+def at(seconds: float) -> str:
+    return format_time(T + seconds)
+
+
+def pod(replica: str = "Worker-0", **fields: Any) -> PodRow:
+    """A pod created after 10 s and scheduled after 20 s."""
+    values: dict[str, Any] = {
+        "name": replica.lower(), "namespace": "default", "uid": replica, "replica": replica, "rank": "", "state": "Running",
+        "cause": "", "node": "n1", "restarts": 0, "created": T + 10, "scheduled": T + 20, "deleted": None, "over": False,
+        "runs": (), "containers": ("test",),
+    }  # fmt: skip
+    return PodRow(**{**values, **fields})
+
+
+def told(status: dict[str, Any], *pods: PodRow, now: float = 100, most: int = 10) -> dict[str, list[str]]:
+    """Each lane as text: ``state from-to`` in seconds after the creation, and ``!`` marks."""
+    found = timeline(T, read_status(status), pods, T + now, most=most)
+    return {
+        lane.label: [f"{s.state} {s.begin - T:.0f}-{s.end - T:.0f}" for s in lane.segments]
+        + [f"{'!' if m.failed else '.'} {m.at - T:.0f} {m.text}" for m in lane.marks]
+        for lane in found.lanes
+    }
+
+
+def ran(begin: float, end: float | None = None, code: int | None = None, reason: str = "") -> Run:
+    return Run(T + begin, T + end if end is not None else None, code, reason)
+
+
+def test_a_job_without_pods_is_queued() -> None:
+    assert told({}) == {"Job": ["queued 0-100"]}
+
+
+def test_a_suspended_job() -> None:
+    status = {"conditions": [condition("Created", at=T), condition("Suspended", at=T + 5)]}
+    assert told(status) == {"Job": ["queued 0-5", "suspended 5-100"]}
+    status["conditions"][1] = condition("Suspended", holds=False, at=T + 60)
+    assert told(status, pod(created=T + 61, scheduled=None)) == {
+        "Job": ["queued 0-61", "starting 61-100"],
+        "Worker-0": ["pending 61-100"],
+    }
+
+
+def test_a_running_job() -> None:
+    status = {"conditions": [condition("Created", at=T), condition("Running", at=T + 30)]}
+    assert told(status, pod(runs=(ran(28),))) == {
+        "Job": ["queued 0-10", "starting 10-28", "running 28-100"],
+        "Worker-0": ["pending 10-20", "starting 20-28", "running 28-100"],
+    }
+
+
+def test_restarts_in_place() -> None:
+    status = {"conditions": [condition("Running", at=T + 30)]}
+    waits = pod(runs=(ran(30, 50, 1, "Error"), ran(60, 70, 1, "Error")), restarts=2)
+    assert told(status, waits)["Worker-0"] == [
+        "pending 10-20", "starting 20-30", "running 30-50", "waiting 50-60", "running 60-70", "waiting 70-100",
+    ]  # fmt: skip
+
+
+def test_a_replaced_pod_leaves_its_failure() -> None:
+    failure = {"replica": "Worker-0", "pod": "worker-0", "node": "n1", "reason": "OOMKilled", "exitCode": 137, "time": at(50)}
+    gone = {**failure, "replica": "Worker-7", "reason": "Evicted", "exitCode": None}
+    status = {
+        "conditions": [condition("Created", at=T), condition("Restarting", at=T + 51)],
+        "failures": [failure, gone],
+        "startTime": at(10),
+    }
+    assert told(status, pod(created=T + 60, scheduled=T + 60, runs=(ran(62),))) == {
+        "Job": ["queued 0-51", "restarting 51-60", "starting 60-62", "running 62-100"],
+        "Worker-0": [
+            "gone 10-60",
+            "starting 60-62",
+            "running 62-100",
+            "! 50 Worker-0: exited with code 137 (OOMKilled) on node n1",
+        ],
+        "Worker-7": ["! 50 Worker-7: Evicted on node n1"],
+    }
+
+
+def test_a_finished_job_ends_its_timeline() -> None:
+    conditions = [condition("Created", at=T), condition("Running", holds=False, at=T + 80), condition("Succeeded", at=T + 80)]
+    status = {"conditions": conditions, "startTime": at(10), "completionTime": at(80)}
+    assert told(status, pod(over=True, runs=(ran(25, 79, 0, "Completed"),)), now=5000) == {
+        "Job": ["queued 0-10", "starting 10-25", "running 25-80"],
+        "Worker-0": ["pending 10-20", "starting 20-25", "running 25-79", ". 79 Worker-0: exited with code 0"],
+    }
+    assert told(status, now=5000) == {"Job": ["queued 0-10", "running 10-80"]}, "after its pods were deleted"
+
+
+def test_of_many_pods_those_in_trouble_are_drawn() -> None:
+    pods = [pod(f"Worker-{i}", cause="no node" if i == 7 else "") for i in range(9)]
+    assert list(told({}, *pods, most=3)) == ["Job", "Worker-0", "Worker-1", "Worker-7"]
+    assert timeline(T, read_status({}), pods, T + 9, most=3).left_out == 6
+
+
+@pytest.mark.parametrize("created", [T + 500, T - 500, 253402300799.0, -62135596800.0])
+def test_forged_times_stay_on_the_drawing(created: float) -> None:
+    status = {
+        "conditions": [condition("Running", at=T + 10**9)],
+        "failures": [{"replica": "A", "reason": "B", "time": at(-999)}],
+    }
+    found = drawing(timeline(T, read_status(status), [pod(created=created, runs=(ran(5, 1, 1),))], T + 100, most=5))
+    for row in found.rows:
+        for bar in row.bars:
+            assert bar.x >= 0
+            assert bar.width >= MIN_PERCENT
+            assert bar.x + bar.width <= 100.01
+        assert all(0 <= dot.x <= 100 for dot in row.dots)
+
+
+@pytest.mark.parametrize("span", [1, 7, 61, 3600, 40_000, 10**6, 10**9])
+def test_the_axis_has_a_few_ticks(span: float) -> None:
+    ticks = drawing(timeline(T, read_status({}), (), T + span, most=5)).ticks
+    assert ticks[0].text == "0"
+    assert len(ticks) <= 6
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (9.9, "9 s"),
+        (60, "1 min"),
+        (750, "12 min 30 s"),
+        (10800, "3 h"),
+        (187200, "2 d 4 h"),
+        (86401, "1 d"),
+        (-5, "0 s"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert in_words(seconds) == text

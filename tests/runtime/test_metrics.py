@@ -1,0 +1,96 @@
+"""An operator's metrics over a job's life: what is exposed, with which labels and values."""
+
+from collections.abc import Callable
+
+import pytest
+
+from jobcommon.runtime.metrics import STATES, Metrics, Readings
+from tests.runtime.fakes import TESTJOB, a_job
+from tests.runtime.test_manager import Process, processes
+from tests.runtime.world import JOBS, SETTINGS, World, world_with_testjobs
+
+
+@pytest.fixture
+def world() -> World:
+    return world_with_testjobs()
+
+
+def reader(metrics: Metrics) -> Callable[..., float | None]:
+    """Reads a sample of the framework's."""
+    return lambda name, **labels: metrics.registry.get_sample_value(name, {"framework": TESTJOB.name, **labels})
+
+
+async def test_the_life_of_a_job(world: World) -> None:
+    process = Process(world, "a", SETTINGS)
+    read = reader(process.manager.metrics)
+
+    def jobs() -> dict[str, float]:
+        return {state: found for state in STATES if (found := read("training_operator_jobs", state=state))}
+
+    def launches(stage: str) -> tuple[float | None, float | None]:
+        name = "training_operator_launch_delay_seconds"
+        return read(f"{name}_count", stage=stage), read(f"{name}_bucket", stage=stage, le="300.0")
+
+    async with processes(world, process):
+        await world.clock.until(lambda: process.manager.ready)
+        assert jobs() == {}
+        assert read("training_operator_jobs", state="Failed") == 0, "an alert needs a sample before the first failure"
+        world.ok("POST", JOBS, a_job(restart="ExitCode"))
+        await world.clock.until(lambda: jobs() == {"Created": 1})
+        assert (launches("first_pod"), launches("all_pods"), launches("running")) == ((1, 1), (1, 1), (0, 0))
+        await world.clock.advance(600)
+        world.play_all("Running")
+        await world.clock.until(lambda: jobs() == {"Running": 1})
+        assert launches("running") == (1, 0)
+        world.play("train-worker-1", "Failed", 137)
+        await world.clock.until(lambda: jobs() == {"Restarting": 1})
+        assert read("training_operator_restarts_total", reason="SIGKILL") == 1
+        await world.clock.until(lambda: len([p for p in world.pods() if p["status"]["phase"] != "Failed"]) == 2, step=1)
+        await world.clock.advance(1000)
+        world.play_all("Running")
+        await world.clock.until(lambda: jobs() == {"Running": 1})
+        world.play_all("Succeeded", 0)
+        await world.clock.until(lambda: jobs() == {"Succeeded": 1})
+        assert (launches("first_pod"), launches("all_pods"), launches("running")) == ((1, 1), (1, 1), (1, 0)), "once a job"
+        seconds = read("training_operator_job_duration_seconds_sum", result="succeeded")
+        assert seconds is not None
+        assert 1600 <= seconds < 1700
+
+
+async def test_the_age_of_a_cache_grows_while_the_api_server_is_silent(world: World) -> None:
+    process = Process(world, "a", SETTINGS)
+    read = reader(process.manager.metrics)
+
+    def age(resource: str) -> float | None:
+        return read("training_operator_cache_age_seconds", resource=resource)
+
+    async with processes(world, process):
+        await world.clock.until(lambda: process.manager.ready)
+        world.ok("POST", JOBS, a_job())
+        await world.clock.until(lambda: len(world.pods()) == 2)
+        await world.clock.advance(20)
+        found = age("pods")
+        assert found is not None
+        assert 20 <= found < 30
+        world.play_all("Running")
+        await world.clock.until(lambda: (age("pods") or 0) < 1)
+        assert (age("services") or 0) >= 20
+
+
+async def test_on_standby_nothing_is_reported_of_jobs(world: World) -> None:
+    process = Process(world, "a")
+    metrics = process.manager.metrics
+    async with processes(world, process):
+        await world.clock.until(lambda: process.manager.ready and bool(process.manager.drivers))
+        assert reader(metrics)("training_operator_jobs", state="Running") == 0
+    assert reader(metrics)("training_operator_jobs", state="Running") is None
+    assert metrics.registry.get_sample_value("workqueue_depth", {"name": TESTJOB.name}) is None
+
+
+def test_foreign_conditions_add_no_label_value() -> None:
+    metrics = Metrics(process=False)
+    counts = {"Running": 2, "": 1, "Written by a stranger": 3}
+    metrics.watch({"test": Readings(lambda: 0, lambda: counts, dict, lambda: 0)})
+    read = reader(metrics)
+    assert {state: read("training_operator_jobs", state=state) for state in ("Running", "New")} == {"Running": 2, "New": 4}
+    assert b"stranger" not in metrics.render()
