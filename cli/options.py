@@ -23,12 +23,11 @@ OneNamespace = Annotated[
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Where objects go that name no namespace.")
 ]
-Files = Annotated[
-    list[str],
-    typer.Option(
-        "--filename",
-        "-f",
-        metavar="FILE",
-        help="A manifest, a directory of manifests, an http(s) address, or - for standard input; repeatable.",
-    ),
-]
+_FILES = typer.Option(
+    "--filename",
+    "-f",
+    metavar="FILE",
+    help="A manifest, a directory of manifests, an http(s) address, or - for standard input; repeatable.",
+)
+Files = Annotated[list[str], _FILES]
+OptionalFiles = Annotated[list[str] | None, _FILES]
