@@ -44,13 +44,22 @@ def indexed(children: kopf.Index[str, str], name: str, patch: kopf.Patch, **_: A
     patch.status["children"] = ",".join(children.get(name, ()))
 
 
-@kopf.daemon(PLURAL)
+# By default kopf checks only once a minute whether a daemon in a thread has ended.
+@kopf.daemon(PLURAL, cancellation_polling=0.1)
 def followed(stopped: kopf.DaemonStopped, patch: kopf.Patch, name: str, namespace: str, **_: Any) -> None:
     stopped.wait()
-    body = {"metadata": {"name": f"{name}-was-followed"}}
-    client.CoreV1Api().create_namespaced_config_map(namespace, body)
+    _record(f"{name}-was-followed", namespace)
 
 
 @kopf.on.delete(PLURAL)
 def deleted(name: str, namespace: str, **_: Any) -> None:
-    client.CoreV1Api().create_namespaced_config_map(namespace, {"metadata": {"name": f"{name}-was-deleted"}})
+    _record(f"{name}-was-deleted", namespace)
+
+
+def _record(name: str, namespace: str) -> None:
+    """Create a ConfigMap, unless a former run of the handler has: kopf may run it again while a daemon ends."""
+    try:
+        client.CoreV1Api().create_namespaced_config_map(namespace, {"metadata": {"name": name}})
+    except client.ApiException as error:
+        if error.status != 409:
+            raise
