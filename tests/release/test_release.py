@@ -13,9 +13,14 @@ from jobcommon.testutil.release import checksums
 from jobcommon.testutil.release.__main__ import SBOM, release
 from jobcommon.testutil.release.program import ReleaseError
 
-pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
+helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
 ROOT = Path(__file__).resolve().parents[2]
 CHARTS = ("mpi-operator", "mxnet-operator", "pytorch-operator", "tf-operator", "training-operators")
+
+
+def rendered(chart: Path) -> dict[str, str]:
+    with helm.Chart.load(chart) as loaded:
+        return dict(loaded.render({}, name="demo", namespace="operators"))
 
 
 @pytest.mark.slow
@@ -39,6 +44,7 @@ def test_a_release_is_complete_and_the_same_each_time(tmp_path: Path) -> None:
     for archive in one.glob("*.tgz"):
         with tarfile.open(archive) as members:
             assert all(member.isfile() for member in members), "no link that leads out of the archive"
+    assert rendered(ROOT / "charts" / CHARTS[0]) == rendered(next(one.glob(f"{CHARTS[0]}-*.tgz")))
     released = (one / "jobcommon-crds.yaml").read_text()
     assert [path.name for path in (ROOT / "charts" / "crds").iterdir() if path.read_text() not in released] == []
     kinds = {found["kind"] for found in yaml.safe_load_all((one / "jobcommon-install.yaml").read_text())}

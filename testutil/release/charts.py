@@ -23,7 +23,6 @@ def package(charts: Path, output: Path, moment: int) -> None:
         import helm_python as helm
     except ImportError:
         raise ReleaseError("helm-python-sdk is not installed, and has wheels for x86-64 Linux and macOS only") from None
-    helm.disable_logging()  # a line for each symbolic link
     with tempfile.TemporaryDirectory(prefix="jobcommon-release-") as scratch:
         # In the repository, the charts share files by symbolic links.
         plain = Path(shutil.copytree(charts, Path(scratch) / "charts", symlinks=False))
@@ -34,7 +33,7 @@ def package(charts: Path, output: Path, moment: int) -> None:
                 packed = Path(helm.package(chart, destination=scratch))
                 archive = output / packed.name
                 archive.write_bytes(_dated(packed.read_bytes(), moment))
-                same = _rendered(helm.Chart.load(charts / chart.name)) == _rendered(helm.Chart.load(archive))
+                same = _rendered(helm.Chart.load(chart)) == _rendered(helm.Chart.load(archive))
             except helm.HelmError as error:
                 raise ReleaseError(f"charts/{chart.name}: {error}") from None
             if not same:

@@ -17,5 +17,5 @@ def output_of(argv: Sequence[str | Path], cwd: Path | None = None, env: Mapping[
         raise ReleaseError(f"{argv[0]}: {error.strerror or error}") from None
     if done.returncode:
         said = (done.stderr or done.stdout).strip()[-2000:]
-        raise ReleaseError(f"{' '.join(map(str, argv))}: exit code {done.returncode}\n{said}")
+        raise ReleaseError(f"{' '.join(map(str, argv))[:200]}: exit code {done.returncode}\n{said}")
     return done.stdout
