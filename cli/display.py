@@ -109,7 +109,7 @@ class Display:
         told = (condition.type, condition.status, condition.reason, _ABOUT_PODS.sub("", condition.message).rstrip("."))
         if self._conditions.get(job.key) != told:
             self._conditions[job.key] = told
-            self.say(f"{job.title} {condition.type}: {condition.message}", _style(condition))
+            self.say(f"{job.title} {condition.type}: {condition.message}", style_of(condition))
 
     def pod(self, pod: FollowedPod) -> None:
         """A pod's state has changed."""
@@ -160,30 +160,36 @@ def plural(count: int, noun: str) -> str:
 
 def duration(time: timedelta) -> str:
     """``0:09``, ``12:30``, ``1:02:03``."""
-    minutes, seconds = divmod(max(int(time.total_seconds()), 0), 60)
+    return duration_of(time.total_seconds())
+
+
+def duration_of(seconds: float) -> str:
+    """The same for a number of seconds."""
+    minutes, seconds = divmod(max(int(seconds), 0), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-def _style(condition: JobCondition) -> str:
+def style_of(condition: JobCondition) -> str:
+    """The colour of a condition."""
     return next((style for kind, style in _STYLES.items() if kind == condition.type), "")
 
 
 def _state(condition: JobCondition | None) -> Text:
-    return Text(condition.type, style=_style(condition)) if condition else Text("-")
+    return Text(condition.type, style=style_of(condition)) if condition else Text("-")
 
 
-def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod]) -> None:
-    """A job's conditions, and if it failed, its failures with their causes and the last lines printed."""
+def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod], *, causes: bool = True) -> None:
+    """A job's conditions, and with `causes`, if it failed, its failures with their causes and the last lines printed."""
     console.print(Text(f"\n{job.title}", style="bold"))
     short = [Column(title, no_wrap=True) for title in ("TYPE", "STATUS", "SINCE", "REASON")]
     table = Table(*short, "MESSAGE", box=None, pad_edge=False, header_style="bold")
     for c in job.status.conditions:
-        table.add_row(Text(c.type, style=_style(c)), c.status, c.last_transition_time or "", c.reason, Text(clean(c.message)))
+        table.add_row(Text(c.type, style=style_of(c)), c.status, c.last_transition_time or "", c.reason, Text(clean(c.message)))
     console.print(table)
     if job.gone and not job.status.finished:
         console.print("The job was deleted before it was over.")
-    if job.succeeded:
+    if job.succeeded or not causes:
         return
     # A replaced pod has the name of its predecessor; failures are in the order of the runs.
     ours = [pod for pod in pods if pod.job == job.key]

@@ -11,32 +11,31 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 import jobcommon
 from jobcommon.cli import process
 from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra
+from jobcommon.cli.framework_commands import new_command, rbac_command
 from jobcommon.cli.framework_options import with_own_options
 from jobcommon.cli.frameworks import chosen, usable
+from jobcommon.cli.jobs import commands
 from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
 from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namespace, OneNamespace
+from jobcommon.cli.output import console
 from jobcommon.cli.plan import describe
+from jobcommon.cli.run_command import run_command
 
 FRAMEWORKS = tuple(usable())
 interruption.restore(interruption.BEFORE_IMPORTS)
 
-# A pipe has no width; tables must not be wrapped there.
-PIPE_WIDTH = 240
 HELP_WIDTH = 110
 # Errors of the disk are not bugs of the command.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-STUCK_AFTER = 300.0
 
 app = typer.Typer(
     name="jobcommon",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     # Plain text: boxes break the lines of examples, and leave no room for what an option does.
     rich_markup_mode=None,
@@ -61,52 +60,17 @@ def _root(
     \b
     On this machine:
       jobcommon run -f job.yaml             # one job, to its end
+      jobcommon run train.py --workers 3    # the same without a manifest
       jobcommon up                          # a cluster to try kubectl on
     On a cluster (or by Helm, see docs/install.md):
       jobcommon crds | kubectl apply -f -   # the kinds
       jobcommon operator                    # the controllers of their jobs
       jobcommon dashboard                   # a page of the jobs
+      kubectl train why digits              # why a job fails or waits; the same as: jobcommon why digits
     """
 
 
-@app.command("run", short_help="Run jobs here, from the manifest to their end.")
-def run_command(
-    filename: Files,
-    namespace: Namespace = "default",
-    timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Give up after this time (exit code 1); by default never.", min=0.1)
-    ] = None,
-    stuck_after: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            help="End if pods could not run for this time and no other pod printed anything (exit code 3); 0: never.",
-            min=0,
-        ),
-    ] = STUCK_AFTER,
-) -> None:
-    """Run jobs here, on an embedded cluster of their own, from the manifest to their end.
-
-    Everything in the files is applied, the jobs' state and logs are shown as they come, and nothing is left running.
-    Pods are local processes: their commands run from this environment, and images are not pulled.
-
-    \b
-    Examples:
-      jobcommon run -f job.yaml
-      jobcommon run -f jobs/ -f config.yaml --timeout 600
-      kubectl get pytorchjob mine -o yaml | jobcommon run -f -
-
-    \b
-    Exit codes:
-      0    every job has succeeded
-      1    a job has failed, is suspended, or has not finished within --timeout
-      2    the input is wrong
-      3    a job was stuck for --stuck-after
-      130  interrupted by Ctrl-C (143: SIGTERM, 129: SIGHUP)
-    """
-    from jobcommon.cli.run import Limits, run
-
-    sys.exit(process.run(run(load(filename), console(), namespace=namespace, limits=Limits(timeout, stuck_after))))
+app.command("run", short_help="Run jobs from the manifest, or from a script, to their end.")(run_command)
 
 
 @app.command("up", short_help="Keep a cluster up here, for kubectl and all clients.")
@@ -300,9 +264,8 @@ def crds_command(
         typer.echo(as_yaml(frameworks), nl=False)
 
 
-def console() -> Console:
-    """Standard output; a pipe gets plain lines."""
-    return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+app.command("new", short_help="Make a package for a framework of your own.")(new_command)
+app.command("rbac", short_help="Print the roles of the operators.")(rbac_command)
 
 
 def _forget_output() -> None:
@@ -310,11 +273,17 @@ def _forget_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def main() -> None:
-    """The entry point. Exit codes: 0 done, 1 a job failed, 2 bad input, 3 a job was stuck, 128 + n ended by signal n."""
+commands.register(app)
+
+
+def main(name: str | None = None) -> None:
+    """The entry point, under the program's name or another one.
+
+    Exit codes: 0 done, 1 a job failed, 2 bad input, 3 a job was stuck, 128 + n ended by signal n.
+    """
     before = interruption.leave_at_once()
     try:
-        app()
+        app(prog_name=name)
     except UserError as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"error: {line}\n")

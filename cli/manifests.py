@@ -20,11 +20,15 @@ OF_A_CLUSTER = Limits(size=16 << 20, values=2_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object and where it was written: a file's name and the line on which it begins."""
+    """One object and where it was written: a file's name and the line on which it begins.
+
+    `owned`: it was made for the job beside it, and is deleted with it.
+    """
 
     source: str
     line: int
     body: Mapping[str, Any]
+    owned: bool = False
 
     @property
     def kind(self) -> str:

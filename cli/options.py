@@ -6,7 +6,11 @@ import typer
 
 Frameworks = Annotated[
     list[str] | None,
-    typer.Option("--framework", metavar="NAME", help="Only this framework; repeatable. All installed ones without it."),
+    typer.Option(
+        "--framework",
+        metavar="NAME",
+        help="Only this framework, by its name or as my_package:FRAMEWORK; repeatable. All installed ones without it.",
+    ),
 ]
 Kubeconfig = Annotated[
     str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
@@ -19,12 +23,11 @@ OneNamespace = Annotated[
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Where objects go that name no namespace.")
 ]
-Files = Annotated[
-    list[str],
-    typer.Option(
-        "--filename",
-        "-f",
-        metavar="FILE",
-        help="A manifest, a directory of manifests, an http(s) address, or - for standard input; repeatable.",
-    ),
-]
+_FILES = typer.Option(
+    "--filename",
+    "-f",
+    metavar="FILE",
+    help="A manifest, a directory of manifests, an http(s) address, or - for standard input; repeatable.",
+)
+Files = Annotated[list[str], _FILES]
+OptionalFiles = Annotated[list[str] | None, _FILES]

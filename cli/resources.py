@@ -26,7 +26,7 @@ class Cluster:
         """Make the object so; its state afterwards. Raises `UserError` naming file, field and fix."""
         try:
             path = await self._path(manifest, namespace)
-            return await self.put(path, _as_written(manifest.body))
+            return await self.put(path, as_written(manifest.body))
         except StatusError as refusal:
             raise UserError(f"{manifest.place}: {refusal.message}") from None
 
@@ -83,7 +83,13 @@ class Cluster:
         return body
 
 
-def _as_written(body: Mapping[str, Any]) -> dict[str, Any]:
+def owner_of(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The owner reference of an object that is deleted with `job`."""
+    metadata = job["metadata"]
+    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+
+
+def as_written(body: Mapping[str, Any]) -> dict[str, Any]:
     """The object without what another cluster has added to it, so that the output of kubectl get can be applied here."""
     metadata = {key: value for key, value in body["metadata"].items() if key not in _SERVER_SET}
     return {**{key: value for key, value in body.items() if key != "status"}, "metadata": metadata}

@@ -1,100 +1,30 @@
 """``jobcommon run``: jobs on an embedded cluster, from the manifest to their end."""
 
 import asyncio
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import datetime
 
 from rich.console import Console
 
 from jobcommon.cli.display import Display, summary
-from jobcommon.cli.errors import JOB_FAILED, STUCK, UserError
-from jobcommon.cli.frameworks import installed, of_manifest
+from jobcommon.cli.errors import JOB_FAILED, STUCK
+from jobcommon.cli.jobs.access import Api
+from jobcommon.cli.jobs.lookup import find_job
+from jobcommon.cli.jobs.surroundings import surroundings
+from jobcommon.cli.jobs.why import show
 from jobcommon.cli.manifests import Manifest
-from jobcommon.cli.plan import checked
 from jobcommon.cli.resources import Cluster
 from jobcommon.cli.stalls import State
+from jobcommon.cli.wanted import Limits, Wanted
 from jobcommon.cli.watch import FollowedJob, Follower
-from jobcommon.framework import Framework
+from jobcommon.diagnosis import diagnose
 from jobcommon.localcluster.cluster import LocalCluster
 from jobcommon.localcluster.training import training_cluster
 
-OURS = "kubeflow.org"
 #: Kinds whose controllers the embedded cluster does not have, so that they create no pods.
 WORKLOADS = ("Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a user's manifests ask for: the jobs, by framework, and the objects they need."""
-
-    jobs: Sequence[tuple[Manifest, Framework]]
-    others: Sequence[Manifest]
-    followed: Sequence[FollowedJob] = field(default=(), compare=False)
-
-    @classmethod
-    def of(cls, manifests: Sequence[Manifest], namespace: str = "default") -> "Wanted":
-        """Sort and check them; objects without a namespace are created in `namespace`.
-
-        Raises `UserError` for an invalid job, one that no operator here runs, an object named twice, and when there is no job.
-        """
-        _refuse_repeated(manifests, namespace)
-        jobs: list[tuple[Manifest, Framework]] = []
-        others: list[Manifest] = []
-        kinds = ", ".join(framework.kind for framework in installed().values())
-        for manifest in manifests:
-            framework = of_manifest(manifest.body)
-            if framework is not None:
-                jobs.append((manifest, framework))
-            elif str(manifest.body["apiVersion"]).startswith(f"{OURS}/"):
-                raise UserError(f'{manifest.place}: kind: "{manifest.kind}" is not a kind supported here: {kinds}')
-            else:
-                others.append(manifest)
-        if not jobs:
-            raise UserError(_no_job(manifests, kinds))
-        followed: list[FollowedJob] = []
-        for manifest, framework in jobs:
-            job = checked(manifest, framework)
-            followed.append(FollowedJob(framework, manifest.namespace or namespace, manifest.name, job.total_replicas))
-            if job.managed_elsewhere:
-                text = f'"{job.run_policy.managed_by}" runs this job, not the operator here; remove the field'
-                raise UserError(f"{manifest.place}: spec.runPolicy.managedBy: {text}")
-        return cls(jobs, others, followed)
-
-    @property
-    def frameworks(self) -> list[Framework]:
-        """The frameworks of the jobs, each once."""
-        return list({framework.kind: framework for _, framework in self.jobs}.values())
-
-
-def _refuse_repeated(manifests: Sequence[Manifest], namespace: str) -> None:
-    """The second of two objects with one name would change the first while it runs: an error in the files."""
-    first: dict[tuple[str, str, str, str], Manifest] = {}
-    for manifest in manifests:
-        group = str(manifest.body["apiVersion"]).rpartition("/")[0]
-        earlier = first.setdefault((group, manifest.kind, manifest.namespace or namespace, manifest.name), manifest)
-        if earlier is not manifest:
-            where = f"{earlier.source}:{earlier.line}"
-            raise UserError(f"{manifest.place}: is given twice, first in {where}; leave one out, or give it another name")
-
-
-def _no_job(manifests: Sequence[Manifest], kinds: str) -> str:
-    nothing = f"{manifests[0].source}: no job in it; a job's kind is one of {kinds}"
-    job = next((manifest for manifest in manifests if manifest.kind == "Job"), None)
-    if job is None:
-        return nothing
-    return (
-        f"{job.place}: a Job of batch/v1 runs on a cluster only (jobcommon convert FILE | kubectl apply -f -); "
-        f"a polyaxonfile that names a framework, as in `framework: pytorch`, becomes a job that runs here: one of {kinds}"
-    )
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The seconds that a run may take, and that it may be stuck; None and 0: no limit."""
-
-    timeout: float | None = None
-    stuck_after: float = 0.0
 
 
 async def run(manifests: Sequence[Manifest], console: Console, *, namespace: str, limits: Limits) -> int:
@@ -105,6 +35,8 @@ async def run(manifests: Sequence[Manifest], console: Console, *, namespace: str
         follower = await _follow(running, wanted, display, namespace, limits)
         for job in follower.jobs:
             summary(console, job, list(follower.pods.values()))
+            if not job.succeeded and not job.gone:
+                await _show_why(running, follower, job, console)
         console.print(f"\nended after {display.elapsed}")
     if any(map(follower.stuck, follower.jobs)):
         return STUCK
@@ -132,6 +64,17 @@ async def _follow(running: LocalCluster, wanted: Wanted, display: Display, names
             elif job.suspended and not job.over:
                 display.say(f"{job.title} is suspended, and nothing here will resume it; try it with jobcommon up", "yellow")
     return follower
+
+
+async def _show_why(running: LocalCluster, follower: Follower, job: FollowedJob, console: Console) -> None:
+    """Why the job failed or is stuck, what to do, and what would happen next."""
+    api = Api(running.transport, job.namespace)
+    found = await surroundings(api, await find_job(api, job.title))
+    tails = {pod.name: tuple(pod.tail) for pod in follower.pods.values() if pod.tail and pod.job == job.key}
+    made = diagnose(replace(found, logs=tails), time.time())
+    console.print()
+    # Its last lines have just been printed.
+    show(console, job.title, replace(made, lines=()), time.time())
 
 
 async def _apply(running: LocalCluster, wanted: Wanted, display: Display, namespace: str) -> None:

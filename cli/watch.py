@@ -3,21 +3,24 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from jobcommon.api import labels
 from jobcommon.api.pod import PodView, Running, pod_view
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_status
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import Stalls, State
+from jobcommon.client.errors import StatusError
+from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Transport
 from jobcommon.framework import Framework
 from jobcommon.localcluster.list_watch import WatchEvent, list_and_watch
-from jobcommon.localcluster.pod_backend import LogOptions, PodBackend, PodBackendError
+from jobcommon.localcluster.pod_backend import LogOptions, PodBackendError
 
 TAIL_LINES = 20
 # When a job has ended, its logs are complete except for what is still in the pipes.
@@ -43,6 +46,7 @@ class FollowedJob:
     status: JobStatus = field(default_factory=JobStatus)
     suspended: bool = False
     gone: bool = False
+    uid: str = ""
 
     @property
     def key(self) -> Key:
@@ -104,23 +108,36 @@ class Audience(Protocol):
         ...
 
 
+class Logs(Protocol):
+    """Gives the output of containers."""
+
+    def logs(self, pod: Mapping[str, Any], options: LogOptions) -> AsyncIterator[bytes]:
+        """Pieces of a container's log as they come. Raises `PodBackendError` before the first one."""
+        ...
+
+
 class Follower:
-    """Watches `jobs`, and all pods of the cluster, which runs nothing else; reports to `audience`."""
+    """Watches `jobs` and their pods; reports to `audience`.
+
+    With `everything` all pods and events of the cluster are watched, which runs nothing else; otherwise only those of the jobs.
+    """
 
     def __init__(
         self,
         transport: Transport,
-        logs: PodBackend,
+        logs: Logs,
         jobs: Sequence[FollowedJob],
         audience: Audience,
         *,
         stuck_after: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
+        everything: bool = True,
     ) -> None:
         self.jobs = list(jobs)
         self.stalls = Stalls(stuck_after)
         self.clock = clock
         self.pods: dict[str, FollowedPod] = {}
+        self._everything = everything
         self._transport = transport
         self._logs = logs
         self._audience = audience
@@ -132,9 +149,7 @@ class Follower:
         """Watch until `until` is true and the pods' last lines are shown."""
         for job in self.jobs:
             self.stalls.begin(job.key, self.clock())
-        frameworks = {job.framework.kind: job.framework for job in self.jobs}.values()
-        watches = [self._watch(f"/apis/{f.api_version}/{f.plural}", self._saw_job) for f in frameworks]
-        watches += [self._watch("/api/v1/pods", self._saw_pod), self._watch("/api/v1/events", self._saw_event)]
+        watches = self._of_everything() if self._everything else self._of_the_jobs()
         async with asyncio.TaskGroup() as self._tasks:
             watching = [self._tasks.create_task(watch) for watch in watches]
             try:
@@ -163,21 +178,41 @@ class Follower:
         times = [at for job in self.jobs if (at := self._stuck_at(job)) is not None and at > now]
         return min(times, default=now) - now or None
 
-    async def _watch(self, path: str, saw: Callable[[WatchEvent], None]) -> None:
-        async for seen in list_and_watch(self._transport, path):
+    def _of_everything(self) -> Iterator[Coroutine[Any, Any, None]]:
+        for framework in {job.framework.kind: job.framework for job in self.jobs}.values():
+            yield self._watch(collection_path(framework.api_version, framework.plural, None), self._saw_job)
+        yield self._watch("/api/v1/pods", self._saw_pod)
+        yield self._watch("/api/v1/events", self._saw_event)
+
+    def _of_the_jobs(self) -> Iterator[Coroutine[Any, Any, None]]:
+        for job in self.jobs:
+            path = collection_path(job.framework.api_version, job.framework.plural, job.namespace)
+            yield self._watch(path, self._saw_job, ("fieldSelector", f"metadata.name={job.name}"))
+            of_the_job = "labelSelector", f"{labels.JOB_NAME}={job.name}"
+            yield self._watch(collection_path("v1", "pods", job.namespace), self._saw_pod, of_the_job)
+        for namespace in {job.namespace for job in self.jobs}:
+            yield self._watch_events(namespace)
+
+    async def _watch_events(self, namespace: str) -> None:
+        """The events of a namespace, if they may be read: they only add causes that nothing else shows."""
+        with suppress(StatusError):
+            await self._watch(collection_path("v1", "events", namespace), self._saw_event_of_the_jobs)
+
+    async def _watch(self, path: str, saw: Callable[[WatchEvent], None], *query: tuple[str, str]) -> None:
+        async for seen in list_and_watch(self._transport, path, query):
             saw(seen)
             self._moved.set()
 
     def _saw_job(self, seen: WatchEvent) -> None:
         metadata = seen.body["metadata"]
-        identity = seen.body["kind"], metadata["namespace"], metadata["name"]
+        identity = seen.body.get("kind"), metadata["namespace"], metadata["name"]
         job = next((j for j in self.jobs if (j.framework.kind, j.namespace, j.name) == identity), None)
         if job is None:
             return
         before = job.current
         job.status = read_status(seen.body.get("status"))
         job.suspended = bool(((seen.body.get("spec") or {}).get("runPolicy") or {}).get("suspend"))
-        job.gone = seen.deleted
+        job.gone, job.uid = seen.deleted, str(metadata.get("uid") or "")
         known = {(c.type, c.status, c.reason, c.message) for c in ([before] if before else [])}
         now = job.current
         if now is not None and (now.type, now.status, now.reason, now.message) not in known:
@@ -235,6 +270,11 @@ class Follower:
         pod.tail.append(text)
         self.stalls.line(pod.job, pod.name, self.clock())
         self._audience.line(pod, text)
+
+    def _saw_event_of_the_jobs(self, seen: WatchEvent) -> None:
+        uid = seen.body.get("involvedObject", {}).get("uid")
+        if uid in self.pods or any(job.uid == uid for job in self.jobs):
+            self._saw_event(seen)
 
     def _saw_event(self, seen: WatchEvent) -> None:
         event = seen.body

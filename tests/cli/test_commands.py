@@ -14,7 +14,7 @@ import yaml
 
 from jobcommon.cli.errors import UserError, missing_extra
 from jobcommon.cli.manifests import Manifest, load
-from jobcommon.cli.run import Wanted
+from jobcommon.cli.wanted import Wanted
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, answered, jobcommon
 
 JOB = """

@@ -1,0 +1,314 @@
+"""The commands ``why``, ``logs``, ``list``, ``top``, ``suspend``, ``resume``, ``restart``, ``scale`` and ``wait``."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from jobcommon.cli import process
+from jobcommon.cli.errors import JOB_FAILED, UserError
+from jobcommon.cli.jobs.access import Api, Place, connected
+from jobcommon.cli.jobs.completion import job_names
+from jobcommon.cli.jobs.lookup import FoundJob, find_job
+from jobcommon.cli.options import Context, Kubeconfig
+from jobcommon.cli.output import console
+from jobcommon.diagnosis import Diagnosis
+
+Job = Annotated[
+    str,
+    typer.Argument(metavar="JOB", help="A job: digits, or pytorchjob/digits.", autocompletion=job_names, show_default=False),
+]
+InNamespace = Annotated[
+    str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="The job's namespace. Without it: the context's.")
+]
+Output = Annotated[str, typer.Option("--output", "-o", metavar="FORMAT", help="text or json.")]
+
+
+def why_command(
+    job: Job, namespace: InNamespace = None, output: Output = "text", kubeconfig: Kubeconfig = None, context: Context = None
+) -> None:
+    """Say why a job fails, or what it waits for: the cause, the evidence, what to do, and what happens next.
+
+    It reads the job, its pods, their events and last lines, and what they wait for: nodes, Kueue's workloads, PodGroups.
+    Rights to get and list are enough; what may not be read is named.
+
+    \b
+    Examples:
+      kubectl train why digits
+      jobcommon why mpijob/hello -n team-a -o json
+    """
+    from jobcommon.cli.jobs.why import as_json, show, why
+
+    if output not in ("text", "json"):
+        raise UserError(f"--output {output}: use text or json")
+
+    async def ask(api: Api, found: FoundJob) -> tuple[str, Diagnosis]:
+        return found.title, await why(api, found)
+
+    title, made = _with_job(job, Place(kubeconfig, context, namespace), ask)
+    if output == "json":
+        typer.echo(as_json(title, made))
+    else:
+        show(console(), title, made, time.time())
+
+
+def logs_command(
+    job: Job,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job is over, over restarts.")] = False,
+    previous: Annotated[
+        bool, typer.Option("--previous", "-p", help="Of each container, the run before the present one.")
+    ] = False,
+    rank: Annotated[str, typer.Option(metavar="RANKS", help="Only these: 0, 0,2 or 0-3, or names such as Worker-1.")] = "",
+    container: Annotated[str, typer.Option("--container", "-c", metavar="NAME", help="Another than the main container.")] = "",
+    tail: Annotated[int | None, typer.Option(metavar="N", help="Only the last N lines of each.", min=0)] = None,
+    since: Annotated[int | None, typer.Option(metavar="SECONDS", help="Only lines not older than this.", min=1)] = None,
+    download: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write a file for each run, with the job, its events and the diagnosis, to DIR."),
+    ] = None,
+    namespace: InNamespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Print the logs of all replicas, each line with its replica, in colours on a terminal.
+
+    The rank of a replica is its position in the job: first the Master, then the workers, as RANK of a PyTorchJob.
+
+    \b
+    Examples:
+      kubectl train logs digits -f
+      kubectl train logs digits --rank 0,3 --tail 100
+      kubectl train logs digits --previous --rank Worker-1
+      kubectl train logs digits --download evidence/
+    """
+    from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, follow_logs, print_logs
+    from jobcommon.cli.jobs.logs import download as download_logs
+
+    if follow and (previous or download or container or since):
+        raise UserError(
+            "--follow shows the main containers' runs from now on: leave out --previous, --download, --container, --since"
+        )
+    selection = Selection(rank, container, previous, tail, since)
+
+    async def read(api: Api, found: FoundJob) -> None:
+        if download is not None:
+            for path in await download_logs(api, found, download, selection):
+                typer.echo(path)
+            return
+        printer = Printer(console(), _notes(), chosen_pods(found, rank), found)
+        await (follow_logs if follow else print_logs)(api, found, selection, printer)
+
+    _with_job(job, Place(kubeconfig, context, namespace), read)
+
+
+def list_command(
+    namespace: InNamespace = None,
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces.")] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """List the jobs of all kinds: state, pods, restarts, age.
+
+    \b
+    Examples:
+      kubectl train list
+      kubectl train list -A
+    """
+    from jobcommon.cli.jobs.listing import jobs_of, show_jobs
+
+    async def read(api: Api) -> list[FoundJob]:
+        jobs = await jobs_of(api, everywhere=all_namespaces, console=_notes())
+        if not jobs:
+            _notes().print("no jobs" + ("" if all_namespaces else f" in namespace {api.namespace}"))
+        return jobs
+
+    jobs = _connected(Place(kubeconfig, context, namespace), read)
+    if jobs:
+        show_jobs(console(), jobs, time.time(), everywhere=all_namespaces)
+
+
+def top_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Show a job's replicas: state, restarts, age, how long each took to start, and why one does not run.
+
+    With a metrics server in the cluster, also what they use.
+
+    \b
+    Example:
+      kubectl train top digits
+    """
+    from jobcommon.cli.jobs.listing import top
+
+    _with_job(job, Place(kubeconfig, context, namespace), lambda api, found: top(api, console(), found))
+
+
+def suspend_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Stop a job's pods until it is resumed. What has succeeded is kept; nothing counts as a failure.
+
+    \b
+    Example:
+      kubectl train suspend digits
+    """
+    from jobcommon.cli.jobs.changes import suspend
+
+    _with_job(job, Place(kubeconfig, context, namespace), lambda api, found: suspend(api, found, typer.echo))
+
+
+def resume_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Start a suspended job.
+
+    \b
+    Example:
+      kubectl train resume digits
+    """
+    from jobcommon.cli.jobs.changes import resume
+
+    _with_job(job, Place(kubeconfig, context, namespace), lambda api, found: resume(api, found, typer.echo))
+
+
+def restart_command(
+    job: Job,
+    rank: Annotated[
+        str, typer.Option(metavar="RANKS", help="Only these replicas: 0, 0,2 or 0-3, or names such as Worker-1.")
+    ] = "",
+    recreate: Annotated[bool, typer.Option("--recreate", help="Of a job that is over: delete it and create it again.")] = False,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long its pods may take to stop.", min=1)] = 300.0,
+    namespace: InNamespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Run a job afresh: all its pods are stopped, and started again. With --rank, only some of them.
+
+    \b
+    Examples:
+      kubectl train restart digits
+      kubectl train restart digits --rank Worker-1
+      kubectl train restart digits --recreate      # a job that is over
+    """
+    from jobcommon.cli.jobs.changes import restart, restart_replica
+    from jobcommon.cli.jobs.logs import chosen_pods
+    from jobcommon.cli.jobs.surroundings import pods_of
+
+    async def change(api: Api, found: FoundJob) -> None:
+        if not rank:
+            await restart(api, found, typer.echo, recreate=recreate, seconds=timeout)
+            return
+        wanted = chosen_pods(found, rank)
+        pods = [pod for pod in await pods_of(api, found) if wanted(pod["metadata"]["name"])]
+        if not pods:
+            raise UserError(f"--rank {rank}: {found.title} has no pod of it at present", JOB_FAILED)
+        for pod in pods:
+            await restart_replica(api, found, pod, typer.echo)
+
+    _with_job(job, Place(kubeconfig, context, namespace), change)
+
+
+def scale_command(
+    job: Job,
+    replicas: Annotated[int, typer.Option(metavar="N", help="The new number of replicas.", min=0)],
+    kind: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="The replica type; without it the workers.")
+    ] = None,
+    namespace: InNamespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Change the number of a job's workers, or of another replica type. Its limits and elasticPolicy are checked.
+
+    \b
+    Example:
+      kubectl train scale digits --replicas 4
+    """
+    from jobcommon.cli.jobs.changes import scale
+
+    _with_job(job, Place(kubeconfig, context, namespace), lambda api, found: scale(api, found, replicas, kind, typer.echo))
+
+
+def wait_command(
+    job: Job,
+    aim: Annotated[
+        str, typer.Option("--for", metavar="STATE", help="finished, succeeded, failed, running, suspended or deleted.")
+    ] = "finished",
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Give up after this time (exit code 1); by default never.", min=0.1)
+    ] = None,
+    namespace: InNamespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Wait until a job is over, or as --for says, and end with the job's exit code.
+
+    \b
+    Examples:
+      kubectl train wait digits && echo trained
+      kubectl train wait digits --for running --timeout 600
+
+    \b
+    Exit codes:
+      0    it is as wanted; without --for: the job has succeeded
+      N    the job has failed: the exit code of the program that failed it, 1 if there is none
+      1    it cannot become so any more, or not within --timeout
+    """
+    from jobcommon.cli.jobs.cluster_run import AIMS, exit_code, wait_for
+    from jobcommon.cli.jobs.why import show, why
+
+    if aim not in AIMS:
+        raise UserError(f"--for {aim}: use one of {', '.join(AIMS)}")
+
+    async def wait(api: Api, found: FoundJob) -> int:
+        status, reached = await wait_for(api, found, aim, timeout)
+        if status is None:
+            typer.echo(f"{found.title} deleted")
+            return 0 if reached else JOB_FAILED
+        made = await why(api, await find_job(api, found.title))
+        show(console(), found.title, made, time.time())
+        return exit_code(status, made) if aim == "finished" else 0 if reached else JOB_FAILED
+
+    sys.exit(_with_job(job, Place(kubeconfig, context, namespace), wait))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    for name, command, short in (
+        ("why", why_command, "Say why a job fails, or what it waits for."),
+        ("logs", logs_command, "Print the logs of all replicas."),
+        ("list", list_command, "List the jobs of all kinds."),
+        ("top", top_command, "Show a job's replicas, and what is slow to start."),
+        ("suspend", suspend_command, "Stop a job's pods until it is resumed."),
+        ("resume", resume_command, "Start a suspended job."),
+        ("restart", restart_command, "Run a job, or some replicas, afresh."),
+        ("scale", scale_command, "Change the number of a job's workers."),
+        ("wait", wait_command, "Wait until a job is over; ends with its exit code."),
+    ):
+        app.command(name, short_help=short)(command)
+
+
+def _with_job(reference: str, place: Place, act: Callable[[Api, FoundJob], Coroutine[Any, Any, Any]]) -> Any:
+    """What `act` makes of the job that `reference` names."""
+
+    async def found(api: Api) -> Any:
+        return await act(api, await find_job(api, reference))
+
+    return _connected(place, found)
+
+
+def _connected(place: Place, act: Callable[[Api], Coroutine[Any, Any, Any]]) -> Any:
+    async def connect() -> Any:
+        async with connected(place) as api:
+            return await act(api)
+
+    try:
+        return process.run(connect())
+    except process.Interrupted as signal:
+        # Nothing runs here that could be left over.
+        sys.stderr.write(os.linesep)
+        sys.exit(signal.code)
+
+
+def _notes() -> Console:
+    """Standard error, for what is not the output itself."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)

@@ -1,0 +1,168 @@
+"""``list`` and ``top``: jobs, and the replicas of jobs, as tables."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from jobcommon.api import labels
+from jobcommon.api.pod import PodView, Running, Terminated
+from jobcommon.api.quantity import Quantity, parse_quantity
+from jobcommon.api.status import JobStatus, read_status
+from jobcommon.api.timestamp import parse_time
+from jobcommon.cli.display import clean, duration_of, style_of
+from jobcommon.cli.errors import JOB_FAILED, UserError
+from jobcommon.cli.frameworks import installed
+from jobcommon.cli.jobs.access import Api, Object, together
+from jobcommon.cli.jobs.lookup import FoundJob, all_jobs
+from jobcommon.cli.jobs.surroundings import surroundings
+from jobcommon.client.errors import StatusError
+from jobcommon.client.objects import collection_path
+from jobcommon.diagnosis import Found
+from jobcommon.diagnosis.pods import cause_of
+
+METRICS_API = "metrics.k8s.io/v1beta1"
+# A start that takes longer is worth a word.
+SLOW = 60.0
+
+
+async def jobs_of(api: Api, *, everywhere: bool, console: Console) -> list[FoundJob]:
+    """The jobs of the namespace or of all, the latest last. Kinds that may not be read are named; raises if all are."""
+    found, unread = await all_jobs(api, installed().values(), None if everywhere else api.namespace)
+    if unread and not found:
+        raise UserError(next(iter(unread.values())), JOB_FAILED)
+    for kind, reason in unread.items():
+        console.print(Text(f"{kind}: {reason}", style="yellow"), soft_wrap=True)
+    return sorted(found, key=lambda job: (str(job.body["metadata"].get("creationTimestamp")), job.name))
+
+
+def show_jobs(console: Console, jobs: Sequence[FoundJob], now: float, *, everywhere: bool) -> None:
+    """Print one row a job."""
+    table = _table(*(["NAMESPACE"] if everywhere else []), "NAME", "STATE", "PODS", "RESTARTS", "AGE", "REASON")
+    for job in jobs:
+        status = read_status(job.body.get("status"))
+        current = status.conditions[-1] if status.conditions else None
+        state = Text(current.type, style=style_of(current)) if current else Text("-")
+        created = parse_time(job.body["metadata"].get("creationTimestamp")) or now
+        reason = current.reason.removeprefix(job.framework.kind) if current else "no operator has answered"
+        row: list[str | Text] = [
+            job.title,
+            state,
+            _pods(job, status),
+            str(status.restarts or 0),
+            duration_of(now - created),
+            reason,
+        ]
+        table.add_row(*([job.namespace] if everywhere else []), *row)
+    console.print(table)
+
+
+def _pods(job: FoundJob, status: JobStatus) -> str:
+    """``46/60``: of the replicas that are wanted, those that run or have succeeded."""
+    specs = (job.body.get("spec") or {}).get(job.framework.replica_specs) or {}
+    wanted = sum(_count(spec) for spec in specs.values()) if isinstance(specs, Mapping) else 0
+    there = sum((of_type.active or 0) + (of_type.succeeded or 0) for of_type in status.replica_statuses.values())
+    return f"{there}/{wanted}"
+
+
+def _count(spec: object) -> int:
+    replicas = spec.get("replicas", 1) if isinstance(spec, Mapping) else 0
+    return replicas if isinstance(replicas, int) else 1
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a pod uses at present."""
+
+    cpu: Quantity
+    memory: Quantity
+
+
+async def top(api: Api, console: Console, job: FoundJob) -> None:
+    """Print one row a replica: how it is, how often it restarted, how long it took to start, and what it uses."""
+    found, usage = await together(surroundings(api, job), _usage(api, job))
+    now = time.time()
+    table = _table("REPLICA", "STATE", "RESTARTS", "AGE", "START", "NODE", *(["CPU", "MEMORY"] if usage else []), "CAUSE")
+    rows: list[tuple[float, str]] = []
+    for member in found.members:
+        pod = member.pod
+        cause = cause_of(member, found, now)
+        restarts = sum(container.restart_count for container in pod.containers)
+        age = now - pod.creation_time if pod.creation_time is not None else 0.0
+        start = start_seconds(pod, now)
+        rows.append((start, member.replica))
+        used = usage.get(pod.name)
+        amounts = [_cpu(used), _memory(used)] if usage else []
+        started = duration_of(start) + ("" if _first_start(pod) is not None else " …")
+        text = Text(clean(cause.text) if cause is not None else "", style="yellow")
+        state = "Terminating" if pod.deletion_time is not None else pod.phase or "Pending"
+        table.add_row(member.replica, state, str(restarts), duration_of(age), started, pod.node_name or "-", *amounts, text)
+    console.print(table)
+    console.print(Text(summary(found, rows)), soft_wrap=True)
+
+
+def summary(found: Found, starts: Sequence[tuple[float, str]]) -> str:
+    """``2/3 Running, 1 restart; slowest to start: Worker-2, 3:05``."""
+    running = sum(member.pod.phase == "Running" for member in found.members)
+    text = f"{running}/{found.read.total_replicas} Running; restarts: {found.status.restarts or 0}"
+    slowest = max(starts, default=(0.0, ""))
+    return text + (f"; slowest to start: {slowest[1]}, {duration_of(slowest[0])}" if slowest[0] >= SLOW else "")
+
+
+def start_seconds(pod: PodView, now: float) -> float:
+    """How long the pod took from its creation until its containers ran, or has taken so far."""
+    if pod.creation_time is None:
+        return 0.0
+    first = _first_start(pod)
+    return max((now if first is None else first) - pod.creation_time, 0.0)
+
+
+def _first_start(pod: PodView) -> float | None:
+    """When its containers ran first, as far as it is known: of a restarted one, when its last run began."""
+    starts = []
+    for container in pod.containers:
+        run = container.last or container.state
+        if isinstance(run, Running | Terminated) and run.started_at is not None:
+            starts.append(run.started_at)
+    return max(starts) if starts and len(starts) == len(pod.containers) else None
+
+
+async def _usage(api: Api, job: FoundJob) -> dict[str, Usage]:
+    """By pod, what the metrics server says; empty without one."""
+    query = (("labelSelector", f"{labels.JOB_NAME}={job.name}"),)
+    try:
+        items = await api.items(collection_path(METRICS_API, "pods", job.namespace), query)
+    except StatusError:
+        return {}
+    return {str(item["metadata"]["name"]): _total(item) for item in items}
+
+
+def _total(item: Object) -> Usage:
+    cpu, memory = Quantity(), Quantity()
+    for container in item.get("containers") or ():
+        used = container.get("usage") or {}
+        cpu, memory = cpu + _amount(used.get("cpu")), memory + _amount(used.get("memory"))
+    return Usage(cpu, memory)
+
+
+def _amount(value: object) -> Quantity:
+    try:
+        return parse_quantity(value)
+    except ValueError:
+        return Quantity()
+
+
+def _cpu(used: Usage | None) -> str:
+    return f"{used.cpu.nanos // 10**6}m" if used is not None else "-"
+
+
+def _memory(used: Usage | None) -> str:
+    return f"{used.memory.nanos // 10**9 // 2**20}Mi" if used is not None else "-"
+
+
+def _table(*titles: str) -> Table:
+    columns = [Column(title, no_wrap=title != "CAUSE", overflow="fold") for title in titles]
+    return Table(*columns, box=None, pad_edge=False, header_style="bold")

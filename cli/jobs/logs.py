@@ -1,0 +1,223 @@
+"""``logs``: what all replicas of a job print, each line with its replica."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.text import Text
+
+from jobcommon.api.status import JobCondition, read_status
+from jobcommon.cli.display import clean
+from jobcommon.cli.errors import JOB_FAILED, UserError
+from jobcommon.cli.jobs.access import Api
+from jobcommon.cli.jobs.lookup import FoundJob
+from jobcommon.cli.jobs.pod_logs import ApiLogs
+from jobcommon.cli.jobs.surroundings import pods_of, surroundings
+from jobcommon.cli.jobs.why import why
+from jobcommon.cli.watch import FollowedJob, FollowedPod, Follower
+from jobcommon.diagnosis import Found
+from jobcommon.diagnosis.found import Member
+from jobcommon.localcluster.pod_backend import LogOptions, PodBackendError
+from jobcommon.reconcile import read_job
+
+COLOURS = (
+    "cyan",
+    "green",
+    "magenta",
+    "yellow",
+    "blue",
+    "bright_cyan",
+    "bright_green",
+    "bright_magenta",
+    "bright_yellow",
+    "red",
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which logs: of which ranks ("" for all), which container ("" for the main one), which run, and how much of each."""
+
+    ranks: str = ""
+    container: str = ""
+    previous: bool = False
+    tail: int | None = None
+    since: int | None = None
+
+
+class Printer:
+    """Prints lines with the replica before them, in a colour of its own. Also an audience of a `Follower`."""
+
+    def __init__(self, console: Console, notes: Console, wanted: Callable[[str], bool], job: FoundJob) -> None:
+        self._console = console
+        self._notes = notes
+        self._wanted = wanted
+        self._job = job
+        self._colours: dict[str, str] = {}
+
+    def replica_line(self, replica: str, text: str) -> None:
+        """A line of a replica."""
+        colour = self._colours.setdefault(replica, COLOURS[len(self._colours) % len(COLOURS)])
+        self._console.print(Text.assemble((f"{replica} | ", colour), clean(text)), soft_wrap=True)
+
+    def line(self, pod: FollowedPod, text: str) -> None:
+        """See `jobcommon.cli.watch.Audience`."""
+        if self._wanted(pod.name):
+            self.replica_line(replica_of(self._job, pod.name), text)
+
+    def condition(self, job: FollowedJob, condition: JobCondition) -> None:
+        """See `jobcommon.cli.watch.Audience`."""
+        self._note(f"{job.title} {condition.type}: {condition.message}")
+
+    def pod(self, pod: FollowedPod) -> None:
+        """See `jobcommon.cli.watch.Audience`."""
+        if pod.cause and not pod.gone and self._wanted(pod.name):
+            self._note(f"{replica_of(self._job, pod.name)} {pod.state}: {pod.cause}")
+
+    def warning(self, about: str, text: str) -> None:
+        """See `jobcommon.cli.watch.Audience`."""
+        self._note(f"{about} {text}")
+
+    def _note(self, text: str) -> None:
+        self._notes.print(Text(clean(text), style="dim"), soft_wrap=True)
+
+
+def replica_of(job: FoundJob, pod: str) -> str:
+    """The replica of a pod, by its name: ``Worker-0``."""
+    return _replicas(job).get(pod, pod)
+
+
+def _replicas(job: FoundJob) -> dict[str, str]:
+    """The names of replicas by those of their pods, in the order of ranks."""
+    read = read_job(job.framework, job.body)
+    return {read.pod_name(replica): str(replica) for replica in read.replicas}
+
+
+def chosen_pods(job: FoundJob, ranks: str) -> Callable[[str], bool]:
+    """Whether a pod is among `ranks`: ``0``, ``0,2``, ``0-3``, or names such as ``Worker-1``. Raises `UserError`."""
+    if not ranks:
+        return lambda _pod: True
+    replicas = _replicas(job)
+    names = list(replicas)
+    chosen: set[str] = set()
+    for part in ranks.split(","):
+        first, dash, last = part.strip().partition("-")
+        if first.isdecimal() and (last.isdecimal() or not dash):
+            chosen |= set(names[int(first) : int(last or first) + 1])
+            if int(last or first) < len(names):
+                continue
+        elif found := [pod for pod, replica in replicas.items() if part.strip().lower() in (pod, replica.lower())]:
+            chosen.update(found)
+            continue
+        shown = ", ".join(f"{rank}: {replica}" for rank, replica in enumerate(list(replicas.values())[:8]))
+        raise UserError(f"--rank {part}: {job.title} has no such replica; it has {shown}{', …' if len(names) > 8 else ''}")
+    return chosen.__contains__
+
+
+async def print_logs(api: Api, job: FoundJob, selection: Selection, printer: Printer) -> None:
+    """Print the logs there are, replica by replica. Raises `UserError` if there is none."""
+    wanted = chosen_pods(job, selection.ranks)
+    pods = [member for member in await _members(api, job) if wanted(member.pod.name)]
+    if not pods:
+        made = await why(api, job)
+        raise UserError(f"{job.title} has no pods whose log could be read: {made.reason}: {made.sentence}", JOB_FAILED)
+    complaints: list[str] = []
+    for member in pods:
+        options = _options(member.raw, job, selection)
+        try:
+            async with aclosing(ApiLogs(api).logs(member.raw, options)) as lines:  # type: ignore[type-var]
+                async for line in lines:
+                    printer.replica_line(member.replica, line.decode(errors="replace").rstrip("\r\n"))
+        except PodBackendError as error:
+            if error.code == 403:
+                raise UserError(f"{error.message}; reading logs needs the right to get pods/log", JOB_FAILED) from None
+            complaints.append(f"{member.replica}: {error.message}")
+    if complaints:
+        raise UserError("\n".join(complaints), JOB_FAILED)
+
+
+async def follow_logs(api: Api, job: FoundJob, selection: Selection, printer: Printer) -> None:
+    """Print the logs as they grow, of every run of every container, until the job is over."""
+    if read_status(job.body.get("status")).finished:
+        await print_logs(api, job, selection, printer)
+        return
+    followed = FollowedJob(job.framework, job.namespace, job.name)
+    logs = ApiLogs(api, selection.tail)
+    follower = Follower(api.transport, logs, [followed], printer, everything=False)
+    await follower.run(until=lambda _: followed.over)
+
+
+async def download(api: Api, job: FoundJob, directory: Path, selection: Selection) -> list[Path]:
+    """Write the logs of all runs that there are, the diagnosis, the job and its events to `directory`; the files written."""
+    wanted = chosen_pods(job, selection.ranks)
+    found = await surroundings(api, job)
+    made = await why(api, job)
+    texts: dict[str, str] = {
+        "why.txt": f"{job.title} {made.state} {made.reason}\n{made.sentence}\n{made.advice}\n{made.then}\n",
+        "job.yaml": yaml.safe_dump(job.body, sort_keys=False),
+        "events.yaml": yaml.safe_dump([dict(event) for event in found.events], sort_keys=False),
+    }
+    members = [member for member in found.members if wanted(member.pod.name)]
+    reads = [_runs(api, member) for member in members]
+    for logs in await asyncio.gather(*reads):
+        texts |= logs
+    return _write(directory, texts)
+
+
+def _write(directory: Path, texts: Mapping[str, str]) -> list[Path]:
+    written: list[Path] = []
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            path = directory / name
+            path.write_text(text, encoding="utf-8")
+            written.append(path)
+    except OSError as error:
+        raise UserError(f"--download {directory}: {error.filename or directory}: {error.strerror}") from None
+    return written
+
+
+async def _runs(api: Api, member: Member) -> dict[str, str]:
+    """By file, the logs of all containers of a pod, of the present and the previous run."""
+    status = member.raw.get("status") or {}
+    texts: dict[str, str] = {}
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    for container in containers:
+        runs = [("", False)] if {"running", "terminated"} & set(container.get("state") or {}) else []
+        runs += [(".previous", True)] if "terminated" in (container.get("lastState") or {}) else []
+        for suffix, previous in runs:
+            part = f".{container['name']}" if len(containers) > 1 else ""
+            text = await _whole(api, member.raw, LogOptions(container["name"], previous=previous))
+            if text is not None:
+                texts[f"{member.pod.name}{part}{suffix}.log"] = text
+    return texts
+
+
+async def _whole(api: Api, pod: Mapping[str, Any], options: LogOptions) -> str | None:
+    try:
+        pieces = [piece async for piece in ApiLogs(api).logs(pod, options)]
+    except PodBackendError:
+        return None
+    return b"".join(pieces).decode(errors="replace")
+
+
+async def _members(api: Api, job: FoundJob) -> Sequence[Member]:
+    return Found(job.framework, job.body, await pods_of(api, job)).members
+
+
+def _options(pod: Mapping[str, Any], job: FoundJob, selection: Selection) -> LogOptions:
+    containers = [str(c["name"]) for c in pod["spec"]["containers"]]
+    inits = [str(c["name"]) for c in pod["spec"].get("initContainers") or ()]
+    main = job.framework.container if job.framework.container in containers else containers[0]
+    if selection.container and selection.container not in (*containers, *inits):
+        raise UserError(
+            f"--container {selection.container}: there is no such container; use one of {', '.join((*containers, *inits))}"
+        )
+    return LogOptions(
+        selection.container or main, previous=selection.previous, tail_lines=selection.tail, since_seconds=selection.since
+    )

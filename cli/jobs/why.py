@@ -1,0 +1,61 @@
+"""``why``: the diagnosis of a job, in words or as JSON."""
+
+import time
+from datetime import datetime
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from jobcommon.cli.display import clean, duration_of
+from jobcommon.cli.jobs.access import Api
+from jobcommon.cli.jobs.lookup import FoundJob
+from jobcommon.cli.jobs.surroundings import surroundings
+from jobcommon.diagnosis import Diagnosis, diagnose
+
+
+async def why(api: Api, job: FoundJob, now: float | None = None) -> Diagnosis:
+    """The diagnosis of a job, from what can be read at this moment."""
+    return diagnose(await surroundings(api, job), time.time() if now is None else now)
+
+
+def show(console: Console, title: str, made: Diagnosis, now: float) -> None:
+    """Print a diagnosis: the cause first."""
+    style = "green" if made.well else "red" if made.state == "Failed" else "yellow"
+    head = Text.assemble((title, "bold"), "  ", made.state or "no condition", "  ", (str(made.reason), style))
+    console.print(head, soft_wrap=True)
+    _line(console, "", made.sentence)
+    if made.lines:
+        console.print(f"\n  the last lines of {made.replicas[0] if made.replicas else 'its program'}:")
+        for line in made.lines:
+            _line(console, "  | ", line)
+    if made.evidence:
+        console.print()
+        for fact in made.evidence:
+            _line(console, "  - ", fact)
+    if made.advice or made.then:
+        console.print()
+    if made.advice:
+        _line(console, "do:   ", made.advice)
+    if made.then:
+        _line(console, "next: ", made.then + when(made.at, now))
+
+
+def when(at: float | None, now: float) -> str:
+    """``, at 12:00:05 (in 0:20)``; "" for an unknown time."""
+    if at is None:
+        return ""
+    moment = datetime.fromtimestamp(at).astimezone()
+    shown = f"{moment:%H:%M:%S}" if abs(at - now) < 12 * 3600 else f"{moment:%Y-%m-%d %H:%M:%S}"
+    return f", at {shown} (in {duration_of(at - now)})" if at > now else f", due since {shown}"
+
+
+def as_json(title: str, made: Diagnosis) -> str:
+    """The diagnosis for programs."""
+    return msgspec.json.format(
+        msgspec.json.encode({"job": title, "well": made.well, **msgspec.to_builtins(made)}), indent=2
+    ).decode()
+
+
+def _line(console: Console, prefix: str, text: str) -> None:
+    console.print(Text(prefix + clean(text)), soft_wrap=True)

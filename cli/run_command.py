@@ -1,0 +1,184 @@
+"""The command ``run``: jobs from manifests or from a script, on an embedded cluster or on the one of a kubeconfig."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobcommon.cli import process
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.jobs.access import Place
+from jobcommon.cli.jobs.lookup import FoundJob
+from jobcommon.cli.manifests import SUFFIXES, Manifest, load
+from jobcommon.cli.options import OptionalFiles
+from jobcommon.cli.output import console
+from jobcommon.cli.script import Script, as_yaml
+
+STUCK_AFTER = 300.0
+#: Set by ``kubectl train``, which acts on the cluster of the kubeconfig.
+PLUGIN = "kubectl train"
+
+
+def run_command(
+    context: typer.Context,
+    script: Annotated[
+        str | None, typer.Argument(metavar="SCRIPT", help="A Python script to run, without a manifest.", show_default=False)
+    ] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="-- ARGS", help="The script's arguments, after --.", show_default=False)
+    ] = None,
+    filename: OptionalFiles = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Where objects go that name no namespace.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="Of a script: how many processes, the one of rank 0 included.", min=1)
+    ] = 1,
+    framework: Annotated[str, typer.Option(metavar="NAME", help="Of a script: the framework.")] = "pytorch",
+    image: Annotated[
+        str | None, typer.Option(metavar="IMAGE", help="Of a script on a cluster: the image, which has python.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of a script: the job's name, in place of the script's.")
+    ] = None,
+    include: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="Of a script on a cluster: a further file beside it; repeatable.")
+    ] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of a script: a variable; repeatable.")] = None,
+    resources: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RESOURCE=AMOUNT,...", help="Of a script: what each process may use, as in nvidia.com/gpu=1."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FORMAT", help="yaml: print the manifest, and run nothing.")
+    ] = None,
+    local: Annotated[
+        bool | None,
+        typer.Option(
+            "--local/--cluster",
+            help="Here, or on the kubeconfig's cluster: the default with --kubeconfig, --context and in kubectl train.",
+        ),
+    ] = None,
+    kubeconfig: Annotated[str | None, typer.Option(metavar="FILE", help="Run on the cluster of this kubeconfig.")] = None,
+    kube_context: Annotated[
+        str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context to use.")
+    ] = None,
+    wait: Annotated[bool, typer.Option(help="On a cluster: follow the jobs to their end, or only create them.")] = True,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Give up after this time (exit code 1); by default never.", min=0.1)
+    ] = None,
+    stuck_after: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="End if pods could not run for this time and no other pod printed anything (exit code 3); 0: never.",
+            min=0,
+        ),
+    ] = STUCK_AFTER,
+) -> None:
+    """Run jobs from the manifest to their end: here on an embedded cluster, or on the cluster of a kubeconfig.
+
+    Everything in the files is applied, and the jobs' state and logs are shown as they come. Here pods are local processes:
+    their commands run from this environment, images are not pulled, and nothing is left running. On a cluster Ctrl-C only
+    detaches: the jobs run on.
+
+    A script needs no manifest: it is started as a job of so many processes, and -o yaml prints that job, to keep and change.
+
+    \b
+    Examples:
+      jobcommon run -f job.yaml
+      jobcommon run -f jobs/ -f config.yaml --timeout 600
+      kubectl get pytorchjob mine -o yaml | jobcommon run -f -
+      jobcommon run train.py --workers 3 -- --epochs 5
+      jobcommon run train.py --workers 3 --image me/torch:2 --kubeconfig ~/.kube/config -- --epochs 5
+      kubectl train run -f job.yaml --stuck-after 0
+
+    \b
+    Exit codes:
+      0    every job has succeeded
+      1    a job has failed, is suspended, or has not finished within --timeout
+      N    on a cluster: the exit code of the program that failed the job
+      2    the input is wrong
+      3    a job was stuck for --stuck-after
+      130  interrupted by Ctrl-C (143: SIGTERM, 129: SIGHUP)
+    """
+    if output not in (None, "yaml"):
+        raise UserError(f"--output {output}: use yaml")
+    elsewhere = kubeconfig is not None or kube_context is not None
+    as_plugin = (context.find_root().info_name or "") == PLUGIN
+    here = local if local is not None else not (elsewhere or as_plugin)
+    if here and elsewhere:
+        raise UserError("--local: leave out --kubeconfig and --context, or use --cluster")
+    if script is None:
+        own = {"--image": image, "--name": name, "--include": include, "--env": env, "--resources": resources}
+        if used := [option for option, value in own.items() if value]:
+            raise UserError(f"{used[0]}: is for a script; with -f, write it into the manifest")
+        manifests = load(_given(filename))
+    else:
+        if filename:
+            raise UserError("give a script or manifests with -f, not both")
+        if Path(script).suffix in SUFFIXES:
+            raise UserError(f"{script}: is a manifest and no script; write -f {script}")
+        if image is None and not here:
+            raise UserError(
+                f"--image: {script} runs on a cluster in an image that has python and its modules; name one, as in "
+                "--image pytorch/pytorch"
+            )
+        described = Script(
+            script, tuple(arguments or ()), workers, framework, None if here and output is None else image, name,
+            tuple(include or ()), tuple(env or ()), tuple(resources or ()),
+        )  # fmt: skip
+        manifests = described.manifests(unique=not here and output is None)
+    if output == "yaml":
+        typer.echo(as_yaml(manifests), nl=False)
+    elif here:
+        _run_here(manifests, namespace or "default", timeout, stuck_after)
+    else:
+        _run_there(manifests, Place(kubeconfig, kube_context, namespace), timeout, stuck_after, wait=wait)
+
+
+def _given(filename: list[str] | None) -> list[str]:
+    if not filename:
+        raise UserError("nothing to run: give a manifest with -f FILE, or a script, as in: jobcommon run train.py --workers 3")
+    return filename
+
+
+def _run_here(manifests: list[Manifest], namespace: str, timeout: float | None, stuck_after: float) -> None:
+    from jobcommon.cli.run import run
+    from jobcommon.cli.wanted import Limits
+
+    sys.exit(process.run(run(manifests, console(), namespace=namespace, limits=Limits(timeout, stuck_after))))
+
+
+def _run_there(manifests: list[Manifest], place: Place, timeout: float | None, stuck_after: float, *, wait: bool) -> None:
+    from jobcommon.cli.jobs.cluster_run import run_on_cluster
+    from jobcommon.cli.wanted import Limits
+
+    started: list[FoundJob] = []
+    limits = Limits(timeout, stuck_after)
+    running = run_on_cluster(place, manifests, console(), limits=limits, wait=wait, started=started.append)
+    try:
+        code = process.run(running)
+    except process.Interrupted as signal:
+        if not started:
+            sys.stderr.write(f"ended by {signal}, before a job was created\n")
+        _say_how_to_return(started, place, "detached; runs on")
+        sys.exit(signal.code)
+    if not wait:
+        _say_how_to_return(started, place, "created")
+    sys.exit(code)
+
+
+def _say_how_to_return(jobs: list[FoundJob], place: Place, what: str) -> None:
+    where = "".join(
+        f" {option} {value}"
+        for option, value in (("--kubeconfig", place.kubeconfig), ("--context", place.context))
+        if value is not None
+    )
+    for job in jobs:
+        name = f"{job.name} -n {job.namespace}{where}"
+        sys.stderr.write(
+            f"{job.title}: {what}\n  its logs: kubectl train logs -f {name}\n  its end:  kubectl train wait {name}\n"
+            f"  its stop: kubectl train suspend {name}\n"
+        )

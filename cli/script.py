@@ -1,0 +1,181 @@
+"""A job from a script alone: ``jobcommon run train.py --workers 3``."""
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.frameworks import chosen
+from jobcommon.cli.manifests import Manifest
+from jobcommon.framework import Framework, ReplicaType
+
+MOUNT = "/scripts"
+#: Of the name of the ConfigMap with a job's script.
+SCRIPT_SUFFIX = "-script"
+# An API server takes objects of up to 1 MiB; the rest of the ConfigMap needs some, too.
+MAX_BYTES = 1_000_000
+BACKOFF_LIMIT = 3
+_NAME = re.compile(r"[a-z]([-a-z0-9]{0,40}[a-z0-9])?")
+LOCAL_IMAGE = "none"
+
+
+@dataclass(frozen=True)
+class Script:
+    """What the command line says of a job. `image` None: it runs here, from this environment."""
+
+    path: str
+    arguments: tuple[str, ...] = ()
+    workers: int = 1
+    framework: str = "pytorch"
+    image: str | None = None
+    name: str | None = None
+    include: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+
+    def manifests(self, *, unique: bool = False) -> list[Manifest]:
+        """The job, and on a cluster before it the ConfigMap with the script. `unique`: with a name that is not in use yet.
+
+        Raises `UserError` for files that cannot be read or are too large, and for options that make no job.
+        """
+        (framework,) = chosen([self.framework])
+        files = {path.name: text for path, text in map(_read, (self.path, *self.include))}
+        if self.image is None and self.include:
+            raise UserError("--include: is for --image; here the script reads the files of this machine where they are")
+        name = self.name or _name_of(self.path) + (f"-{secrets.token_hex(3)}" if unique else "")
+        if _NAME.fullmatch(name) is None:
+            raise UserError(f'--name {name}: write lower-case letters, digits and "-", at most 42 of them, a letter first')
+        bodies = [_job(framework, self, name)]
+        if self.image is not None:
+            bodies.insert(0, _config_map(name, files, self.path))
+        owned = self.image is not None
+        return [Manifest(self.path, 1, body, owned=owned and body["kind"] == "ConfigMap") for body in bodies]
+
+
+def as_yaml(manifests: Sequence[Manifest]) -> str:
+    """The manifests as a file to keep."""
+    return "---\n".join(yaml.dump(dict(manifest.body), Dumper=_Dumper, sort_keys=False, width=120) for manifest in manifests)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as they are, and what occurs twice twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  PyYAML's signature
+        """Never refer to an earlier part of the file."""
+        return True
+
+
+def _block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _block)
+
+
+def _read(name: str) -> tuple[Path, str]:
+    path = Path(name)
+    try:
+        return path, path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{name}: no such file; give the path of a script on this machine, or a manifest with -f") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{name}: is not text; a ConfigMap delivers scripts, put other files into the image") from None
+    except OSError as error:
+        raise UserError(f"{name}: cannot be read: {error.strerror}") from None
+
+
+def _config_map(name: str, files: dict[str, str], script: str) -> dict[str, Any]:
+    size = sum(len(text.encode()) + len(file) for file, text in files.items())
+    if size > MAX_BYTES:
+        raise UserError(
+            f"{script}: the files have {size:,} bytes, and a ConfigMap holds at most {MAX_BYTES:,}; put them into the image, "
+            "and give a manifest with -f that starts them there"
+        )
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}{SCRIPT_SUFFIX}"}, "data": files}
+
+
+def _job(framework: Framework, script: Script, name: str) -> dict[str, Any]:
+    command = [*_start(script), *script.arguments]
+    types = {kind.name: kind for kind in framework.replica_types}
+    specs: dict[str, Any] = {}
+    for kind, count in _replicas(framework, script.workers).items():
+        launches = kind != "Launcher" and framework.name == "mpi"
+        its = [] if launches else ["mpirun", "-n", str(script.workers), *command] if kind == "Launcher" else command
+        specs[kind] = {
+            "replicas": count,
+            "restartPolicy": _restart_policy(types[kind]),
+            "template": {"spec": _pod(framework, script, name, its)},
+        }
+    return {
+        "apiVersion": framework.api_version,
+        "kind": framework.kind,
+        "metadata": {"name": name},
+        "spec": {"runPolicy": {"backoffLimit": BACKOFF_LIMIT}, framework.replica_specs: specs},
+    }
+
+
+def _replicas(framework: Framework, workers: int) -> dict[str, int]:
+    """The number of replicas by type. A Master that comes first is one of the workers: the one of rank 0."""
+    types = framework.replica_types
+    names = [kind.name for kind in types]
+    if "Worker" not in names:
+        raise UserError(f"--framework {framework.name}: a job of a script needs a replica type Worker; give a manifest with -f")
+    if names[0] == "Master":
+        return {"Master": 1, **({"Worker": workers - 1} if workers > 1 else {})}
+    needed = [kind.name for kind in types if kind.required and kind.name != "Worker"]
+    if framework.name == "mxnet":
+        needed = ["Scheduler", "Server"]
+    return {**dict.fromkeys(needed, 1), "Worker": workers}
+
+
+def _restart_policy(kind: ReplicaType) -> str:
+    """A program that fails by itself fails the job; one that is killed, or loses its node, is started again."""
+    wanted = [policy for policy in ("ExitCode", "OnFailure", "Never") if policy in kind.restart_policies]
+    return wanted[0]
+
+
+def _start(script: Script) -> list[str]:
+    path = str(Path(script.path).resolve()) if script.image is None else f"{MOUNT}/{Path(script.path).name}"
+    return ["python", "-u", path]
+
+
+def _pod(framework: Framework, script: Script, name: str, command: list[str]) -> dict[str, Any]:
+    container: dict[str, Any] = {"name": framework.container or "main", "image": script.image or LOCAL_IMAGE}
+    if command:
+        container["command"] = command
+    if script.env:
+        container["env"] = [_variable(pair) for pair in script.env]
+    if script.resources:
+        container["resources"] = {"limits": _amounts(script.resources)}
+    pod: dict[str, Any] = {"containers": [container]}
+    if script.image is not None:
+        container["volumeMounts"] = [{"name": "script", "mountPath": MOUNT}]
+        pod["volumes"] = [{"name": "script", "configMap": {"name": f"{name}{SCRIPT_SUFFIX}"}}]
+    return pod
+
+
+def _variable(pair: str) -> dict[str, str]:
+    name, equals, value = pair.partition("=")
+    if not equals or not name:
+        raise UserError(f"--env {pair}: write a name and a value, as in EPOCHS=3")
+    return {"name": name, "value": value}
+
+
+def _amounts(given: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in (pair for text in given for pair in text.split(",")):
+        name, equals, amount = pair.strip().partition("=")
+        if not equals or not name or not amount:
+            raise UserError(f"--resources {pair}: write a resource and an amount, as in cpu=4, memory=16Gi or nvidia.com/gpu=1")
+        found[name] = amount
+    return found
+
+
+def _name_of(path: str) -> str:
+    name = re.sub(r"[^a-z0-9]+", "-", Path(path).stem.lower()).strip("-")[:30].strip("-")
+    return name if name[:1].isalpha() else f"job-{name}".rstrip("-")

@@ -1,0 +1,66 @@
+"""One cause of a pod's or a job's trouble, and tables of texts that reveal causes."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from jobcommon.diagnosis.reason import Reason
+
+MAX_TEXT = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`reason` is a `Reason` or a signal's name; `text` says it in words, `advice` what to do.
+
+    `symptom`: usually the consequence of another replica's failure. `then` is what happens next by itself, and `at` when
+    (seconds since the epoch).
+    """
+
+    reason: str
+    text: str
+    advice: str = ""
+    symptom: bool = False
+    then: str = ""
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """A pattern that reveals a cause.
+
+    `text` and `advice` may refer to its groups, as in ``{0}``; without a `text` the line itself is quoted.
+    """
+
+    pattern: re.Pattern[str]
+    reason: Reason
+    text: str = ""
+    advice: str = ""
+    symptom: bool = False
+
+
+def clue(pattern: str, reason: Reason, text: str = "", advice: str = "", *, symptom: bool = False) -> Clue:
+    """A clue; the pattern's case is ignored."""
+    return Clue(re.compile(pattern, re.IGNORECASE), reason, text, advice, symptom)
+
+
+def revealed(text: str, clues: Iterable[Clue]) -> Cause | None:
+    """The cause of the first clue that `text` has. If the clue has no text of its own, it is quoted."""
+    for one in clues:
+        if (match := one.pattern.search(text)) is not None:
+            groups = [group or "" for group in match.groups()]
+            said = one.text.format(*groups) if one.text else in_short(text)
+            return Cause(one.reason, said, one.advice.format(*groups), one.symptom)
+    return None
+
+
+def in_short(text: str, limit: int = MAX_TEXT) -> str:
+    """The text in one line of at most `limit` characters, without a full stop."""
+    line = " ".join(text.split()).removesuffix(".")
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """``Worker-0, Worker-1, Worker-2 and 5 more``."""
+    told = ", ".join(names[:most])
+    return f"{told} and {len(names) - most} more" if len(names) > most else told

@@ -1,0 +1,349 @@
+"""Why a job is as it is: a pure function of what was found on the API server."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from jobcommon.api import reasons
+from jobcommon.api.job import CleanPodPolicy
+from jobcommon.api.pod import ContainerView, Terminated
+from jobcommon.api.status import ConditionType, Failure, JobCondition
+from jobcommon.diagnosis.cause import Cause, in_short, listed
+from jobcommon.diagnosis.failures import cause_of_failure, root
+from jobcommon.diagnosis.found import Found, Member
+from jobcommon.diagnosis.pods import CALM, cause_of, ended
+from jobcommon.diagnosis.queues import gang, suspended
+from jobcommon.diagnosis.reason import Reason
+from jobcommon.diagnosis.refusals import refusal_in, refusal_in_event
+from jobcommon.reconcile import limits
+
+MAX_EVIDENCE = 6
+MAX_LINES = 12
+_WELL = (Reason.SUCCEEDED, Reason.RUNNING, *CALM)
+_OPERATOR_SECONDS = 15.0
+# Of several causes the first one here is told; others come between, and calm ones last.
+_FIRST = (Reason.NODE_DOES_NOT_ANSWER, Reason.FINALIZER_STUCK)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why a job is as it is.
+
+    `reason` is a `Reason` or a signal's name, `sentence` the same in words, `evidence` what it was concluded from, and `lines`
+    the last ones that the replica printed. `advice` is what a user can do, `then` what happens next by itself, and `at` when
+    (seconds since the epoch), if that is known. `state` is the type of the job's current condition, "" without one. `replicas`
+    are those concerned, with the `node` and `exit_code` of the first. `well`: nothing is wrong.
+    """
+
+    reason: str
+    sentence: str
+    state: str = ""
+    evidence: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    advice: str = ""
+    then: str = ""
+    at: float | None = None
+    replicas: tuple[str, ...] = ()
+    node: str = ""
+    exit_code: int | None = None
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is wrong with the job."""
+        return self.reason in _WELL
+
+
+def diagnose(found: Found, now: float) -> Diagnosis:
+    """The diagnosis of a job at `now` (seconds since the epoch)."""
+    current = _current(found)
+    made = _diagnose(found, current, now)
+    state = current.type if current is not None else ""
+    evidence = [*made.evidence]
+    if current is not None and current.message:
+        evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
+    evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
+    told = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
+    return replace(made, state=state, evidence=told, lines=made.lines[-MAX_LINES:])
+
+
+def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnosis:
+    job, status = found.read, found.status
+    if status.has(ConditionType.SUCCEEDED):
+        return _succeeded(found, now)
+    if status.has(ConditionType.FAILED):
+        return _failed(found, current, now)
+    if job.deleting:
+        return _deleting(found, now)
+    if job.managed_elsewhere:
+        text = f"another controller manages the job: {job.run_policy.managed_by}"
+        return _of_job(Cause(Reason.MANAGED_ELSEWHERE, text, "ask that controller: runPolicy.managedBy names it"))
+    if job.suspended:
+        return _of_job(suspended(found))
+    if current is None:
+        return _not_reconciled(found, now)
+    message = current.message
+    if "; it waits: " in message:
+        return _of_job(
+            Cause(Reason.OPERATOR_BLOCKED, in_short(message.partition("; it waits: ")[2]), "change the operator's options")
+        )
+    if "the spec is invalid: " in message:
+        return _of_job(_invalid(message.partition("the spec is invalid: ")[2]))
+    refused = refusal_in(message) or _refusal_of_events(found)
+    if refused is not None:
+        return _of_job(refused)
+    waits = gang(found, message)
+    causes = [(member, cause) for member in found.members if (cause := cause_of(member, found, now)) is not None]
+    if waits is not None and not any(cause.reason in _BEFORE_GANG for _, cause in causes):
+        return _of_job(waits)
+    if worst := _worst(causes):
+        return _of_pods(found, worst, causes, now)
+    return _progressing(found, current, now)
+
+
+_BEFORE_GANG = (Reason.VOLUME_CLAIM_NOT_FOUND, Reason.NODE_TOO_SMALL, Reason.NODE_DOES_NOT_ANSWER, Reason.SCHEDULING_GATED)
+
+
+# -- the ends -------------------------------------------------------------------------------------------------------------
+
+
+def _succeeded(found: Found, now: float) -> Diagnosis:
+    job, status = found.read, found.status
+    stuck = _stuck_finalizers(found, now)
+    if stuck is not None:
+        return stuck
+    evidence = []
+    stopped = [m.replica for m in found.members if m.pod.phase == "Failed"]
+    if stopped:
+        evidence.append(f"{listed(stopped)} were stopped after the end; that is no failure (cleanPodPolicy)")
+    if status.restarts:
+        evidence.append(f"restarts: {status.restarts}")
+    then, at = _after_the_end(found)
+    return Diagnosis(Reason.SUCCEEDED, f"{job.kind} {job.name} has succeeded", evidence=tuple(evidence), then=then, at=at)
+
+
+def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis:
+    job = found.read
+    then, at = _after_the_end(found)
+    reason = current.reason if current is not None else ""
+    message = current.message if current is not None else ""
+    if reason == reasons.INVALID_SPEC:
+        return replace(_of_job(_invalid(message)), then=then, at=at)
+    if reason == reasons.DEADLINE_EXCEEDED:
+        return replace(_deadline(found, message), then=then, at=at)
+    failure = root(found, message)
+    if failure is None:
+        members = [member for member in found.members if member.pod.phase == "Failed"]
+        if not members:
+            return Diagnosis(
+                reason or Reason.PROGRAM_FAILED, in_short(message or f"{job.kind} {job.name} has failed"), then=then
+            )
+        member = min(members, key=_ended_at)
+        made = _of_pods(found, [(member, ended(member, found))], (), now)
+    else:
+        made = _of_failure(found, failure)
+    if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
+        limit = job.run_policy.backoff_limit
+        made = replace(made, evidence=(*made.evidence, f"the job ended because its backoffLimit of {limit} is used up"))
+    return replace(made, then=then, at=at)
+
+
+def _deadline(found: Found, message: str) -> Diagnosis:
+    """A deadline cuts something short: a wait, or training."""
+    seconds = found.read.run_policy.active_deadline_seconds
+    waited = message.partition("; waiting: ")[2]
+    why = f"; until then it waited: {in_short(waited)}" if waited else ""
+    failures = [_of_failure(found, failure).sentence for failure in found.status.failures[:1]]
+    advice = (
+        "end the wait, as the message says" if waited else "raise runPolicy.activeDeadlineSeconds, or let it train for less"
+    )
+    text = f"active for longer than runPolicy.activeDeadlineSeconds ({seconds} s){why}"
+    return replace(
+        _of_job(Cause(Reason.DEADLINE_EXCEEDED, text, advice)), evidence=tuple(f"first failure: {f}" for f in failures)
+    )
+
+
+def _after_the_end(found: Found) -> tuple[str, float | None]:
+    """What happens to a finished job."""
+    job = replace(found.read, status=found.status)
+    due = limits.expiry(job, 0.0)
+    if due is not None:
+        return "the job is deleted, as ttlSecondsAfterFinished says", due.at
+    if job.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
+        return "nothing: the job is over, and its pods are deleted (cleanPodPolicy All)", None
+    return "nothing: the job is over", None
+
+
+def _deleting(found: Found, now: float) -> Diagnosis:
+    stuck = _stuck_finalizers(found, now)
+    if stuck is not None:
+        return stuck
+    finalizers = ", ".join((found.job.get("metadata") or {}).get("finalizers") or ())
+    text = "the job is being deleted" + (f"; it waits for the finalizers {finalizers}" if finalizers else "")
+    return _of_job(Cause(Reason.DELETING, text, then="it is gone when its pods are"))
+
+
+def _stuck_finalizers(found: Found, now: float) -> Diagnosis | None:
+    """Pods of a job that is over which cannot be deleted."""
+    causes = [(m, c) for m in found.members if m.pod.deletion_time is not None and (c := cause_of(m, found, now)) is not None]
+    return _of_pods(found, causes, (), now) if causes else None
+
+
+# -- failures -------------------------------------------------------------------------------------------------------------
+
+
+def _of_failure(found: Found, failure: Failure) -> Diagnosis:
+    cause = cause_of_failure(found, failure)
+    where = f" on node {failure.node}" if failure.node else ""
+    evidence = [f"{failure.replica} ended at {failure.time}"] if failure.time else []
+    first, *others = found.status.failures
+    if others:
+        text = cause_of_failure(found, first).text
+        evidence.append(f"the first of {len(others) + 1} failures on record was {first.replica}: {text}")
+    return Diagnosis(
+        cause.reason,
+        f"{failure.replica}{where}: {cause.text}",
+        evidence=tuple(evidence),
+        lines=tuple(found.logs.get(failure.pod or "", ())),
+        advice=cause.advice,
+        replicas=(failure.replica,),
+        node=failure.node or "",
+        exit_code=failure.exit_code,
+    )
+
+
+# -- waits ----------------------------------------------------------------------------------------------------------------
+
+
+def _not_reconciled(found: Found, now: float) -> Diagnosis:
+    job = found.read
+    age = now - job.creation_time if job.creation_time is not None else _OPERATOR_SECONDS
+    if age < _OPERATOR_SECONDS:
+        return _of_job(Cause(Reason.STARTING, "the job was created just now; no operator has answered yet"))
+    known = {
+        True: "; a pod of the operators runs: does it handle this kind and namespace?",
+        False: "; no pod of the operators runs in this cluster",
+        None: "",
+    }[found.operator]
+    advice = "install or start the operators, for this kind and namespace (docs/install.md); /readyz says what is missing"
+    return _of_job(Cause(Reason.NO_OPERATOR, f"no operator has reconciled the job in {int(age)} s{known}", advice))
+
+
+def _refusal_of_events(found: Found) -> Cause | None:
+    """What an operator that reports refusals in events only could not create, while pods are missing."""
+    if len(found.members) >= found.read.total_replicas:
+        return None
+    events = found.events_of(found.read.uid)
+    latest = next(
+        (event for event in events if event.reason in (reasons.FAILED_CREATE_POD, reasons.SUCCESSFUL_CREATE_POD)), None
+    )
+    return refusal_in_event(latest.message) if latest is not None and latest.reason == reasons.FAILED_CREATE_POD else None
+
+
+def _worst(causes: Sequence[tuple[Member, Cause]]) -> list[tuple[Member, Cause]]:
+    """The causes that are told: of one reason, the most frequent; one that is calm or a symptom only if there is no other."""
+    if not causes:
+        return []
+
+    def rank(cause: Cause) -> tuple[bool, bool, bool]:
+        return cause.reason in CALM, cause.symptom, cause.reason not in _FIRST
+
+    best = min(rank(cause) for _, cause in causes)
+    kept = [entry for entry in causes if rank(entry[1]) == best]
+    counts = {reason: sum(cause.reason == reason for _, cause in kept) for reason in (cause.reason for _, cause in kept)}
+    most = max(counts, key=lambda reason: counts[reason])
+    return [entry for entry in kept if entry[1].reason == most]
+
+
+def _of_pods(
+    found: Found, told: Sequence[tuple[Member, Cause]], all_of_them: Iterable[tuple[Member, Cause]], now: float
+) -> Diagnosis:
+    member, cause = told[0]
+    replicas = tuple(entry[0].replica for entry in told)
+    nodes = {entry[0].pod.node_name for entry in told}
+    where = f" on node {member.pod.node_name}" if len(nodes) == 1 and member.pod.node_name else ""
+    evidence = [f"event {e.reason}: {in_short(e.message)}" for e in found.events_of(member.pod.uid) if e.warning][:2]
+    others: dict[str, str] = {}
+    for other, its in all_of_them:
+        if its.reason != cause.reason:
+            others.setdefault(its.reason, f"{other.replica}: {its.text}")
+    evidence += [f"also {text}" for text in others.values()]
+    then, at = cause.then, cause.at
+    if member.pod.phase == "Failed" and not found.status.finished:
+        then, at = _replacement(found, now)
+    if (deadline := limits.deadline(replace(found.read, status=found.status), now)) is not None:
+        if not then:
+            then, at = "the job fails when its activeDeadlineSeconds are over", deadline.at
+        else:
+            evidence.append("runPolicy.activeDeadlineSeconds limits the wait")
+    runs = [_last_run(container) for container in (*member.pod.containers, *member.pod.init_containers)]
+    code = next((run.exit_code for run in runs if run is not None and run.exit_code), None)
+    return Diagnosis(
+        cause.reason,
+        f"{listed(replicas)}{where}: {cause.text}",
+        evidence=tuple(evidence),
+        lines=tuple(found.logs.get(member.pod.name, ())),
+        advice=cause.advice,
+        then=then,
+        at=at,
+        replicas=replicas,
+        node=member.pod.node_name,
+        exit_code=code,
+    )
+
+
+def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
+    """A job whose pods are all well, or whose failed ones are being replaced."""
+    job, status = found.read, found.status
+    running = sum(member.pod.phase == "Running" and member.pod.deletion_time is None for member in found.members)
+    done = sum(member.pod.phase == "Succeeded" for member in found.members)
+    count = f"{running}/{job.total_replicas} Running" + (f", {done} succeeded" if done else "")
+    if current.type == ConditionType.RESTARTING or (status.failures and running + done < job.total_replicas):
+        told = [_of_failure(found, failure) for failure in status.failures[-1:]]
+        made = next(iter(told), _of_job(Cause(Reason.RESTARTING, in_short(current.message))))
+        then, at = _replacement(found, now)
+        return replace(made, then=then, at=at, evidence=(*made.evidence, count))
+    if running + done < job.total_replicas:
+        return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}"))
+    evidence = [f"restarts: {status.restarts}"] if status.restarts else []
+    evidence += [f"first failure: {_of_failure(found, failure).sentence}" for failure in status.failures[:1]]
+    due = limits.deadline(replace(job, status=status), now)
+    then, at = ("the job fails if it is not over by then (activeDeadlineSeconds)", due.at) if due else ("", None)
+    text = f"{job.kind} {job.name} runs: {count}"
+    return Diagnosis(Reason.RUNNING, text, evidence=tuple(evidence), then=then, at=at)
+
+
+def _replacement(found: Found, now: float) -> tuple[str, float | None]:
+    """What the operator does about failed pods, and when at the earliest, by its pace of restarts; None for at once."""
+    status, limit = found.status, found.read.run_policy.backoff_limit
+    used = sum(of_type.restarts or 0 for of_type in status.replica_statuses.values())
+    left = f"; {used} failed runs of the {limit + 1} that end the job by backoffLimit" if limit is not None else ""
+    pods = [member.pod for member in found.members if member.pod.phase == "Failed"]
+    later = [at for pod in pods if (at := limits.restart_due(pod, status.restarts or 0, now).at) > now]
+    return f"the operator replaces the pod{left}", min(later, default=None)
+
+
+# -- parts ----------------------------------------------------------------------------------------------------------------
+
+
+def _current(found: Found) -> JobCondition | None:
+    """The current condition: the last one that is True, else the last."""
+    conditions = found.status.conditions
+    return next((c for c in reversed(conditions) if c.is_true), conditions[-1] if conditions else None)
+
+
+def _of_job(cause: Cause) -> Diagnosis:
+    return Diagnosis(cause.reason, cause.text, advice=cause.advice, then=cause.then, at=cause.at)
+
+
+def _invalid(errors: str) -> Cause:
+    return Cause(
+        Reason.INVALID_SPEC, f"the manifest is invalid: {in_short(errors, 1000)}", "correct it, and create the job again"
+    )
+
+
+def _ended_at(member: Member) -> float:
+    runs = [_last_run(container) for container in member.pod.containers]
+    return min((run.finished_at for run in runs if run is not None and run.finished_at is not None), default=float("inf"))
+
+
+def _last_run(container: ContainerView) -> Terminated | None:
+    return container.state if isinstance(container.state, Terminated) else container.last

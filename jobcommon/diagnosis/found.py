@@ -1,0 +1,108 @@
+"""What was found on an API server about one job: the input of a diagnosis."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from jobcommon.api import labels
+from jobcommon.api.pod import PodView, pod_view
+from jobcommon.api.status import JobStatus, read_status
+from jobcommon.api.timestamp import parse_time
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile import read_job
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """An event: about which object (by UID), its reason and message, when it occurred last, and whether it is a warning."""
+
+    uid: str
+    reason: str
+    message: str
+    at: float
+    warning: bool
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of a job. All objects are JSON as the API server gives them.
+
+    `logs` has the last lines of what failed pods printed, by pod; `nodes`, `workloads` (Kueue's) and `pod_groups` may be empty
+    when there are none or they may not be read. `operator`: whether a pod of the operators runs; None when that is unknown.
+    `unread` says, by resource, why it could not be read.
+    """
+
+    framework: Framework
+    job: Object
+    pods: Sequence[Object] = ()
+    events: Sequence[Object] = ()
+    logs: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
+    nodes: Sequence[Object] = ()
+    workloads: Sequence[Object] = ()
+    pod_groups: Sequence[Object] = ()
+    operator: bool | None = None
+    unread: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @cached_property
+    def read(self) -> Job:
+        """The job as the operator reads it."""
+        return read_job(self.framework, self.job)
+
+    @cached_property
+    def status(self) -> JobStatus:
+        """Its status."""
+        return read_status(self.job.get("status"))
+
+    @cached_property
+    def members(self) -> "tuple[Member, ...]":
+        """The job's pods that can be read, in the order of its replicas."""
+        order = {self.read.pod_name(replica): (number, str(replica)) for number, replica in enumerate(self.read.replicas)}
+        types = {kind.name.lower(): kind.name for kind in self.framework.replica_types}
+        found: list[tuple[tuple[int, str], Member]] = []
+        for raw in self.pods:
+            try:
+                view = pod_view(msgspec.json.encode(raw))
+            except msgspec.DecodeError:
+                continue
+            known = order.get(view.name)
+            kind = types.get(view.labels.get(labels.REPLICA_TYPE, ""), "")
+            name = known[1] if known else f"{kind}-{view.labels.get(labels.REPLICA_INDEX, '')}" if kind else view.name
+            found.append(((known[0] if known else len(order), view.name), Member(name, view, raw)))
+        return tuple(member for _, member in sorted(found, key=lambda entry: entry[0]))
+
+    def events_of(self, uid: str) -> list[EventView]:
+        """The events on an object, the latest first."""
+        return self._events.get(uid, [])
+
+    @cached_property
+    def _events(self) -> Mapping[str, list[EventView]]:
+        by_uid: dict[str, list[EventView]] = {}
+        for raw in self.events:
+            event = event_view(raw)
+            by_uid.setdefault(event.uid, []).append(event)
+        return {uid: sorted(events, key=lambda event: -event.at) for uid, events in by_uid.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A pod of the job, and the name of its replica."""
+
+    replica: str
+    pod: PodView
+    raw: Object
+
+
+def event_view(raw: Object) -> EventView:
+    """The view of an event of core/v1. Total."""
+    about = raw.get("involvedObject") or {}
+    series = raw.get("series") or {}
+    times = (series.get("lastObservedTime"), raw.get("lastTimestamp"), raw.get("eventTime"), raw.get("firstTimestamp"))
+    at = next((time for time in map(parse_time, times) if time is not None), 0.0)
+    reason, message = str(raw.get("reason") or ""), str(raw.get("message") or "")
+    return EventView(str(about.get("uid") or ""), reason, message, at, raw.get("type") == "Warning")

@@ -1,0 +1,44 @@
+"""Ends of pods that the platform caused, by the reasons that kubelet, scheduler and controllers give."""
+
+from collections.abc import Mapping
+
+from jobcommon.diagnosis.cause import Cause, in_short
+from jobcommon.diagnosis.reason import Reason
+
+_REFUSED = "the kubelet refused the pod: another one took the resources first, or a device is broken"
+_BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
+    "Evicted": (Reason.EVICTED, "evicted by its node", "request what it really uses, ephemeral-storage included"),
+    "EvictionByEvictionAPI": (Reason.EVICTED, "evicted through the API, as kubectl drain does", ""),
+    "DeletionByTaintManager": (Reason.EVICTED, "evicted because its node was tainted", "tolerate the taint, or see the node"),
+    "TerminationByKubelet": (Reason.NODE_SHUTDOWN, "ended by its kubelet: the node shut down or ran short", ""),
+    "NodeShutdown": (Reason.NODE_SHUTDOWN, "ended because its node shut down", ""),
+    "Shutdown": (Reason.NODE_SHUTDOWN, "ended because its node shut down", ""),
+    "Terminated": (Reason.NODE_SHUTDOWN, "ended because its node shut down", ""),
+    "PreemptionByScheduler": (Reason.PREEMPTED, "preempted by a pod of higher priority", "give the job a priorityClassName"),
+    "Preempting": (Reason.PREEMPTED, "preempted by a pod of higher priority", "give the job a priorityClassName"),
+    "Preempted": (Reason.PREEMPTED, "preempted by a pod of higher priority", "give the job a priorityClassName"),
+    "NodeLost": (Reason.NODE_LOST, "lost with its node", ""),
+    "DeletionByPodGC": (Reason.NODE_LOST, "lost with its node", ""),
+    "ContainerStatusUnknown": (Reason.NODE_LOST, "lost: its node knows nothing of the container any more", ""),
+    "Lost": (Reason.NODE_LOST, "lost: no node reported how it ended", ""),
+    "NodeAffinity": (Reason.NODE_REFUSED, "refused by its node, whose labels have changed", ""),
+    "UnexpectedAdmissionError": (Reason.NODE_REFUSED, "refused by its node", _REFUSED),
+    "TopologyAffinityError": (Reason.NODE_REFUSED, "refused by its node's topology manager", _REFUSED),
+    "Deleted": (Reason.DELETED, "deleted, by a user or another controller", ""),
+    "DeadlineExceeded": (
+        Reason.POD_DEADLINE_EXCEEDED,
+        "ran longer than activeDeadlineSeconds of its pod template",
+        "raise activeDeadlineSeconds in the pod template",
+    ),
+}
+
+
+def ended_by_platform(reason: str, message: str = "") -> Cause | None:
+    """The cause of an end that the platform gives as `reason`; None for an end of the program's own."""
+    known = _BY_REASON.get(reason)
+    if known is None and reason.startswith("OutOf"):
+        known = (Reason.NODE_REFUSED, f"refused by its node ({reason})", _REFUSED)
+    if known is None:
+        return None
+    said = in_short(message)
+    return Cause(known[0], known[1] + (f": {said}" if said else ""), known[2])

@@ -1,0 +1,217 @@
+"""What is wrong with one pod."""
+
+from collections.abc import Iterator, Mapping
+
+from jobcommon.api import reasons
+from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
+from jobcommon.api.template import mappings_in
+from jobcommon.diagnosis.cause import Cause, in_short
+from jobcommon.diagnosis.found import Found, Member
+from jobcommon.diagnosis.platform import ended_by_platform
+from jobcommon.diagnosis.reason import Reason
+from jobcommon.diagnosis.runs import end_of_program
+from jobcommon.diagnosis.scheduling import unschedulable
+from jobcommon.diagnosis.starting import not_prepared, not_started
+from jobcommon.framework import FINALIZER
+from jobcommon.reconcile.ending import decode, is_over
+from jobcommon.reconcile.waiting import REPORT_AFTER
+
+# The operator removes its finalizer, and a kubelet ends a pod, within seconds.
+PATIENCE = 60.0
+# The kubelet's back-off of a container: 10 s, doubled with each restart, at most 5 minutes.
+_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 300.0
+_SIDECAR = "Always"
+#: Reasons of pods with which nothing is wrong: they only take their time.
+CALM = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING, Reason.STARTING)
+
+
+def cause_of(member: Member, found: Found, now: float) -> Cause | None:
+    """Why the pod does not do its work; None if it does, or has done it (`now`: seconds since the epoch)."""
+    pod = member.pod
+    if pod.deletion_time is not None:
+        return _terminating(pod, found, now)
+    if pod.phase == "Succeeded":
+        return None
+    if pod.phase == "Failed":
+        return ended(member, found)
+    if not pod.scheduled:
+        return _unscheduled(member, found, now)
+    for cause in (_containers(member, found), _node(pod, found), _not_ready(member, found)):
+        if cause is not None:
+            return cause
+    return _slow(member, found, now) if pod.phase == "Pending" else None
+
+
+def ended(member: Member, found: Found) -> Cause:
+    """Why a pod has failed."""
+    pod = member.pod
+    for reason in filter(None, (pod.reason, pod.disruption)):
+        if (cause := ended_by_platform(reason, pod.message)) is not None:
+            return cause
+    for container in (*pod.containers, *pod.init_containers):
+        run = container.state
+        if isinstance(run, Terminated) and run.exit_code != 0:
+            return _cause_of_run(member, found, container, run)
+    return ended_by_platform("Lost", pod.message) or Cause(Reason.NODE_LOST, "lost")
+
+
+def _terminating(pod: PodView, found: Found, now: float) -> Cause | None:
+    late = pod.deletion_time is not None and now > pod.deletion_time + PATIENCE
+    if not late or not pod.scheduled:
+        return None
+    if is_over(pod):
+        if FINALIZER not in pod.finalizers:
+            return None
+        return Cause(
+            Reason.FINALIZER_STUCK,
+            f"has ended and is deleted, but the operator does not remove the finalizer {FINALIZER}",
+            "start the operators; if they were uninstalled: jobcommon release-finalizers",
+            then="nothing, until an operator runs",
+        )
+    state = _state_of(pod.node_name, found)
+    return Cause(
+        Reason.NODE_DOES_NOT_ANSWER,
+        f"deleted, but its node {pod.node_name} does not end it{state}",
+        "restart the node; if it is shut down for good, taint it with "
+        f"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or kubectl delete pod {pod.name} --force",
+        then="the replica is replaced when the pod is gone",
+    )
+
+
+def _unscheduled(member: Member, found: Found, now: float) -> Cause | None:
+    pod, spec = member.pod, member.raw.get("spec") or {}
+    gates = [str(gate.get("name")) for gate in mappings_in(spec.get("schedulingGates"))]
+    if gates:
+        text = f"held back by the scheduling gate {', '.join(gates)}"
+        return Cause(Reason.SCHEDULING_GATED, text, "the controller that set the gate removes it, such as a queue")
+    if pod.unschedulable:
+        return unschedulable(pod.unschedulable, member.raw, found.nodes)
+    if pod.creation_time is not None and now > pod.creation_time + REPORT_AFTER:
+        name = spec.get("schedulerName") or "default-scheduler"
+        advice = "install or restart it, or correct schedulerName; of a gang, see the operator's --gang-scheduler-name"
+        return Cause(Reason.NO_SCHEDULER, f'no scheduler has taken it up; is the scheduler "{name}" running?', advice)
+    return Cause(Reason.STARTING, "is being scheduled")
+
+
+def _containers(member: Member, found: Found) -> Cause | None:
+    pod, events = member.pod, found.events_of(member.pod.uid)
+    for container in pod.init_containers:
+        state = container.state
+        if container.restart_policy != _SIDECAR and isinstance(state, Running):
+            return Cause(
+                Reason.INIT_CONTAINER_RUNNING, f"its init container {container.name} runs", then="then the program starts"
+            )
+    for container in (*pod.init_containers, *pod.containers):
+        state = container.state
+        if isinstance(state, Waiting):
+            if state.reason == reasons.CRASH_LOOP_BACK_OFF and container.last is not None:
+                return _restarting(member, found, container, container.last)
+            cause = not_started(state, events)
+            if cause is not None:
+                return cause
+        elif isinstance(state, Terminated) and state.exit_code != 0:
+            return _restarting(member, found, container, state)
+    return _waits_for_sidecar(member, found)
+
+
+def _waits_for_sidecar(member: Member, found: Found) -> Cause | None:
+    pod = member.pod
+    main = _main_container(member, found)
+    over = [c.name for c in pod.containers if isinstance(c.state, Terminated) and c.state.exit_code == 0]
+    running = [c.name for c in pod.containers if isinstance(c.state, Running)]
+    if main not in over or not running:
+        return None
+    return Cause(
+        Reason.SIDECAR_RUNNING,
+        f"its container {main} has succeeded, but container {', '.join(running)} runs on",
+        "make it an init container with restartPolicy: Always (a native sidecar), which the kubelet stops at the end",
+        then="the replica succeeds when its last container ends",
+    )
+
+
+def _cause_of_run(member: Member, found: Found, container: ContainerView, run: Terminated) -> Cause:
+    """Why a run of one of its containers failed."""
+    pod = member.pod
+    inits = {c.name for c in pod.init_containers}
+    lines = found.logs.get(pod.name, ())
+    cause = end_of_program(decode(run), run.exit_code, run.message, lines)
+    probe = next((e for e in found.events_of(pod.uid) if e.reason == "Unhealthy" and e.message.startswith("Liveness")), None)
+    if probe is not None and run.exit_code in (137, 143) and run.reason != "OOMKilled":
+        text = f"restarted by the kubelet: {in_short(probe.message)}"
+        return Cause(Reason.LIVENESS_PROBE_FAILED, text, "correct the livenessProbe, or give it a longer initialDelaySeconds")
+    if container.name in inits and container.restart_policy != _SIDECAR:
+        return Cause(Reason.INIT_CONTAINER_FAILED, f"its init container {container.name} failed: {cause.text}", cause.advice)
+    if container.name != _main_container(member, found):
+        return Cause(cause.reason, f"container {container.name}: {cause.text}", cause.advice, cause.symptom)
+    return cause
+
+
+def _restarting(member: Member, found: Found, container: ContainerView, run: Terminated) -> Cause:
+    """The cause of the last failed run of a container that the kubelet starts again, and when it does."""
+    cause = _cause_of_run(member, found, container, run)
+    if member.pod.restart_policy == "Never":
+        return cause
+    times = max(container.restart_count, 0)
+    again = f"; restarted {times} times" if times > 1 else "; restarted once" if times else ""
+    pause = min(_FIRST_PAUSE * 2.0 ** min(max(times - 1, 0), 10), _LONGEST_PAUSE) if times else 0.0
+    at = run.finished_at + pause if run.finished_at is not None else None
+    then = "the kubelet starts it again"
+    return Cause(cause.reason, f"{cause.text}{again}", cause.advice, cause.symptom, then, at)
+
+
+def _node(pod: PodView, found: Found) -> Cause | None:
+    state = _state_of(pod.node_name, found)
+    if not state:
+        return None
+    advice = "see the node: kubectl describe node " + pod.node_name
+    then = "Kubernetes evicts its pods after 5 minutes, and the operator replaces them"
+    return Cause(Reason.NODE_DOES_NOT_ANSWER, f"its node {pod.node_name} does not respond{state}", advice, then=then)
+
+
+def _state_of(name: str, found: Found) -> str:
+    """What the node's condition Ready says if it is not True; "" if it is, or the node is not known."""
+    for node in found.nodes:
+        if (node.get("metadata") or {}).get("name") == name:
+            conditions = mappings_in((node.get("status") or {}).get("conditions"))
+            ready: Mapping[str, object] = next((c for c in conditions if c.get("type") == "Ready"), {})
+            if ready and ready.get("status") != "True":
+                return f" ({in_short(str(ready.get('message') or ready.get('reason') or 'not ready'))})"
+    return ""
+
+
+def _not_ready(member: Member, found: Found) -> Cause | None:
+    pod = member.pod
+    running = bool(pod.containers) and all(isinstance(c.state, Running) for c in pod.containers)
+    if pod.ready or not running:
+        return None
+    for event in found.events_of(pod.uid):
+        if event.reason == "Unhealthy" and event.message.startswith(("Readiness", "Startup")):
+            advice = "correct the readinessProbe or startupProbe; training replicas rarely need one"
+            return Cause(Reason.READINESS_PROBE_FAILED, f"runs, but is not ready: {in_short(event.message)}", advice)
+    return None
+
+
+def _slow(member: Member, found: Found, now: float) -> Cause:
+    """A pod on a node whose containers are not started yet, with no reason in its status."""
+    pod = member.pod
+    if (cause := not_prepared(found.events_of(pod.uid))) is not None:
+        return cause
+    since = pod.start_time if pod.start_time is not None else pod.creation_time
+    if since is None or now < since + REPORT_AFTER or any(_begun(pod)):
+        return Cause(Reason.STARTING, "its containers are being created")
+    if pod.ready_to_start:
+        text = "its containers are not created yet; the image may still be pulled"
+        return Cause(Reason.PULLING_IMAGE, text, f"kubectl describe pod {pod.name}")
+    text = "its volumes or network are not ready"
+    return Cause(Reason.VOLUMES_NOT_READY, text, f"check its volumes: kubectl describe pod {pod.name}")
+
+
+def _begun(pod: PodView) -> Iterator[bool]:
+    return (isinstance(c.state, Running | Terminated) for c in (*pod.init_containers, *pod.containers))
+
+
+def _main_container(member: Member, found: Found) -> str:
+    if found.framework.container:
+        return found.framework.container
+    specs = mappings_in((member.raw.get("spec") or {}).get("containers"))
+    return next((str(c.get("name", "")) for c in specs), "")

@@ -1,0 +1,55 @@
+"""What a job waits for before its pods are created or placed: a queue, a gang, a user."""
+
+from jobcommon.api.template import mappings_in
+from jobcommon.diagnosis.cause import Cause, in_short
+from jobcommon.diagnosis.found import Found, Object
+from jobcommon.diagnosis.reason import Reason
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+_NOT_PLACED = ("", "Pending", "Inqueue", "PreScheduling", "Scheduling")
+
+
+def suspended(found: Found) -> Cause:
+    """Why a job is suspended: Kueue has it in a queue, or a user wants it so."""
+    queue = str(found.read.labels.get(QUEUE_LABEL) or "")
+    workload = next(iter(found.workloads), None)
+    if workload is None and not queue:
+        advice = f"kubectl train resume {found.read.name}"
+        return Cause(Reason.SUSPENDED, "runPolicy.suspend is true: a user or another controller has suspended the job", advice)
+    queue = queue or str(((workload or {}).get("spec") or {}).get("queueName") or "")
+    if workload is None:
+        text = f"in Kueue's queue {queue}, which has not taken it up: there is no Workload of it yet"
+        return Cause(Reason.QUEUED_BY_KUEUE, text, "kubectl get localqueues; see that Kueue runs and supports the kind")
+    said = _queue_says(workload)
+    text = f"in Kueue's queue {queue}" + (f": {said}" if said else "")
+    advice = f"kubectl describe workload {(workload.get('metadata') or {}).get('name', '')}"
+    return Cause(Reason.QUEUED_BY_KUEUE, in_short(text), advice, then="Kueue resumes the job when its queue has room")
+
+
+def _queue_says(workload: Object) -> str:
+    """The message of the condition that keeps the workload from being admitted."""
+    conditions = {str(c.get("type")): c for c in mappings_in((workload.get("status") or {}).get("conditions"))}
+    for kind, status in (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False")):
+        condition = conditions.get(kind)
+        if condition is not None and condition.get("status") == status and condition.get("message"):
+            return str(condition["message"])
+    return ""
+
+
+def gang(found: Found, message: str) -> Cause | None:
+    """What the job's PodGroup waits for, if it does; `message` is the job's condition."""
+    group = next(iter(found.pod_groups), None)
+    status = (group or {}).get("status") or {}
+    held = "its pods wait for " in message
+    waits = any(not member.pod.scheduled and member.pod.deletion_time is None for member in found.members)
+    if not held and (group is None or not waits or str(status.get("phase") or "") not in _NOT_PLACED):
+        return None
+    spec = (group or {}).get("spec") or {}
+    said = next((str(c.get("message")) for c in reversed(list(mappings_in(status.get("conditions")))) if c.get("message")), "")
+    queue = f" in queue {spec['queue']}" if spec.get("queue") else ""
+    many = f" for {spec['minMember']} pods at once" if spec.get("minMember") else ""
+    text = f"its PodGroup waits{queue} until there is room{many}" + (f": {said}" if said else "")
+    advice = f"kubectl describe podgroup {found.read.name}; is the gang scheduler running?"
+    return Cause(
+        Reason.GANG_PENDING, in_short(text), advice, then="the gang scheduler places all pods together when there is room"
+    )

@@ -1,0 +1,169 @@
+"""Why a container is not started: the kubelet's reasons in the pod's status, and what it reports in events only."""
+
+import re
+from collections.abc import Sequence
+
+from jobcommon.api.pod import Waiting
+from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
+from jobcommon.diagnosis.found import EventView
+from jobcommon.diagnosis.reason import Reason
+
+PULL_RETRY = "the kubelet tries again, every 5 minutes at the latest"
+RETRY = "the kubelet tries again"
+
+_PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageInspect", "SignatureValidationFailed")
+_QUOTED = re.compile(r'image "([^"]*)"')
+_BARE_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"$')
+
+_PULLS = (
+    clue(
+        r"no match for platform|no matching manifest for",
+        Reason.WRONG_ARCHITECTURE,
+        "",
+        "build the image for the architecture of the nodes, or choose others by nodeSelector kubernetes.io/arch",
+    ),
+    clue(
+        r"toomanyrequests|429 Too Many|pull rate limit",
+        Reason.IMAGE_PULL_RATE_LIMITED,
+        "",
+        "set imagePullSecrets of an account with a higher limit, or use a mirror",
+    ),
+    clue(
+        r"no such host|i/o timeout|connection refused|TLS handshake|x509:|server misbehaving|network is unreachable|"
+        r"context deadline exceeded|HTTP response to HTTPS client",
+        Reason.REGISTRY_UNREACHABLE,
+        "",
+        "check the registry's name in the image, and that the node reaches it",
+    ),
+    clue(
+        r"denied|unauthorized|authorization failed|authentication required|no basic auth|403 Forbidden|401 Unauthorized",
+        Reason.IMAGE_PULL_DENIED,
+        "",
+        "set imagePullSecrets in the pod template, and check the image's name: registries answer so for unknown ones, too",
+    ),
+    clue(
+        r"not found|manifest unknown|does not exist|NotFound",
+        Reason.IMAGE_NOT_FOUND,
+        "",
+        "correct the image's name or tag, or push it",
+    ),
+)
+
+_MISSING = (
+    clue(
+        r"couldn't find key (\S+) in (Secret|ConfigMap) (?:\S+/)?(\S+)",
+        Reason.KEY_NOT_FOUND,
+        'the {1} "{2}" has no key "{0}"',
+        "add the key, or correct the reference",
+    ),
+    clue(
+        r"references non-existent (secret|config) key: (\S+)",
+        Reason.KEY_NOT_FOUND,
+        'the {0} of a volume has no key "{1}"',
+        "add the key, or correct items of the volume",
+    ),
+    clue(
+        r'secret "([^"]+)" not found',
+        Reason.SECRET_NOT_FOUND,
+        'the Secret "{0}" does not exist',
+        "create it in the job's namespace; the pod then starts",
+    ),
+    clue(
+        r'configmap "([^"]+)" not found',
+        Reason.CONFIG_MAP_NOT_FOUND,
+        'the ConfigMap "{0}" does not exist',
+        "create it in the job's namespace; the pod then starts",
+    ),
+    clue(
+        r'persistentvolumeclaim "([^"]+)" not found',
+        Reason.VOLUME_CLAIM_NOT_FOUND,
+        'the PersistentVolumeClaim "{0}" does not exist',
+        "create it, or correct claimName",
+    ),
+    clue(
+        r"Multi-Attach error",
+        Reason.VOLUME_ATTACHED_ELSEWHERE,
+        "",
+        "stop the pod that uses the volume on another node, or use a ReadWriteMany volume",
+    ),
+    clue(
+        r"runAsNonRoot and image (?:will run as root|has non-numeric user)",
+        Reason.RUN_AS_ROOT_REFUSED,
+        "",
+        "set runAsUser in the securityContext, or use an image with a numeric user",
+    ),
+)
+
+COMMANDS = (
+    clue(
+        r"exec format error",
+        Reason.WRONG_ARCHITECTURE,
+        "",
+        "build the image for the architecture of the nodes; of a script, check its #! line",
+    ),
+    clue(
+        r"permission denied",
+        Reason.COMMAND_NOT_EXECUTABLE,
+        "",
+        "make the file executable (chmod +x), or start it with its interpreter: command: [python, FILE]",
+    ),
+    clue(
+        r"executable file not found|no such file or directory|not found in \$PATH",
+        Reason.COMMAND_NOT_FOUND,
+        "",
+        "correct command in the pod template, or install the program in the image",
+    ),
+)
+
+
+def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
+    """Why the container waits, by the kubelet's reason; `events` are the pod's. None when it is merely being created."""
+    message = in_short(state.message, 2000)
+    reason = state.reason
+    if reason == "InvalidImageName":
+        return Cause(
+            Reason.INVALID_IMAGE_NAME, message, "correct image in the pod template", then="nothing, until it is changed"
+        )
+    if reason == "ErrImageNeverPull":
+        advice = "use another imagePullPolicy, or load the image onto the node; on the embedded cluster, give a command"
+        return Cause(Reason.IMAGE_NEVER_PULLED, message, advice, then=RETRY)
+    if reason in _PULL_REASONS:
+        return _pull(message, events)
+    if reason in ("", "ContainerCreating", "PodInitializing"):
+        return None
+    if (cause := revealed(message, (*_MISSING, *COMMANDS))) is not None:
+        return Cause(cause.reason, cause.text, cause.advice, then=RETRY)
+    return Cause(
+        Reason.CONTAINER_NOT_CREATED, f"{reason}: {message}" if message else reason, "kubectl describe pod", then=RETRY
+    )
+
+
+def _pull(message: str, events: Sequence[EventView]) -> Cause:
+    """Why an image cannot be pulled. Older kubelets give the cause in an event only."""
+    if not message or _BARE_BACK_OFF.match(message):
+        failed = (event.message for event in events if event.reason == "Failed" and "pull" in event.message.lower())
+        message = in_short(next(failed, message), 2000)
+    cause = revealed(message, _PULLS) or Cause(Reason.IMAGE_PULL_FAILED, in_short(message), "kubectl describe pod")
+    if (image := _QUOTED.search(message)) is not None:
+        text = f"the image {image[1]} cannot be pulled: {cause.text}"
+    else:
+        text = f"the image cannot be pulled: {cause.text}"
+    return Cause(cause.reason, in_short(text), cause.advice, then=PULL_RETRY)
+
+
+def not_prepared(events: Sequence[EventView]) -> Cause | None:
+    """Why volumes, network or image are not ready yet, by the latest of the pod's events; None if they do not say."""
+    for event in events:
+        if event.reason in ("FailedMount", "FailedAttachVolume", "FailedMapVolume"):
+            cause = revealed(event.message, _MISSING)
+            text = cause.text if cause else in_short(event.message)
+            found = cause.reason if cause else Reason.VOLUMES_NOT_READY
+            return Cause(found, text, cause.advice if cause else "check the volumes of the pod template", then=RETRY)
+        if event.reason in ("FailedCreatePodSandBox", "NetworkNotReady"):
+            advice = "the node's network or container runtime is at fault: see the node, or delete the pod to try another"
+            return Cause(Reason.SANDBOX_FAILED, in_short(event.message), advice, then=RETRY)
+        if event.reason == "Pulling":
+            return Cause(Reason.PULLING_IMAGE, in_short(event.message), then="the container starts when the image is there")
+        if event.reason in ("Pulled", "Created", "Started"):
+            return None
+    return None

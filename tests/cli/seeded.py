@@ -1,0 +1,141 @@
+"""Failures that are seeded on a cluster: manifests, and the reason that is to be named for each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobcommon.testutil.builders import Manifest
+from tests.cli.jobs import shell_job
+
+KUEUE = {"kueue.x-k8s.io/queue-name": "research"}
+TRACEBACK = "python3 -c 'import nothing_of_that_name'"
+
+
+@dataclass(frozen=True, eq=False)
+class Seeded:
+    """A job in a namespace of its own, which has `objects`; `later`: what is asked this many seconds ahead of time.
+
+    `embedded`: only on the embedded cluster. The same kubelet at a real API server serves no logs, places pods whatever they
+    request, and was late there with the status of a pod of two containers.
+    """
+
+    name: str
+    reason: str
+    job: Manifest
+    objects: tuple[Manifest, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    later: float = 0.0
+    embedded: bool = False
+
+
+def job(
+    command: str = "sleep 600",
+    *,
+    container: Mapping[str, Any] | None = None,
+    pod: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+    policy: str = "Never",
+    **run_policy: Any,
+) -> Manifest:
+    """A job of one worker that runs a shell command, with further fields of container, pod and metadata."""
+    made = shell_job(command, policy=policy, **run_policy)
+    spec = made["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+    spec["containers"][0].update(container or {})
+    spec["containers"] += spec.pop("more", [])
+    spec.update({key: value for key, value in (pod or {}).items() if key != "more"})
+    spec["containers"] += (pod or {}).get("more", [])
+    made["metadata"]["labels"] = dict(labels or {})
+    return made
+
+
+def variable(source: str, name: str, key: str = "key") -> dict[str, Any]:
+    """A container's variable from a Secret or ConfigMap."""
+    return {"env": [{"name": "X", "valueFrom": {source: {"name": name, "key": key}}}]}
+
+
+def volume(**source: Any) -> dict[str, Any]:
+    return {"volumes": [{"name": "data", **source}]}
+
+
+MOUNTED = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+PROBE = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hub"}, "stringData": {"other": "x"}}
+QUOTA = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": {"hard": {"pods": "0"}}}
+OTHER = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "demo-worker-0"},
+    "spec": {"terminationGracePeriodSeconds": 1, "containers": [{"name": "c", "image": "any", "command": ["sleep", "600"]}]},
+}
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+def init(command: str) -> dict[str, Any]:
+    return {"initContainers": [{"name": "prepare", "image": "any", "command": ["sh", "-c", command]}]}
+
+
+SIDECAR = {"name": "sidecar", "image": "any", "command": ["sleep", "600"]}
+
+SEEDED = (
+    Seeded("exit-1", "ProgramFailed", job("exit 1")),
+    Seeded("exit-2", "ProgramFailed", job("exit 2")),
+    Seeded("exit-126", "CommandNotExecutable", job("exec /etc/passwd")),
+    Seeded("exit-127", "CommandNotFound", job("trainn")),
+    Seeded("start-error", "CommandNotFound", job(container={"command": ["trainn.sh"]})),
+    # A manifest's $$ is a single $.
+    Seeded("sigkill", "SIGKILL", job("kill -9 $$$$")),
+    Seeded("sigsegv", "SIGSEGV", job("kill -11 $$$$")),
+    Seeded("sigterm", "SIGTERM", job("exit 143")),
+    Seeded("traceback", "ModuleNotFound", job(TRACEBACK), embedded=True),
+    Seeded("arguments", "WrongArguments", job("echo 'train.py: error: unrecognized arguments: --lr'; exit 2"), embedded=True),
+    Seeded("exception", "PythonException", job("python3 -c 'raise RuntimeError(3)'"), embedded=True),
+    Seeded(
+        "launcher",
+        "PeersUnreachable",
+        job("echo 'ssh: Could not resolve hostname w-0: Name or service not known'; exit 255"),
+        embedded=True,
+    ),
+    Seeded("backoff-limit", "ProgramFailed", job("exit 3", policy="OnFailure", backoffLimit=0)),
+    Seeded("restarts", "ProgramFailed", job("exit 3", policy="OnFailure")),
+    Seeded("no-image", "ImageNeverPulled", job(container={"command": []})),
+    Seeded("secret", "SecretNotFound", job(container=variable("secretKeyRef", "missing"))),
+    Seeded("config-map", "ConfigMapNotFound", job(container=variable("configMapKeyRef", "missing"))),
+    Seeded("key", "KeyNotFound", job(container=variable("secretKeyRef", "hub")), (SECRET,)),
+    Seeded("secret-volume", "SecretNotFound", job(container=MOUNTED, pod=volume(secret={"secretName": "missing"}))),
+    Seeded("config-map-volume", "ConfigMapNotFound", job(container=MOUNTED, pod=volume(configMap={"name": "missing"}))),
+    Seeded(
+        "claim",
+        "PersistentVolumeClaimNotFound",
+        job(container=MOUNTED, pod=volume(persistentVolumeClaim={"claimName": "missing"})),
+    ),
+    Seeded("selector", "NodeSelector", job(pod={"nodeSelector": {"disk": "fast"}})),
+    Seeded("cpu", "NodeTooSmall", job(container={"resources": {"requests": {"cpu": "900"}}}), embedded=True),
+    Seeded("gpu", "NodeTooSmall", job(container={"resources": {"limits": {"nvidia.com/gpu": 1}}}), embedded=True),
+    Seeded("gate", "SchedulingGated", job(pod={"schedulingGates": [{"name": "example.com/wait"}]})),
+    Seeded("scheduler", "NoScheduler", job(pod={"schedulerName": "volcano"}), later=100.0),
+    Seeded("quota", "QuotaExceeded", job(), (QUOTA,)),
+    Seeded("name", "NameConflict", job(), (OTHER,)),
+    Seeded("pod-security", "PodSecurity", job(), labels=RESTRICTED),
+    Seeded("service-account", "ServiceAccountNotFound", job(pod={"serviceAccountName": "missing"})),
+    Seeded("priority", "PriorityClassNotFound", job(pod={"priorityClassName": "missing"})),
+    Seeded("suspended", "Suspended", job(suspend=True)),
+    Seeded("kueue", "QueuedByKueue", job(suspend=True, labels=KUEUE)),
+    Seeded("managed", "ManagedElsewhere", job(managedBy="kueue.x-k8s.io/multikueue")),
+    Seeded("deadline", "DeadlineExceeded", job(activeDeadlineSeconds=1)),
+    Seeded("pod-deadline", "PodDeadlineExceeded", job(pod={"activeDeadlineSeconds": 1})),
+    Seeded("init", "InitContainerFailed", job(pod=init("exit 4"), policy="OnFailure")),
+    Seeded("sidecar", "SidecarRunning", job("true", pod={"more": [SIDECAR]}), embedded=True),
+    Seeded("readiness", "ReadinessProbeFailed", job(container={"readinessProbe": PROBE})),
+    Seeded("liveness", "LivenessProbeFailed", job(container={"livenessProbe": PROBE}, policy="OnFailure")),
+    Seeded("succeeds", "Succeeded", job("true")),
+)
+
+LIMITS = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "small"},
+    "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]},
+}
+
+#: The embedded cluster has no LimitRanges.
+ON_A_REAL_ONE = (Seeded("limit-range", "LimitRange", job(container={"resources": {"limits": {"cpu": "2"}}}), (LIMITS,)),)

@@ -1,0 +1,124 @@
+"""A job from a script alone, and the completion of `kubectl train`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobcommon.cli.frameworks import installed, of_manifest
+from jobcommon.cli.kubectl_plugin import completions
+from jobcommon.cli.manifests import Manifest
+from jobcommon.cli.plan import checked
+from jobcommon.cli.script import MAX_BYTES, Script
+from tests.cli.commands import answered, jobcommon
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "Train_Me.py"
+    path.write_text("import sys\nprint('rank', __import__('os').environ.get('RANK'), sys.argv[1:])\n")
+    return path
+
+
+def printed(*arguments: str) -> list[dict[str, Any]]:
+    done = answered("run", "-o", "yaml", *arguments)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def test_a_script_becomes_a_job_that_can_be_kept(script: Path) -> None:
+    (job,) = printed(str(script), "--workers", "3", "--", "--epochs", "5")
+    specs = job["spec"]["pytorchReplicaSpecs"]
+    assert job["metadata"]["name"] == "train-me"
+    assert {kind: spec["replicas"] for kind, spec in specs.items()} == {"Master": 1, "Worker": 2}
+    container = specs["Worker"]["template"]["spec"]["containers"][0]
+    assert container["command"] == ["python", "-u", str(script), "--epochs", "5"]
+
+
+def test_on_a_cluster_a_config_map_delivers_the_script(script: Path) -> None:
+    files = ["--include", str(Path(__file__))]
+    config, job = printed(str(script), "--image", "me/torch:2", "--resources", "nvidia.com/gpu=1", "--env", "A=b", *files)
+    assert config["data"]["Train_Me.py"] == script.read_text()
+    assert Path(__file__).name in config["data"]
+    pod = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    assert pod["volumes"] == [{"name": "script", "configMap": {"name": config["metadata"]["name"]}}]
+    assert pod["containers"][0]["command"] == ["python", "-u", "/scripts/Train_Me.py"]
+    assert pod["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
+    assert pod["containers"][0]["env"] == [{"name": "A", "value": "b"}]
+
+
+@pytest.mark.parametrize("framework", sorted(installed()))
+def test_every_framework_accepts_its_job(framework: str, script: Path) -> None:
+    (manifest,) = Script(str(script), workers=2, framework=framework).manifests()
+    found = of_manifest(manifest.body)
+    assert found is not None
+    assert checked(manifest, found).total_replicas >= 2
+
+
+def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
+    def name(manifests: Sequence[Manifest]) -> str:
+        return manifests[-1].name
+
+    made = Script(str(script), image="x")
+    assert name(made.manifests(unique=True)) != name(made.manifests(unique=True))
+    assert name(Script(str(script), image="x", name="mine").manifests(unique=True)) == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "nothing to run: give a manifest with -f FILE, or a script"),
+        (("nosuch.py",), "nosuch.py: no such file; give the path of a script"),
+        (("job.yaml",), "job.yaml: is a manifest and no script; write -f job.yaml"),
+        (("job.yaml", "--cluster"), "job.yaml: is a manifest and no script; write -f job.yaml"),
+        (("SCRIPT", "-f", "job.yaml"), "give a script or manifests with -f, not both"),
+        (("-f", "job.yaml", "--image", "x"), "--image: is for a script"),
+        (("SCRIPT", "--name", "Not Good"), "--name Not Good: write lower-case letters"),
+        (("SCRIPT", "--env", "A"), "--env A: write a name and a value, as in EPOCHS=3"),
+        (("SCRIPT", "--resources", "cpu"), "--resources cpu: write a resource and an amount"),
+        (("SCRIPT", "--framework", "caffe"), "--framework caffe: there is no such framework here"),
+        (("SCRIPT", "--cluster"), "runs on a cluster in an image that has python and its modules; name one"),
+        (("SCRIPT", "-o", "json"), "--output json: use yaml"),
+        (("SCRIPT", "--local", "--context", "x"), "--local: leave out --kubeconfig and --context"),
+        (("SCRIPT", "--kubeconfig", "/no", "--image", "x"), "/no: no such file; --kubeconfig must name a kubeconfig"),
+    ],
+)
+def test_what_makes_no_job_is_refused_with_the_fix(arguments: Sequence[str], message: str, script: Path) -> None:
+    done = answered("run", *(str(script) if argument == "SCRIPT" else argument for argument in arguments))
+    assert done.returncode == 2, done
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_script_that_is_too_large_is_refused_with_the_fix(tmp_path: Path) -> None:
+    path = tmp_path / "large.py"
+    path.write_text("#" * (MAX_BYTES + 1))
+    done = answered("run", str(path), "--image", "x", "-o", "yaml")
+    assert done.returncode == 2
+    assert (
+        "large.py: the files have 1,000,009 bytes, and a ConfigMap holds at most 1,000,000; put them into the image"
+        in done.stderr
+    )
+
+
+@pytest.mark.cluster
+def test_a_script_runs_here_as_a_job(script: Path) -> None:
+    done = jobcommon("run", str(script), "--workers", "2", "--", "--epochs", "5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "train-me-master-0 | rank 0 ['--epochs', '5']" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "incomplete", "expected"),
+    [
+        ([], "wh", ["why"]),
+        ([], "s", ["suspend", "scale"]),
+        (["logs", "digits"], "--fo", ["--follow"]),
+        (["scale", "digits", "--replicas"], "", []),
+        (["list"], "", []),
+    ],
+)
+def test_completion(words: list[str], incomplete: str, expected: list[str]) -> None:
+    assert [line.partition("\t")[0] for line in completions(words, incomplete)] == expected

@@ -1,0 +1,239 @@
+"""`kubectl train` on a cluster: logs, changes, waits, runs, and what a reader without rights is told."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobcommon.api.status import ConditionType
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.jobs.access import Api, explained
+from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
+from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
+from jobcommon.cli.jobs.listing import jobs_of, show_jobs, top
+from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
+from jobcommon.cli.jobs.lookup import FoundJob, find_job
+from jobcommon.cli.jobs.why import why
+from jobcommon.client.errors import StatusError
+from jobcommon.client.objects import create
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.builders import START, job_manifest
+from jobcommon.testutil.cluster import cluster_for, failed, has
+from tests.cli.commands import PATIENCE, cluster_up, jobcommon, started
+from tests.cli.jobs import shell_job
+from tests.cli.train_cluster import Output, api_for
+
+BOTH = {"Master": 1, "Worker": 3}
+
+
+def found(**manifest: Any) -> FoundJob:
+    return FoundJob(PYTORCH, job_manifest(PYTORCH, BOTH, **manifest))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "pods"),
+    [
+        ("", {"demo-master-0", "demo-worker-0", "demo-worker-1", "demo-worker-2"}),
+        ("0", {"demo-master-0"}),
+        ("1-2", {"demo-worker-0", "demo-worker-1"}),
+        ("0,3", {"demo-master-0", "demo-worker-2"}),
+        ("Worker-1", {"demo-worker-1"}),
+        ("worker-1, demo-worker-2", {"demo-worker-1", "demo-worker-2"}),
+    ],
+)
+def test_ranks(ranks: str, pods: set[str]) -> None:
+    wanted = chosen_pods(found(), ranks)
+    names = ["demo-master-0", "demo-worker-0", "demo-worker-1", "demo-worker-2"]
+    assert {name for name in names if wanted(name)} == pods
+
+
+@pytest.mark.parametrize("ranks", ["4", "2-9", "Worker-3", "Chief-0", "x"])
+def test_a_rank_that_is_not_there_is_refused_with_those_that_are(ranks: str) -> None:
+    with pytest.raises(UserError, match=r"has no such replica; it has 0: Master-0, 1: Worker-0"):
+        chosen_pods(found(), ranks)
+
+
+def test_a_missing_right_is_named_with_the_rule_that_grants_it() -> None:
+    said = 'pods is forbidden: User "ann" cannot list resource "pods" in API group "" in the namespace "team"'
+    rule = '{"apiGroups":[""],"resources":["pods"],"verbs":["list"]}'
+    assert explained(StatusError(403, "Forbidden", said)) == (
+        f"ann may not list pods in namespace team; ask for a Role with the rule {rule}"
+    )
+
+
+async def ask(cluster: Any, name: str = "demo") -> FoundJob:
+    async with api_for(cluster.cluster) as api:
+        return await find_job(api, name)
+
+
+@pytest.mark.cluster
+async def test_logs_of_all_replicas_over_restarts_and_as_files(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    command = f"echo hello; echo; echo world; if [ -e {flag} ]; then exit 0; else touch {flag}; exit 3; fi"
+    async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
+        await cluster.create(PYTORCH, shell_job(command, policy="OnFailure", backoffLimit=2))
+        await cluster.until("pods", "demo-worker-0", lambda _: True)
+        output, notes = Output.make(), Output.make()
+        job = await find_job(api, "demo")
+        await follow_logs(api, job, Selection(), Printer(output.console, notes.console, lambda _: True, job))
+        assert output.text == "Worker-0 | hello\nWorker-0 | \nWorker-0 | world\n" * 2
+        assert "Succeeded" in notes.text
+        job = await find_job(api, "pytorchjob/demo")
+        before, after = Output.make(), Output.make()
+        await print_logs(api, job, Selection(previous=True), Printer(before.console, notes.console, lambda _: True, job))
+        await print_logs(api, job, Selection(tail=1), Printer(after.console, notes.console, lambda _: True, job))
+        files = await download(api, job, tmp_path / "evidence", Selection())
+    assert before.text == "Worker-0 | hello\nWorker-0 | \nWorker-0 | world\n"
+    assert after.text == "Worker-0 | world\n"
+    names = {"why.txt", "job.yaml", "events.yaml", "demo-worker-0.log", "demo-worker-0.previous.log"}
+    assert {file.name for file in files} == names
+    assert (tmp_path / "evidence/demo-worker-0.log").read_text() == "hello\n\nworld\n"
+
+
+@pytest.mark.cluster
+async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
+    said: list[str] = []
+    async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
+        await cluster.create(PYTORCH, shell_job("exec sleep 600", workers=2))
+        first = await cluster.until(PYTORCH, "demo", has(ConditionType.RUNNING))
+        await suspend(api, await find_job(api, "demo"), said.append)
+        await cluster.until(PYTORCH, "demo", has(ConditionType.SUSPENDED))
+        assert (await why(api, await find_job(api, "demo"))).reason == "Suspended"
+        await resume(api, await find_job(api, "demo"), said.append)
+        await cluster.until(PYTORCH, "demo", has(ConditionType.RUNNING))
+        before = {pod["metadata"]["uid"] for pod in await cluster.pods()}
+        await restart(api, await find_job(api, "demo"), said.append, recreate=False, seconds=60)
+        await cluster.until(PYTORCH, "demo", has(ConditionType.RUNNING))
+        assert not before & {pod["metadata"]["uid"] for pod in await cluster.pods()}
+        await scale(api, await find_job(api, "demo"), 3, None, said.append)
+        await cluster.until("pods", "demo-worker-2", lambda seen: seen.body["status"]["phase"] == "Running")
+        listed, replicas = Output.make(), Output.make()
+        show_jobs(listed.console, await jobs_of(api, everywhere=True, console=listed.console), START, everywhere=True)
+        await top(api, replicas.console, await find_job(api, "demo"))
+        assert first["status"]["startTime"]
+    assert "pytorchjob/demo" in listed.text
+    assert [line.split()[0] for line in replicas.text.splitlines()[1:4]] == ["Worker-0", "Worker-1", "Worker-2"]
+    assert said[-1] == "pytorchjob/demo: Worker 2 → 3"
+
+
+@pytest.mark.cluster
+async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_created_again() -> None:
+    async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
+        await cluster.create(PYTORCH, shell_job("exit 7"))
+        job = await find_job(api, "demo")
+        status, reached = await wait_for(api, job, "finished", 60)
+        assert status is not None
+        assert reached
+        assert exit_code(status, await why(api, await find_job(api, "demo"))) == 7
+        assert (await wait_for(api, job, "succeeded", 60))[1] is False
+        job = await find_job(api, "demo")
+        with pytest.raises(UserError, match=r"is over .Failed.; --recreate deletes it"):
+            await restart(api, job, str, recreate=False, seconds=60)
+        await restart(api, job, str, recreate=True, seconds=60)
+        again = await cluster.until(PYTORCH, "demo", failed)
+        with pytest.raises(UserError, match="there is no such job in namespace default; did you mean demo"):
+            await find_job(api, "dem")
+    assert again["metadata"]["uid"] != job.uid
+
+
+@pytest.mark.parametrize(
+    ("replicas", "elastic", "message"),
+    [
+        (0, {}, "the limits of Worker are 1 or more"),
+        (5, {"minReplicas": 1, "maxReplicas": 3}, "of spec.elasticPolicy are 1 to 3"),
+    ],
+)
+async def test_a_number_that_the_job_may_not_have_is_refused(replicas: int, elastic: dict[str, int], message: str) -> None:
+    job = found(elasticPolicy=elastic) if elastic else found()
+    with pytest.raises(UserError, match=message):
+        await scale(Api(None, "default"), job, replicas, None, str)  # type: ignore[arg-type]
+
+
+async def reader(cluster: Any, *verbs: str) -> str:
+    """The token of a service account that may do this with jobs, pods, their logs and events."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    rules = [
+        {"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": list(verbs)},
+        {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": list(verbs)},
+    ]
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"}, "rules": rules}
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": "default"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    binding = {**role, "kind": "RoleBinding", "subjects": [subject], "roleRef": reference}
+    binding.pop("rules")
+    await cluster.create("serviceaccounts", {"metadata": {"name": "reader"}})
+    await cluster.send("POST", f"{rbac}/roles", role)
+    await cluster.send("POST", f"{rbac}/rolebindings", binding)
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    made = await cluster.send("POST", cluster.path("serviceaccounts", "reader/token"), asked)
+    return str(made["status"]["token"])
+
+
+@pytest.mark.cluster
+async def test_rights_to_get_and_list_are_enough_to_read_and_what_is_missing_is_named() -> None:
+    async with cluster_for(PYTORCH) as cluster:
+        token = await reader(cluster, "get", "list", "watch")
+        await cluster.create(PYTORCH, shell_job("echo before; exit 3"))
+        await cluster.until(PYTORCH, "demo", failed)
+        async with api_for(cluster.cluster, token) as api:
+            job = await find_job(api, "pytorchjob/demo")
+            made = await why(api, job)
+            assert (made.reason, made.lines) == ("ProgramFailed", ("before",))
+            with pytest.raises(StatusError) as refused:
+                await api.send(create(cluster.path(PYTORCH), job.body))
+        assert "system:serviceaccount:default:reader may not create pytorchjobs in namespace default" in explained(
+            refused.value
+        )
+
+
+@pytest.mark.cluster
+async def test_waiting_gives_up_after_its_time() -> None:
+    async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
+        await cluster.create(PYTORCH, shell_job("exec sleep 600"))
+        job = await find_job(api, "demo")
+        with pytest.raises(UserError, match=r"pytorchjob/demo is not finished after 0.1 s"):
+            await wait_for(api, job, "finished", 0.1)
+        waiting = asyncio.create_task(wait_for(api, job, "deleted", 60))
+        await cluster.send("DELETE", cluster.path(PYTORCH, "demo"))
+        assert await waiting == (None, True)
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_run_on_a_cluster_ends_with_the_programs_exit_code_and_ctrl_c_only_detaches(tmp_path: Path) -> None:
+    with cluster_up(tmp_path) as kubectl:
+        there = ("--kubeconfig", str(kubectl.kubeconfig), "--image", "any")
+        script = tmp_path / "train.py"
+        script.write_text("import sys\nprint('in pieces', flush=True)\nsys.exit(9)\n")
+        done = jobcommon("run", str(script), "--workers", "2", "--name", "broken", *there)
+        assert done.returncode == 9, done.stdout + done.stderr
+        assert "broken-master-0 | in pieces" in done.stdout
+        assert "pytorchjob/broken  Failed  ProgramFailed" in done.stdout
+        again = jobcommon("run", str(script), "--name", "broken", *there)
+        assert (again.returncode, again.stdout) == (2, "")
+        assert "pytorchjob/broken exists in namespace default and is over; give the new one another name" in again.stderr
+        assert kubectl("get", "configmap", "broken-script", "-o", "jsonpath={.metadata.ownerReferences[0].name}") == "broken"
+
+        script.write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
+        with started("run", str(script), "--name", "endless", *there, until="| begun") as following:
+            following.send_signal(signal.SIGINT)
+            rest = following.communicate(timeout=PATIENCE)[0]
+        assert following.returncode == 130
+        assert "pytorchjob/endless: detached; runs on\n  its logs: kubectl train logs -f endless -n default" in rest
+        assert kubectl("get", "pytorchjob", "endless", "-o", "jsonpath={.status.conditions[-1:].type}") == "Running"
+
+        stuck = tmp_path / "stuck.yaml"
+        stuck.write_text(yaml.safe_dump(unschedulable()))
+        done = jobcommon("run", "-f", str(stuck), "--stuck-after", "1", "--kubeconfig", str(kubectl.kubeconfig))
+        assert done.returncode == 3, done.stdout + done.stderr
+        assert "pytorchjob/demo  Created  NodeSelector" in done.stdout
+        assert "do:   correct nodeSelector" in done.stdout
+
+
+def unschedulable() -> dict[str, Any]:
+    job = shell_job("true")
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["nodeSelector"] = {"disk": "fast"}
+    return {**job, "metadata": {"name": "demo"}}

@@ -1,0 +1,722 @@
+"""Seeded failures as objects on an API server. The status is what the operator itself writes for them.
+
+Texts of kubelet, scheduler, admission and Kueue are those of Kubernetes 1.29 to 1.36 and of the containerd runtime.
+"""
+
+# ruff: noqa: E501  recorded texts, as they come
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from jobcommon.api.observed import Observed, Rejection
+from jobcommon.api.timestamp import format_time
+from jobcommon.diagnosis import Found
+from jobcommon.framework import Framework
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.reconcile import plan, read_job
+from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, services_of
+
+NOW = START + 100
+Change = Callable[[Pod], Pod]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A failure: what was found, the reason that is to be named, and words that the sentence has."""
+
+    name: str
+    reason: str
+    words: tuple[str, ...]
+    found: Found
+    now: float = NOW
+
+
+def running(pod: Pod) -> Pod:
+    return pod.running()
+
+
+def event(about: str, reason: str, message: str, *, warning: bool = True, at: float = NOW - 10) -> Manifest:
+    kind = "Warning" if warning else "Normal"
+    return {
+        "involvedObject": {"uid": about},
+        "reason": reason,
+        "message": message,
+        "type": kind,
+        "lastTimestamp": format_time(at),
+    }
+
+
+def node(name: str = "node-1", *, ready: str = "True", message: str = "", **allocatable: str) -> Manifest:
+    amounts = {key.replace("_", ".", 1).replace("_", "/"): value for key, value in allocatable.items()}
+    conditions = [{"type": "Ready", "status": ready, "message": message}]
+    return {"metadata": {"name": name}, "status": {"allocatable": amounts, "conditions": conditions}}
+
+
+def found(
+    pods: Mapping[str, Change] | None = None,
+    *,
+    framework: Framework = PYTORCH,
+    replicas: Mapping[str, Any] | None = None,
+    policy: str = "Never",
+    run_policy: Mapping[str, Any] | None = None,
+    container: Mapping[str, Any] | None = None,
+    template: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+    observed: Mapping[str, Any] | None = None,
+    operator: bool = True,
+    earlier: Sequence[Manifest] = (),
+    **more: Any,
+) -> Found:
+    """A job of two Workers (or `replicas`) with its pods so; without a change a pod is Pending. None: no operator."""
+    manifest = job_manifest(framework, replicas or {"Worker": 2}, policy=policy, run_policy=run_policy)
+    manifest["metadata"]["labels"] = dict(labels or {})
+    for spec in manifest["spec"][framework.replica_specs].values():
+        spec["template"] = deepcopy(spec["template"])
+        spec["template"]["spec"]["containers"][0].update(container or {})
+        spec["template"]["spec"].update(template or {})
+    raws: list[Manifest] = []
+    if operator:
+        job = read_job(framework, manifest)
+        built = [made(Pod.of(framework, job, *_slot(slot))) for slot, made in (pods or {}).items()]
+        views = tuple(pod.view for pod in built)
+        seen = Observed(pods=views, services=services_of(framework, job), **(observed or {}))
+        manifest["status"] = {"failures": list(earlier)}
+        for now in (START, NOW - 5, NOW - 5):
+            decided = plan(framework, read_job(framework, manifest), seen, now)
+            if decided.status is not None:
+                manifest["status"] = decided.status.to_json()
+        raws = [pod.raw for pod in built]
+    return Found(framework, manifest, raws, **more)
+
+
+def _slot(name: str) -> tuple[str, int]:
+    kind, _, index = name.rpartition("-")
+    return kind, int(index)
+
+
+def waiting(reason: str, message: str, **scenario: Any) -> Found:
+    """Both workers wait with this state of their container."""
+    return found({"Worker-0": lambda pod: pod.waiting(reason, message), "Worker-1": running}, **scenario)
+
+
+def unschedulable(message: str, **scenario: Any) -> Found:
+    return found({"Worker-0": running, "Worker-1": lambda pod: pod.unschedulable(message)}, **scenario)
+
+
+def failed(code: int, *, reason: str = "Error", message: str = "", lines: Sequence[str] = (), **scenario: Any) -> Found:
+    """Worker-0 runs and Worker-1 has ended with `code`, having printed `lines`."""
+    pods = {"Worker-0": running, "Worker-1": lambda pod: pod.failed(code, at=NOW - 20, reason=reason, message=message)}
+    return found(pods, logs={"demo-worker-1": tuple(lines)}, **scenario)
+
+
+def creating(reason: str, message: str, **scenario: Any) -> Found:
+    """Worker-1 is on a node and its containers are not created; the kubelet says why in an event."""
+    pods = {"Worker-0": running, "Worker-1": lambda pod: pod.waiting("ContainerCreating", "")}
+    return found(pods, events=[event("uid-demo-worker-1", reason, message)], **scenario)
+
+
+def refused(message: str) -> Found:
+    """The pods cannot be created."""
+    return found(observed={"refusal": f"pods/demo-worker-0 is refused: {message}", "backed_off": frozenset({"pods"})})
+
+
+def crash(code: int, restarts: int, *, reason: str = "Error", lines: Sequence[str] = (), **scenario: Any) -> Found:
+    """Worker-1 is restarted in place, and waits for the next start."""
+
+    def looping(pod: Pod) -> Pod:
+        made = pod.crash_looping(restarts, code)
+        status = made.raw["status"]["containerStatuses"][0]
+        status["lastState"]["terminated"] |= {"reason": reason, "finishedAt": format_time(NOW - 4)}
+        return made
+
+    logs = {"demo-worker-1": tuple(lines)}
+    return found({"Worker-0": running, "Worker-1": looping}, policy="OnFailure", logs=logs, **scenario)
+
+
+def never_ready(pod: Pod) -> Pod:
+    made = pod.running()._condition("Ready", "False")
+    made.raw["status"]["containerStatuses"][0]["ready"] = False
+    return made
+
+
+def init_failed(pod: Pod) -> Pod:
+    waits = pod.waiting("PodInitializing", "")
+    made = waits.with_init(3, restarts=2, last=3)
+    made.raw["status"]["initContainerStatuses"][0]["state"] = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+    return made
+
+
+def stuck_on(pod: Pod) -> Pod:
+    return pod.running().deleting(at=NOW - 400)
+
+
+def held_by_finalizer(pod: Pod) -> Pod:
+    return pod.succeeded(at=NOW - 500).last_delete(at=NOW - 500)
+
+
+def gated(pod: Pod) -> Pod:
+    made = pod.unschedulable("Scheduling is blocked due to non-empty scheduling gates")
+    made.raw["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/topology"}]
+    return made
+
+
+EARLIER = {"replica": "Worker-1", "pod": "other", "reason": "SIGKILL", "exitCode": 137, "time": format_time(START - 7200)}
+TRACEBACK = (
+    "epoch 3 loss 0.12",
+    "Traceback (most recent call last):",
+    '  File "train.py", line 12, in <module>',
+    "    model.load_state_dict(state)",
+    'RuntimeError: Error(s) in loading state_dict for Net: Missing key(s): "fc.weight"',
+)
+TORCHRUN = (
+    *TRACEBACK,
+    "Traceback (most recent call last):",
+    '  File "/usr/bin/torchrun", line 8, in <module>',
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+)
+ARGPARSE = ("usage: train.py [-h] [--lr LR]", "train.py: error: unrecognized arguments: --learningrate 0.1")
+QUOTA = 'pods "demo-worker-0" is forbidden: exceeded quota: team, requested: cpu=2, used: cpu=9, limited: cpu=10'
+POLICY = "ValidatingAdmissionPolicy 'no-latest' with binding 'all' denied request: images must not be :latest"
+LIMITS = "[maximum cpu usage per Container is 1, but limit is 2, maximum memory usage per Pod is 1Gi, but limit is 2Gi]"
+WEBHOOK = 'admission webhook "policy.example.com" denied the request: team label is required'
+NO_WEBHOOK = (
+    'Internal error occurred: failed calling webhook "policy.example.com": failed to call webhook: Post "https://policy.ns.svc:443/?'
+    'timeout=10s": dial tcp 10.96.3.4:443: connect: connection refused'
+)
+POD_SECURITY = (
+    'pods "demo-worker-0" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container '
+    '"pytorch" must set securityContext.allowPrivilegeEscalation=false)'
+)
+NO_RIGHT = (
+    'pods is forbidden: User "system:serviceaccount:kubeflow:training-operator" cannot create resource "pods" in API group "" in '
+    'the namespace "default"'
+)
+GPUS = "0/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+EIGHT_GPUS = {"resources": {"limits": {"nvidia.com/gpu": 8}}}
+WORKLOAD = {
+    "metadata": {"name": "pytorchjob-demo-1a2b3"},
+    "spec": {"queueName": "research"},
+    "status": {
+        "conditions": [
+            {
+                "type": "QuotaReserved",
+                "status": "False",
+                "reason": "Pending",
+                "message": "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu in flavor a100, 8 more needed",
+            }
+        ]
+    },
+}
+POD_GROUP = {
+    "metadata": {"name": "demo"},
+    "spec": {"minMember": 2, "queue": "research"},
+    "status": {"phase": "Pending", "conditions": [{"type": "Unschedulable", "message": "2/2 tasks in gang unschedulable"}]},
+}
+BACK_OFF = 'Back-off pulling image "me/train:v9"'
+NOT_THERE = (
+    f'{BACK_OFF}: ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/me/train:v9": failed '
+    'to resolve reference "docker.io/me/train:v9": docker.io/me/train:v9: not found'
+)
+DENIED = (
+    'failed to pull and unpack image "docker.io/me/secret:1": failed to resolve reference "docker.io/me/secret:1": pull access '
+    "denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed"
+)
+NO_REGISTRY = (
+    'rpc error: code = Unknown desc = failed to pull and unpack image "registry.corp/train:1": failed to do request: Head '
+    '"https://registry.corp/v2/train/manifests/1": dial tcp: lookup registry.corp on 10.0.0.2:53: no such host'
+)
+RATE = (
+    'failed to pull and unpack image "docker.io/library/python:3.12": failed to copy: httpReadSeeker: failed open: unexpected '
+    "status code https://registry-1.docker.io/v2/library/python/manifests/3.12: 429 Too Many Requests - toomanyrequests: You have "
+    "reached your pull rate limit"
+)
+NO_COMMAND = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start "
+    'container process: error during container init: exec: "trainn.sh": executable file not found in $PATH'
+)
+NO_SANDBOX = (
+    'Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox: plugin type="calico"'
+)
+PROBE = 'Readiness probe failed: Get "http://10.1.2.3:8080/healthz": dial tcp 10.1.2.3:8080: connect: connection refused'
+SSH = (
+    "ssh: Could not resolve hostname demo-worker-1.demo.default.svc: Name or service not known",
+    "ORTE was unable to reliably start one or more daemons.",
+)
+STORE = "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 1/2 clients joined. c10d store timed out"
+
+
+def overlapping(pod: Pod) -> Pod:
+    """Fails a second later than the other, having lost it."""
+    return pod.failed(1, at=NOW - 19)
+
+
+SCENARIOS = (
+    # the program
+    Scenario("exit code 1", "ProgramFailed", ("Worker-1 on node node-1", "exit code 1"), failed(1, lines=("done nothing",))),
+    Scenario(
+        "exit code 2 of argparse", "WrongArguments", ("unrecognized arguments: --learningrate",), failed(2, lines=ARGPARSE)
+    ),
+    Scenario("exit code 2", "ProgramFailed", ("exit code 2", "wrong arguments"), failed(2)),
+    Scenario(
+        "exit code 126",
+        "CommandNotExecutable",
+        ("cannot be executed", "exit code 126"),
+        failed(126, lines=("sh: 1: ./train.sh: Permission denied",)),
+    ),
+    Scenario(
+        "exit code 127", "CommandNotFound", ("not found", "exit code 127"), failed(127, lines=("sh: 1: trainn: not found",))
+    ),
+    Scenario(
+        "exit code 128 of the runtime", "CommandNotFound", ("trainn.sh",), failed(128, reason="StartError", message=NO_COMMAND)
+    ),
+    Scenario("exit code 137", "SIGKILL", ("SIGKILL", "exit code 137"), failed(137)),
+    Scenario("exit code 139", "SIGSEGV", ("segmentation fault",), failed(139)),
+    Scenario("exit code 143", "SIGTERM", ("SIGTERM",), failed(143)),
+    Scenario("exit code 134", "SIGABRT", ("aborted",), failed(134)),
+    Scenario("out of memory", "OOMKilled", ("more memory than its limit",), failed(137, reason="OOMKilled")),
+    Scenario("a Python exception", "PythonException", ("RuntimeError", "fc.weight"), failed(1, lines=TRACEBACK)),
+    Scenario("a Python exception below torchrun", "PythonException", ("RuntimeError", "fc.weight"), failed(1, lines=TORCHRUN)),
+    Scenario(
+        "a Python exception as termination message",
+        "PythonException",
+        ("RuntimeError",),
+        failed(1, message="\n".join(TRACEBACK)),
+    ),
+    Scenario(
+        "a missing module",
+        "ModuleNotFound",
+        ("No module named 'einops'",),
+        failed(1, lines=("Traceback (most recent call last):", "ModuleNotFoundError: No module named 'einops'")),
+    ),
+    Scenario(
+        "GPU memory",
+        "GpuOutOfMemory",
+        ("CUDA out of memory",),
+        failed(1, lines=("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",)),
+    ),
+    Scenario(
+        "no GPU", "GpuUnusable", ("NVIDIA driver",), failed(1, lines=("RuntimeError: Found no NVIDIA driver on your system.",))
+    ),
+    Scenario(
+        "shared memory",
+        "SharedMemoryFull",
+        ("shared memory",),
+        failed(
+            1,
+            lines=("RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. insufficient shared memory (shm)",),
+        ),
+    ),
+    Scenario(
+        "no RANK",
+        "EnvironmentMissing",
+        ("RANK",),
+        failed(1, lines=("ValueError: Error initializing torch.distributed: environment variable RANK expected, but not set",)),
+    ),
+    Scenario("disk full", "DiskFull", ("No space left",), failed(1, lines=("OSError: [Errno 28] No space left on device",))),
+    Scenario("port in use", "PortInUse", ("29500",), failed(1, lines=("RuntimeError: port: 29500: Address already in use",))),
+    Scenario(
+        "launcher cannot reach workers",
+        "PeersUnreachable",
+        ("Launcher-0", "daemons"),
+        found(
+            {"Launcher-0": lambda pod: pod.failed(255, at=NOW - 20), "Worker-0": running},
+            framework=MPI,
+            policy=None,
+            replicas={"Launcher": 1, "Worker": 1},
+            run_policy={"backoffLimit": 0},
+            logs={"demo-launcher-0": SSH, "demo-launcher": SSH},
+        ),
+    ),
+    Scenario(
+        "a peer's failure comes a second earlier",
+        "SIGSEGV",
+        ("Worker-0", "segmentation fault"),
+        found(
+            {"Worker-0": lambda pod: pod.failed(139, at=NOW - 20), "Worker-1": overlapping},
+            logs={"demo-worker-1": ("RuntimeError: [gloo/pair.cc] Connection closed by peer [127.0.0.1]:3",)},
+        ),
+    ),
+    Scenario(
+        "a peer's failure is seen a second later",
+        "OOMKilled",
+        ("Worker-1",),
+        found(
+            {
+                "Worker-0": lambda pod: pod.failed(1, at=NOW - 21),
+                "Worker-1": lambda pod: pod.failed(137, at=NOW - 20, reason="OOMKilled"),
+            },
+            logs={"demo-worker-0": (STORE,)},
+        ),
+    ),
+    Scenario(
+        "backoffLimit used up", "ProgramFailed", ("exit code 3",), failed(3, policy="OnFailure", run_policy={"backoffLimit": 0})
+    ),
+    Scenario(
+        "a crash long before the exception that ended the job",
+        "PythonException",
+        ("Worker-1", "RuntimeError"),
+        failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[EARLIER]),
+    ),
+    Scenario("restarted in place", "ProgramFailed", ("Worker-1", "exit code 1", "restarted 3 times"), crash(1, 3)),
+    Scenario("out of memory, restarted in place", "OOMKilled", ("restarted once",), crash(137, 1, reason="OOMKilled")),
+    Scenario(
+        "waiting for its replacement", "SIGKILL", ("Worker-1",), failed(137, policy="ExitCode", run_policy={"backoffLimit": 5})
+    ),
+    Scenario(
+        "init container",
+        "InitContainerFailed",
+        ("prepare", "exit code 3"),
+        found({"Worker-0": running, "Worker-1": init_failed}),
+    ),
+    Scenario(
+        "sidecar",
+        "SidecarRunning",
+        ("container sidecar runs on",),
+        found({"Worker-0": running, "Worker-1": lambda pod: pod.main_ended(0)}),
+    ),
+    Scenario(
+        "readiness",
+        "ReadinessProbeFailed",
+        ("connection refused",),
+        found({"Worker-0": running, "Worker-1": never_ready}, events=[event("uid-demo-worker-1", "Unhealthy", PROBE)]),
+    ),
+    Scenario(
+        "liveness",
+        "LivenessProbeFailed",
+        ("Liveness probe failed",),
+        crash(137, 2, events=[event("uid-demo-worker-1", "Unhealthy", "Liveness probe failed: command timed out")]),
+    ),
+    # the platform
+    Scenario(
+        "evicted", "Evicted", ("low on resource: memory",), found({"Worker-0": running, "Worker-1": lambda pod: pod.evicted()})
+    ),
+    Scenario(
+        "evicted and replaced",
+        "Evicted",
+        ("low on resource",),
+        found({"Worker-0": running, "Worker-1": lambda pod: pod.evicted()}, policy="ExitCode"),
+    ),
+    Scenario(
+        "node lost",
+        "NodeLost",
+        ("lost with its node",),
+        found({"Worker-0": running, "Worker-1": lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137)}),
+    ),
+    Scenario(
+        "preempted",
+        "Preempted",
+        ("higher priority",),
+        found({"Worker-0": running, "Worker-1": lambda pod: pod.failed(143).disrupted("PreemptionByScheduler")}),
+    ),
+    Scenario(
+        "node shut down",
+        "NodeShutdown",
+        ("shut down",),
+        found(
+            {
+                "Worker-0": running,
+                "Worker-1": lambda pod: pod.evicted("Terminated", "Pod was terminated in response to imminent node shutdown."),
+            }
+        ),
+    ),
+    Scenario(
+        "refused by its node",
+        "NodeRefused",
+        ("OutOfnvidia.com/gpu",),
+        found(
+            {
+                "Worker-0": running,
+                "Worker-1": lambda pod: pod.evicted("OutOfnvidia.com/gpu", "Node didn't have enough resource"),
+            }
+        ),
+    ),
+    Scenario(
+        "terminating on a dead node",
+        "NodeDoesNotAnswer",
+        ("Worker-1 on node node-1", "does not end it", "Kubelet stopped posting"),
+        found(
+            {"Worker-0": lambda pod: pod.succeeded(), "Worker-1": stuck_on},
+            nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")],
+        ),
+    ),
+    Scenario(
+        "running on a dead node",
+        "NodeDoesNotAnswer",
+        ("does not respond",),
+        found(
+            {"Worker-0": running, "Worker-1": running},
+            nodes=[node(ready="Unknown", message="Kubelet stopped posting node status.")],
+        ),
+    ),
+    Scenario("finalizer stuck", "FinalizerStuck", ("finalizer",), found({"Worker-0": running, "Worker-1": held_by_finalizer})),
+    Scenario(
+        "deadline of the job",
+        "DeadlineExceeded",
+        ("activeDeadlineSeconds (60 s)", "waited", "Insufficient cpu"),
+        unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"activeDeadlineSeconds": 60}),
+    ),
+    Scenario(
+        "deadline of the pod",
+        "PodDeadlineExceeded",
+        ("pod template",),
+        found(
+            {
+                "Worker-0": running,
+                "Worker-1": lambda pod: pod.evicted(
+                    "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+                ),
+            }
+        ),
+    ),
+    # images, configuration, volumes
+    Scenario("image not there", "ImageNotFound", ("me/train:v9", "not found"), waiting("ImagePullBackOff", NOT_THERE)),
+    Scenario(
+        "image not there, by an older kubelet",
+        "ImageNotFound",
+        ("manifest unknown",),
+        waiting(
+            "ImagePullBackOff",
+            BACK_OFF,
+            events=[event("uid-demo-worker-0", "Failed", 'Failed to pull image "me/train:v9": manifest unknown')],
+        ),
+    ),
+    Scenario("pull denied", "ImagePullDenied", ("denied",), waiting("ErrImagePull", DENIED)),
+    Scenario("registry unreachable", "RegistryUnreachable", ("no such host",), waiting("ErrImagePull", NO_REGISTRY)),
+    Scenario("rate limit", "ImagePullRateLimited", ("rate limit",), waiting("ErrImagePull", RATE)),
+    Scenario(
+        "image name",
+        "InvalidImageName",
+        ("invalid reference",),
+        waiting(
+            "InvalidImageName",
+            'Failed to apply default image tag "Me/Train:": couldn\'t parse image name: invalid reference format',
+        ),
+    ),
+    Scenario(
+        "image never pulled",
+        "ImageNeverPulled",
+        ("Never",),
+        waiting("ErrImageNeverPull", 'Container image "me/train:1" is not present with pull policy of Never'),
+    ),
+    Scenario(
+        "architecture",
+        "WrongArchitecture",
+        ("no match for platform",),
+        waiting("ErrImagePull", 'failed to pull image "me/arm:1": no match for platform in manifest: not found'),
+    ),
+    Scenario(
+        "Secret for a variable",
+        "SecretNotFound",
+        ('Secret "hub"',),
+        waiting("CreateContainerConfigError", 'secret "hub" not found'),
+    ),
+    Scenario(
+        "ConfigMap for a variable",
+        "ConfigMapNotFound",
+        ('ConfigMap "words"',),
+        waiting("CreateContainerConfigError", 'configmap "words" not found'),
+    ),
+    Scenario(
+        "key of a Secret",
+        "KeyNotFound",
+        ('Secret "hub" has no key "token"',),
+        waiting("CreateContainerConfigError", "couldn't find key token in Secret default/hub"),
+    ),
+    Scenario(
+        "root refused",
+        "RunAsRootRefused",
+        ("runAsNonRoot",),
+        waiting(
+            "CreateContainerConfigError", "container has runAsNonRoot and image will run as root (pod: x, container: pytorch)"
+        ),
+    ),
+    Scenario("command not found, by the runtime", "CommandNotFound", ("trainn.sh",), waiting("RunContainerError", NO_COMMAND)),
+    Scenario(
+        "Secret of a volume",
+        "SecretNotFound",
+        ('Secret "data"',),
+        creating("FailedMount", 'MountVolume.SetUp failed for volume "data" : secret "data" not found'),
+    ),
+    Scenario(
+        "ConfigMap of a volume",
+        "ConfigMapNotFound",
+        ('ConfigMap "words"',),
+        creating("FailedMount", 'MountVolume.SetUp failed for volume "words" : configmap "words" not found'),
+    ),
+    Scenario(
+        "volume attached elsewhere",
+        "VolumeAttachedElsewhere",
+        ("Multi-Attach",),
+        creating("FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0'),
+    ),
+    Scenario("sandbox", "SandboxFailed", ("calico",), creating("FailedCreatePodSandBox", NO_SANDBOX)),
+    Scenario("pulling", "PullingImage", ("Pulling image",), creating("Pulling", 'Pulling image "big:1"')),
+    Scenario(
+        "claim not there",
+        "PersistentVolumeClaimNotFound",
+        ('"data" does not exist',),
+        unschedulable('0/3 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/3 nodes are available'),
+    ),
+    Scenario(
+        "claim not bound",
+        "PersistentVolumeClaimUnbound",
+        ("not bound",),
+        unschedulable("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes"),
+    ),
+    # the scheduler
+    Scenario(
+        "cpu", "InsufficientResources", ("Insufficient cpu",), unschedulable("0/3 nodes are available: 3 Insufficient cpu.")
+    ),
+    Scenario(
+        "GPUs in use",
+        "InsufficientResources",
+        ("nvidia.com/gpu",),
+        unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")]),
+    ),
+    Scenario(
+        "GPUs on no node",
+        "NodeTooSmall",
+        ("nvidia.com/gpu=8", "the largest has 4"),
+        unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="4"), node("node-2")]),
+    ),
+    Scenario(
+        "taint",
+        "UntoleratedTaint",
+        ("gpu: only",),
+        unschedulable("0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}. preemption: 0/2 nodes"),
+    ),
+    Scenario(
+        "taint, by a scheduler that does not name it",
+        "UntoleratedTaint",
+        ("the nodes have the taints gpu=only",),
+        unschedulable(
+            "0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/1 nodes",
+            nodes=[{**node(), "spec": {"taints": [{"key": "gpu", "value": "only", "effect": "NoSchedule"}]}}],
+        ),
+    ),
+    Scenario(
+        "selector",
+        "NodeSelector",
+        ("affinity/selector",),
+        unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes"),
+    ),
+    Scenario(
+        "anti-affinity",
+        "PodAffinity",
+        ("anti-affinity",),
+        unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes"),
+    ),
+    Scenario(
+        "cordoned", "NodesCordoned", ("unschedulable",), unschedulable("0/2 nodes are available: 2 node(s) were unschedulable.")
+    ),
+    Scenario("no nodes", "NoNodes", ("no nodes",), unschedulable("no nodes available to schedule pods")),
+    Scenario(
+        "scheduling gate", "SchedulingGated", ("kueue.x-k8s.io/topology",), found({"Worker-0": running, "Worker-1": gated})
+    ),
+    Scenario(
+        "no scheduler",
+        "NoScheduler",
+        ('"volcano"',),
+        found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "volcano"}),
+    ),
+    # queues
+    Scenario("suspended", "Suspended", ("runPolicy.suspend",), found(run_policy={"suspend": True})),
+    Scenario(
+        "in Kueue's queue",
+        "QueuedByKueue",
+        ("research", "insufficient unused quota for nvidia.com/gpu"),
+        found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"}, workloads=[WORKLOAD]),
+    ),
+    Scenario(
+        "not taken up by Kueue",
+        "QueuedByKueue",
+        ("research", "no Workload"),
+        found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"}),
+    ),
+    Scenario(
+        "PodGroup pending",
+        "GangPending",
+        ("2 pods at once", "2/2 tasks"),
+        found(
+            {
+                "Worker-0": lambda pod: pod.unschedulable("pod group is not ready, 2 Pending, 2 minAvailable"),
+                "Worker-1": lambda pod: pod,
+            },
+            pod_groups=[POD_GROUP],
+        ),
+    ),
+    # the API server
+    Scenario("quota", "QuotaExceeded", ("quota team", "requested cpu=2", "used cpu=9"), refused(QUOTA)),
+    Scenario("limit range", "LimitRange", ("maximum cpu usage",), refused(f'pods "demo-worker-0" is forbidden: {LIMITS}')),
+    Scenario("webhook denies", "DeniedByWebhook", ("policy.example.com", "team label"), refused(WEBHOOK)),
+    Scenario("webhook unreachable", "WebhookUnreachable", ("policy.example.com",), refused(NO_WEBHOOK)),
+    Scenario(
+        "policy denies",
+        "DeniedByPolicy",
+        ("no-latest", "images must not"),
+        refused(f'pods "demo-worker-0" is forbidden: {POLICY}'),
+    ),
+    Scenario("pod security", "PodSecurity", ("restricted", "allowPrivilegeEscalation"), refused(POD_SECURITY)),
+    Scenario(
+        "service account",
+        "ServiceAccountNotFound",
+        ('"trainer"',),
+        refused(
+            'pods "demo-worker-0" is forbidden: error looking up service account default/trainer: serviceaccount "trainer" not found'
+        ),
+    ),
+    Scenario(
+        "priority class",
+        "PriorityClassNotFound",
+        ('"urgent"',),
+        refused('pods "demo-worker-0" is forbidden: no PriorityClass with name urgent was found'),
+    ),
+    Scenario("right of the operator", "OperatorForbidden", ("training-operator", "create pods"), refused(NO_RIGHT)),
+    Scenario(
+        "name in use",
+        "NameConflict",
+        ("pods/demo-worker-0",),
+        found(observed={"refusal": "pods/demo-worker-0 exists already and is not this job's; delete or rename it"}),
+    ),
+    Scenario(
+        "refused for good",
+        "InvalidSpec",
+        ("hostNetwork",),
+        found(
+            observed={"rejections": {("pods", "demo-worker-0"): Rejection(422, "Invalid", "spec.hostNetwork: Invalid value")}}
+        ),
+    ),
+    # the operator
+    Scenario("invalid", "InvalidSpec", ("Helper",), found(replicas={"Helper": 1})),
+    Scenario("no operator", "NoOperator", ("100 s",), found(operator=False)),
+    Scenario(
+        "no operator in the cluster",
+        "NoOperator",
+        ("no pod of the operators",),
+        Found(PYTORCH, found(operator=False).job, operator=False),
+    ),
+    Scenario(
+        "another controller's",
+        "ManagedElsewhere",
+        ("multikueue",),
+        found(operator=False, run_policy={"managedBy": "kueue.x-k8s.io/multikueue"}),
+    ),
+    # nothing is wrong
+    Scenario(
+        "succeeded while workers ran",
+        "Succeeded",
+        ("has succeeded",),
+        found({"Master-0": lambda pod: pod.succeeded(), "Worker-0": running}, replicas={"Master": 1, "Worker": 1}),
+    ),
+    Scenario(
+        "a chief has succeeded, a worker runs",
+        "Running",
+        ("1/2 Running, 1 succeeded",),
+        found({"Worker-0": running, "Worker-1": lambda pod: pod.succeeded()}, framework=TF, replicas={"Worker": 2}),
+    ),
+    Scenario("running", "Running", ("2/2 Running",), found({"Worker-0": running, "Worker-1": running})),
+)

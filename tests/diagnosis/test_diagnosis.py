@@ -1,0 +1,42 @@
+"""The diagnosis names the cause: a table of seeded failures, by exact reason."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcommon.diagnosis import Found, Reason, diagnose
+from tests.architecture.source import ROOT
+from tests.diagnosis.scenarios import NOW, SCENARIOS, Scenario
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_the_cause_is_named(scenario: Scenario) -> None:
+    made = diagnose(scenario.found, scenario.now)
+    assert made.reason == scenario.reason, made
+    for word in scenario.words:
+        assert word in made.sentence, made
+    assert made.well or made.advice or made.then, made
+
+
+def test_every_reason_is_explained() -> None:
+    text = (ROOT / "docs/kubectl-train.md").read_text(encoding="utf-8")
+    assert [reason for reason in Reason if f"`{reason}`" not in text] == []
+
+
+def test_of_a_job_whose_state_can_be_read_only_in_part_the_rest_is_named() -> None:
+    found = replace(SCENARIOS[0].found, unread={"events": "ann may not list events in namespace default"})
+    assert "events could not be read: ann may not list events in namespace default" in diagnose(found, NOW).evidence
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    index=st.integers(0, len(SCENARIOS) - 1), junk=st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=3)
+)
+def test_no_object_makes_it_fail(index: int, junk: object) -> None:
+    """Whatever is in a status, the diagnosis is made."""
+    found = SCENARIOS[index].found
+    pods = [{**pod, "status": junk} for pod in found.pods]
+    made = diagnose(Found(found.framework, {**found.job, "status": junk}, pods, [{"involvedObject": junk}]), NOW)  # type: ignore[dict-item]
+    assert made.reason
