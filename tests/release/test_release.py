@@ -15,7 +15,7 @@ from jobcommon.testutil.release.program import ReleaseError
 
 helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
 ROOT = Path(__file__).resolve().parents[2]
-CHARTS = ("mpi-operator", "mxnet-operator", "pytorch-operator", "tf-operator", "training-operators")
+CHARTS = sorted(path.parent.name for path in ROOT.glob("charts/*/Chart.yaml") if path.parent.name != "jobcommon-lib")
 
 
 def rendered(chart: Path) -> dict[str, str]:
