@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow sim sim-full exhaust sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf golden pictures lock sbom audit crds verify clean
+.PHONY: help setup demo test test-slow sim sim-full exhaust sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -162,6 +162,15 @@ crds: $(DEV) ## write the CRDs to charts/crds
 
 verify: crds ## fail if the committed CRDs are not what the code generates
 	git diff --exit-code -- charts/crds
+
+release: $(DEV) ## wheel, sdist, charts, CRDs, SBOM and checksums in dist/; SNAPSHOT=yes: with what is not committed
+	$(BIN)/python -m jobcommon.testutil.release --check $(if $(SNAPSHOT),--snapshot)
+	rm -rf dist
+	@$(MAKE) --no-print-directory sbom
+	$(BIN)/python -m jobcommon.testutil.release $(if $(SNAPSHOT),--snapshot)
+
+image: $(DEV) ## build the operators' image with buildah and run a job with it; BASE=image@digest, IMAGE_OPTIONS='--volume …'
+	$(BIN)/python -m jobcommon.testutil.release.image $(if $(BASE),--base $(BASE)) -- $(IMAGE_OPTIONS)
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
