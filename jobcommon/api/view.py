@@ -154,7 +154,7 @@ def epoch(time: datetime | None) -> float | None:
 
 
 # Enough for what the pods of the jobs that start together have in common.
-_SHARED_MOST = 4096
+SHARED_MOST = 4096
 _shared: dict[Hashable, Any] = {}
 
 
@@ -163,7 +163,7 @@ def shared(value: H) -> H:
 
     For small frozen values of one type, which are interchangeable when they are equal.
     """
-    if len(_shared) >= _SHARED_MOST:
+    if len(_shared) >= SHARED_MOST:
         _shared.clear()
     found: H = _shared.setdefault(value, value)
     return found

@@ -68,7 +68,7 @@ async def batch(world: World, numbers: Iterable[int]) -> None:
 async def test_nothing_stays_of_a_job_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     # What is kept on purpose is bounded: a bound of a few entries is reached before the first measurement.
     monkeypatch.setattr(recorder, "MEMORY_LIMIT", 4)
-    monkeypatch.setattr(view, "_SHARED_MOST", 4)
+    monkeypatch.setattr(view, "SHARED_MOST", 4)
     world = world_with_testjobs()
     async with operating(world):
         await batch(world, range(BATCH))
