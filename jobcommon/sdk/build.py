@@ -29,7 +29,8 @@ def build_job(
     no variables from outside. `arguments` are passed by keyword, as JSON. `replicas` is the number of processes, of which a
     Master is the first, or a number for each replica type. An MPIJob starts a function by ``mpirun``, and runs a command in the
     launcher alone. `resources` are limits (``{"nvidia.com/gpu": 1}``), `run_policy` and `pod` are fields of ``spec.runPolicy``
-    and of the pods' spec, as in a manifest. Raises ValueError for what makes no valid job; the text names the field.
+    and of the pods' spec, as in a manifest. A program that fails by itself fails the job; one that is killed, or loses its
+    node, is started again. Raises ValueError for what makes no valid job; the text names the field.
     """
     framework = framework_of(kind)
     if function is not None:
@@ -39,7 +40,7 @@ def build_job(
     elif arguments:
         raise ValueError("arguments: they are a function's; append those of a command to the command")
     counts = _counts(framework, replicas)
-    specs: dict[str, Any] = {}
+    policies, specs = {one.name: one.restart_policies for one in framework.replica_types}, dict[str, Any]()
     for of_type, count in counts.items():
         its = command
         if framework.replica_types[0].name == "Launcher":
@@ -52,7 +53,9 @@ def build_job(
             container["env"] = [{"name": key, "value": value} for key, value in env.items()]
         if resources:
             container["resources"] = {"limits": {key: str(amount) for key, amount in resources.items()}}
-        specs[of_type] = {"replicas": count, "template": {"spec": {"containers": [container], **(pod or {})}}}
+        policy = "ExitCode" if "ExitCode" in policies.get(of_type, ()) else "Never"
+        template = {"spec": {"containers": [container], **(pod or {})}}
+        specs[of_type] = {"replicas": count, "restartPolicy": policy, "template": template}
     manifest = {
         "apiVersion": framework.api_version,
         "kind": framework.kind,

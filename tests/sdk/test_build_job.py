@@ -16,12 +16,12 @@ OUTSIDE = 3
 
 
 def train(word: str, times: int = 1) -> None:
-    import os.path
+    import os
 
     def again() -> str:
         return " ".join([word] * times)
 
-    print(again(), "$(HOME)", os.path.basename("a/b"))
+    print(again(), "$(HOME)", os.sep)
 
 
 def decorated(function: Any) -> Any:
@@ -109,7 +109,7 @@ def test_the_program_calls_the_function() -> None:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(text.replace("$$", "$"), "job", "exec"), {"__name__": "__main__"})
-    assert out.getvalue() == "it's it's $(HOME) b\n"
+    assert out.getvalue() == "it's it's $(HOME) /\n"
 
 
 @pytest.mark.parametrize(

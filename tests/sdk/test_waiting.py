@@ -114,7 +114,9 @@ async def test_a_job_that_never_was_is_a_refusal() -> None:
 
 
 async def test_a_time_limit_says_what_the_job_does() -> None:
-    with pytest.raises(TimeoutError, match=r"^pytorchjob/j is not over after 0 s, and goes on: Running: "):
+    with pytest.raises(
+        TimeoutError, match=r"^pytorchjob/j is not over after 0 s, and goes on: Starting: its pods are being created"
+    ):
         await client(Answers(job("Running"))).wait("j", timeout=0, progress=False)
     with pytest.raises(TimeoutError, match="goes on: the API server does not answer: refused"):
         await client(Answers(TransportError("refused"))).wait("j", timeout=0, progress=False)
