@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow sim sim-full sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk golden pictures lock sbom audit crds verify clean
+.PHONY: help setup demo test test-slow sim sim-full exhaust sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk golden pictures lock sbom audit crds verify clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -57,6 +57,9 @@ sieve: $(DEV) ## simulate crashes, stale views and unobserved events where recor
 
 acto: $(DEV) ## simulate 200 sequences of edits for each CRD, each state held against a job made from scratch
 	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim acto --count 200 --minutes 30 --workers $(WORKERS)
+
+exhaust: $(DEV) ## all states of one small job with a crash, a lost answer and late watches (20 minutes); MUTANTS=yes: the mutants
+	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.exhaust --workers $(WORKERS) $(if $(MUTANTS),--mutants)
 
 check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/ruff check .

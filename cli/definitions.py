@@ -9,17 +9,27 @@ from jobcommon.framework import Framework
 
 
 def as_yaml(frameworks: Iterable[Framework]) -> str:
-    """All of them, as documents of one file."""
-    return "".join(f"---\n{text}" for text in crd_files(frameworks).values())
+    """All of them, as documents of one file. Raises `UserError`."""
+    return "".join(f"---\n{text}" for text in _files(frameworks).values())
 
 
 def write(directory: Path, frameworks: Iterable[Framework]) -> Iterator[Path]:
     """Write a file for each; gives the paths as they are written. Raises `UserError`."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name, text in crd_files(frameworks).items():
+        for name, text in _files(frameworks).items():
             path = directory / name
             path.write_text(text, encoding="utf-8")
             yield path
     except OSError as error:
         raise UserError(f"--output {directory}: cannot be written: {error.strerror}") from None
+
+
+def _files(frameworks: Iterable[Framework]) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for framework in frameworks:
+        try:
+            files |= crd_files([framework])
+        except ValueError as error:
+            raise UserError(f"framework {framework.name}: {error}") from None
+    return files

@@ -1,17 +1,19 @@
 """The frameworks there are: every `Framework` value under the entry points group ``jobcommon.frameworks``.
 
-A package of a third party adds its own by an entry point; nothing here names one.
+A package of a third party adds its own by an entry point; nothing here names one. One without an entry point is named by a
+reference, ``my_package:FRAMEWORK``.
 """
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.framework_errors import framework_errors
 from jobcommon.framework import Framework
 
 GROUP = "jobcommon.frameworks"
+REFERENCE = ":"
 
 
 @cache
@@ -21,18 +23,35 @@ def _loaded() -> tuple[Mapping[str, Framework], Mapping[str, str]]:
     broken: dict[str, str] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
         try:
-            value = entry.load()
-        except Exception as error:
-            cause = f"{type(error).__name__}: {error}"
-            broken[entry.name] = f"framework {entry.name} cannot be loaded from {entry.value}: {cause}"
+            value = _load(entry)
+        except UserError as error:
+            broken[entry.name] = str(error)
             continue
-        if not isinstance(value, Framework):
-            broken[entry.name] = f"framework {entry.name}: {entry.value} is not a jobcommon.Framework"
-        elif errors := framework_errors(value):
-            broken[entry.name] = "\n".join(f"framework {entry.name} ({entry.value}): {error}" for error in errors)
+        same = next((f for f in found.values() if f is not value and (f.group, f.kind) == (value.group, value.kind)), None)
+        if same is not None:
+            broken[entry.name] = f"framework {entry.name} ({entry.value}): kind: {value.kind} is that of framework {same.name}"
         else:
             found[entry.name] = value
     return found, broken
+
+
+def _load(entry: EntryPoint) -> Framework:
+    """The framework of an entry point. Raises `UserError` when it cannot be used."""
+    try:
+        value = entry.load()
+    except Exception as error:
+        cause = f"{type(error).__name__}: {error}"
+        raise UserError(f"framework {entry.name} cannot be loaded from {entry.value}: {cause}") from None
+    if not isinstance(value, Framework):
+        raise UserError(f"framework {entry.name}: {entry.value} is not a jobcommon.Framework")
+    if errors := framework_errors(value):
+        raise UserError("\n".join(f"framework {entry.name} ({entry.value}): {error}" for error in errors))
+    return value
+
+
+def referenced(reference: str) -> Framework:
+    """The framework of ``my_package:FRAMEWORK``. Raises `UserError` when it cannot be used."""
+    return _load(EntryPoint(reference.partition(":")[2] or reference, reference, GROUP))
 
 
 def usable() -> Iterable[Framework]:
@@ -54,15 +73,19 @@ def installed() -> Mapping[str, Framework]:
 
 
 def chosen(names: Iterable[str]) -> tuple[Framework, ...]:
-    """The frameworks of those names, all of them for no names. Raises `UserError` for one that is not installed or broken."""
+    """The frameworks of those names or references, all that are installed for none.
+
+    Raises `UserError` for one that is not installed or broken.
+    """
     found, (_, broken) = installed(), _loaded()
     wanted = list(dict.fromkeys(names)) or [*found, *broken]
     for name in wanted:
         if name in broken:
             raise UserError(broken[name])
-        if name not in found:
-            raise UserError(f"--framework {name}: there is no such framework here; use one of {', '.join(found)}")
-    return tuple(found[name] for name in wanted)
+        if name not in found and REFERENCE not in name:
+            known = ", ".join(found)
+            raise UserError(f"--framework {name}: there is no such framework here; use one of {known}, or module:NAME")
+    return tuple(found[name] if name in found else referenced(name) for name in wanted)
 
 
 def not_loaded() -> str:

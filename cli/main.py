@@ -15,6 +15,7 @@ import typer
 import jobcommon
 from jobcommon.cli import process
 from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra
+from jobcommon.cli.framework_commands import new_command, rbac_command
 from jobcommon.cli.framework_options import with_own_options
 from jobcommon.cli.frameworks import chosen, usable
 from jobcommon.cli.jobs import commands
@@ -261,6 +262,10 @@ def crds_command(
             typer.echo(path)
     else:
         typer.echo(as_yaml(frameworks), nl=False)
+
+
+app.command("new", short_help="Make a package for a framework of your own.")(new_command)
+app.command("rbac", short_help="Print the roles of the operators.")(rbac_command)
 
 
 def _forget_output() -> None:

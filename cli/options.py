@@ -6,7 +6,11 @@ import typer
 
 Frameworks = Annotated[
     list[str] | None,
-    typer.Option("--framework", metavar="NAME", help="Only this framework; repeatable. All installed ones without it."),
+    typer.Option(
+        "--framework",
+        metavar="NAME",
+        help="Only this framework, by its name or as my_package:FRAMEWORK; repeatable. All installed ones without it.",
+    ),
 ]
 Kubeconfig = Annotated[
     str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")

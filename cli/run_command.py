@@ -1,6 +1,7 @@
 """The command ``run``: jobs from manifests or from a script, on an embedded cluster or on the one of a kubeconfig."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ from jobcommon.cli import process
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Place
 from jobcommon.cli.jobs.lookup import FoundJob
-from jobcommon.cli.manifests import Manifest, load
+from jobcommon.cli.manifests import SUFFIXES, Manifest, load
 from jobcommon.cli.options import OptionalFiles
 from jobcommon.cli.output import console
 from jobcommon.cli.script import Script, as_yaml
@@ -117,6 +118,8 @@ def run_command(
     else:
         if filename:
             raise UserError("give a script or manifests with -f, not both")
+        if Path(script).suffix in SUFFIXES:
+            raise UserError(f"{script}: is a manifest and no script; write -f {script}")
         if image is None and not here:
             raise UserError(
                 f"--image: {script} runs on a cluster in an image that has python and its modules; name one, as in "

@@ -11,7 +11,7 @@ import yaml
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
-from jobcommon.cli.manifests import SUFFIXES, Manifest
+from jobcommon.cli.manifests import Manifest
 from jobcommon.framework import Framework, ReplicaType
 
 MOUNT = "/scripts"
@@ -43,8 +43,6 @@ class Script:
 
         Raises `UserError` for files that cannot be read or are too large, and for options that make no job.
         """
-        if Path(self.path).suffix in SUFFIXES:
-            raise UserError(f"{self.path}: is a manifest and no script; write -f {self.path}")
         (framework,) = chosen([self.framework])
         files = {path.name: text for path, text in map(_read, (self.path, *self.include))}
         if self.image is None and self.include:

@@ -1,7 +1,7 @@
 """Every row of the reference's behavioural cases is a test: which one, and that it has as many cases as the table has rows.
 
-Subjects are those of the reference's own tests (kubeflow/common, TFJob, PyTorchJob; MPIJob, MXJob). Left out:
-kinds of no operator here (Paddle, XGBoost); the StatefulSets and the delivery image of MPIJob v1alpha1, for there are pods now,
+Subjects are those of the reference's own tests (kubeflow/common and the kinds). Left out:
+the StatefulSets and the delivery image of MPIJob v1alpha1, for there are pods now,
 and names that resolve; the SDK's own unit tests: what it does against a cluster is in tests/sdk, in an environment of its own.
 """
 
@@ -216,7 +216,12 @@ MXNET: Table = {
     "status": (9, ["operators.test_mx_cases::test_status"]),
     "servers and tuners": (3, ["operators.test_mx_cases::test_servers_do_not_decide", "::test_the_tuner_decides"]),
     "suspension": (1, ["operators.test_mx_cases::test_suspend_and_resume"]),
-    "JAX": (2, ["frameworks.test_jax::test_environment"]),
+}
+OTHERS: Table = {
+    "JAX": (3, ["operators.test_jax_cases::test_environment", "::test_errors_name_the_field"]),
+    "XGBoost": (8, ["operators.test_xgboost_cases::test_environment", "::test_validation"]),
+    "Paddle": (8, ["operators.test_paddle_cases::test_environment", "::test_validation"]),
+    "suspension": (3, ["operators.test_new_kinds::test_suspend_and_resume"]),
 }
 TABLES = {
     "common": COMMON,
@@ -225,6 +230,7 @@ TABLES = {
     "untested": UNTESTED_BY_THE_REFERENCE,
     "MPIJob": MPI,
     "MXJob": MXNET,
+    "JAXJob, XGBoostJob, PaddleJob": OTHERS,
 }
 SECTIONS = {f"{name} {section}": row for name, table in TABLES.items() for section, row in table.items()}
 

@@ -132,7 +132,9 @@ class Churn:
             async with asyncio.timeout(HANG_SECONDS):
                 await self._life(job)
         except TimeoutError:
-            self.faults.append(f"{job.framework.kind} {job.name}, which {job.fate}, was not over after {HANG_SECONDS:g} s")
+            conditions = ", ".join(self._watch.conditions(job.name)) or "no condition"
+            text = f"was not over after {HANG_SECONDS:g} s: it has {conditions} and {self._node.present[job.name]} pods"
+            self.faults.append(f"{job.framework.kind} {job.name}, which {job.fate}, {text}")
         except RuntimeError as error:
             self.faults.append(f"{job.framework.kind} {job.name}, which {job.fate}: {error}")
         else:

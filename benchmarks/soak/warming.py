@@ -64,8 +64,7 @@ async def _restarted(
         proxy.restart()
         # Some of them are deleted as soon as they run.
         seen = asyncio.gather(*(watch.until(churn.submit().name, bool) for _ in range(JOBS)))
-        await asyncio.sleep(seconds)
-        proxy.warming = False
+        await _warm(proxy, seconds)
         async with asyncio.timeout(START_SECONDS):
             await seen
             while not before <= proxy.watched.keys():  # noqa: ASYNC110  there is no event to wait for
@@ -83,16 +82,24 @@ async def _starting(proxy: WarmingServer, path: Path, session: aiohttp.ClientSes
     proxy.restart()
     process, operator = await started(str(path), session)
     try:
-        await asyncio.sleep(seconds)
-        proxy.warming = False
+        await _warm(proxy, seconds)
         await until_ready(process, operator)
         return _found("start of the operator", proxy, monotonic())
     finally:
         await stop(process)
 
 
+async def _warm(proxy: WarmingServer, seconds: float) -> None:
+    """Return once the caches are warm, `seconds` after the first request was refused. Raises TimeoutError if there is none."""
+    async with asyncio.timeout(START_SECONDS):
+        while not proxy.refused:  # noqa: ASYNC110  there is no event to wait for
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(seconds)
+    proxy.warming = False
+
+
 def _found(what: str, proxy: WarmingServer, back: float) -> Warming:
     times = list(proxy.refused.values())
     last = max(max(each) for each in times)
-    rate = max((len(each) - 1) / (each[-1] - each[0]) for each in times if len(each) > 1)
+    rate = max(((len(each) - 1) / (each[-1] - each[0]) for each in times if len(each) > 1), default=0.0)
     return Warming(what, len(times), sum(map(len, times)), rate, back - last)

@@ -102,7 +102,7 @@ async def connected(place: Place) -> AsyncIterator[Api]:
         raise UserError(f"{text}; check the kubeconfig with: kubectl cluster-info", JOB_FAILED) from None
     except ExceptionGroup as group:
         first = _first(group)
-        if isinstance(first, UserError):
+        if isinstance(first, UserError | OSError):
             raise first from None
         if isinstance(first, ClientError):
             raise UserError(explained(first) if isinstance(first, StatusError) else str(first), JOB_FAILED) from None

@@ -36,7 +36,7 @@ from jobcommon.controller.report import Report, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.watched import PODS, SERVICES, informer_of, watched
 from jobcommon.controller.workqueue import WorkQueue
-from jobcommon.framework import Framework
+from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
@@ -84,13 +84,13 @@ class JobController:
     @property
     def synced(self) -> bool:
         """Whether every available cache has had its first complete list. Until then `begin` returns None."""
-        return all(informer.synced or self._is_missing(name) for name, informer in self.informers.items())
+        return all(informer.synced or self.is_missing(name) for name, informer in self.informers.items())
 
     @property
     def gang_off(self) -> str:
         """Why the configured gang scheduler cannot be used now; "" if it can, or if none is configured."""
         gang = self.framework.options.gang
-        if gang is None or not self._is_missing(POD_GROUPS):
+        if gang is None or not self.is_missing(POD_GROUPS):
             return ""
         return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
 
@@ -99,11 +99,7 @@ class JobController:
         """How many jobs have each current condition, "" for none. Thread-safe."""
         return Counter([state.condition for state in list(self.states.values())])
 
-    def is_served(self, name: str) -> bool:
-        """Whether the cluster serves the resource, as far as is known; some are optional."""
-        return not self._is_missing(name)
-
-    def _is_missing(self, name: str) -> bool:
+    def is_missing(self, name: str) -> bool:
         """Whether the API server does not serve an optional resource. Its reflector keeps retrying."""
         error = self.informers[name].reflector.last_error
         return isinstance(error, StatusError) and error.code in self.resources[name].optional
@@ -163,7 +159,8 @@ class JobController:
         new, old = change.new, change.old
         if new is not None and new.owner is not None and change.kind is ChangeKind.ADDED:
             self.expectations.observe_created(new.owner.uid, resource, new.name)
-        if change.kind is ChangeKind.DELETED or (new is not None and new.deletion_time is not None):
+        marked = new is not None and new.deletion_time is not None and not _still_held(old, new)
+        if change.kind is ChangeKind.DELETED or marked:
             for child in (old, new):
                 if child is not None and child.owner is not None:
                     self.expectations.observe_deleted(child.owner.uid, child.uid)
@@ -200,14 +197,14 @@ class JobController:
 
     def _notice_missing(self) -> None:
         """Queue every job when the definition of jobs or PodGroups appears or disappears: jobs may be waiting for it."""
-        missing = (self._is_missing(self.jobs), self.gang_off)
+        missing = (self.is_missing(self.jobs), self.gang_off)
         if missing != self._missing:
             self._missing = missing
             self.resync()
 
     def _work(self, key: JobKey, moment: Moment) -> Work | None:
         # Without the definition there are no jobs, whatever the cache contains: their pods are orphans.
-        cached = None if self._is_missing(self.jobs) else self._jobs.get(*key)
+        cached = None if self.is_missing(self.jobs) else self._jobs.get(*key)
         named = self._pods.indexed(BY_JOB, key)
         left = left_behind(self.framework.kind, named, cached.uid if cached is not None else "")
         if (orphans := work_on_orphans(key, left)) is not None:
@@ -244,7 +241,7 @@ class JobController:
         if expiry is not None:
             self.queue.add_at(key, expiry)
             return True
-        versions = {n: informer.store.resource_version for n, informer in self.informers.items() if not self._is_missing(n)}
+        versions = {n: informer.store.resource_version for n, informer in self.informers.items() if not self.is_missing(n)}
         if not self.barrier.behind(uid, versions):
             return False
         for resource in self.barrier.stalled(uid, versions, moment.monotonic):
@@ -392,6 +389,11 @@ class JobController:
         self.expectations.forget(uid)
         self.barrier.forget(uid)
         self.states.pop(uid, None)
+
+
+def _still_held(old: PodView | ObjectView | None, new: PodView | ObjectView) -> bool:
+    """Whether a terminating pod has changed and still has our finalizer, whose removal may be under way."""
+    return isinstance(new, PodView) and FINALIZER in new.finalizers and old is not None and old.deletion_time is not None
 
 
 def _namespace(key: JobKey) -> str:

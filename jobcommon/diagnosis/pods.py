@@ -51,7 +51,7 @@ def ended(member: Member, found: Found) -> Cause:
     for container in (*pod.containers, *pod.init_containers):
         run = container.state
         if isinstance(run, Terminated) and run.exit_code != 0:
-            return _run(member, found, container, run)
+            return _cause_of_run(member, found, container, run)
     return ended_by_platform("Lost", pod.message) or Cause(Reason.NODE_LOST, "lost")
 
 
@@ -129,7 +129,7 @@ def _waits_for_sidecar(member: Member, found: Found) -> Cause | None:
     )
 
 
-def _run(member: Member, found: Found, container: ContainerView, run: Terminated) -> Cause:
+def _cause_of_run(member: Member, found: Found, container: ContainerView, run: Terminated) -> Cause:
     """Why a run of one of its containers failed."""
     pod = member.pod
     inits = {c.name for c in pod.init_containers}
@@ -148,7 +148,7 @@ def _run(member: Member, found: Found, container: ContainerView, run: Terminated
 
 def _restarting(member: Member, found: Found, container: ContainerView, run: Terminated) -> Cause:
     """The cause of the last failed run of a container that the kubelet starts again, and when it does."""
-    cause = _run(member, found, container, run)
+    cause = _cause_of_run(member, found, container, run)
     if member.pod.restart_policy == "Never":
         return cause
     times = max(container.restart_count, 0)

@@ -98,7 +98,7 @@ def unschedulable(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[
 def _taints(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
     taints = (taint for node in nodes for taint in mappings_in((node.get("spec") or {}).get("taints")))
     kept = (taint for taint in taints if taint.get("effect") != "PreferNoSchedule")
-    return list(dict.fromkeys(f"{taint.get('key')}={taint.get('value') or ''}" for taint in kept))
+    return list(dict.fromkeys(f"{taint.get('key')}={taint.get('value') or ''}".removesuffix("=") for taint in kept))
 
 
 def _too_large(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Cause | None:

@@ -93,7 +93,7 @@ class Driver:
     def cache_ages(self) -> dict[str, float]:
         """Seconds since the API server last sent something for each cache that it serves. Thread-safe."""
         now = self._clock.monotonic()
-        return {name: max(now - heard, 0.0) for name, heard in self._heard_at.items() if self.controller.is_served(name)}
+        return {name: max(now - heard, 0.0) for name, heard in self._heard_at.items() if not self.controller.is_missing(name)}
 
     async def run(self) -> None:
         """Run until `stop`; then return once the plans in progress are carried out. Cancelling it aborts them."""

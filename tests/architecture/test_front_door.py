@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobcommon import _homes
+from jobcommon.cli.new import Package
 from tests.architecture.source import ROOT, documents, modules, tree
 
 # The second is for authors of controllers of other objects; the kits are for tests.
@@ -35,11 +36,13 @@ def deep(syntax: ast.AST) -> list[str]:
 
 
 def snippets() -> list[tuple[str, str]]:
-    """Python that people read and copy: in documents, and the examples."""
+    """Python that people read and copy: in documents, the examples, and the packages that `jobcommon new` makes."""
     guides = [document for document in documents() if document.parent != Path("docs/reference")]
     shown = [(str(document), text) for document in guides for text in FENCE.findall((ROOT / document).read_text("utf-8"))]
-    examples = [*(ROOT / "examples").rglob("*.py"), ROOT / "tests/frameworks/jax.py"]
-    return [*shown, *((str(path.relative_to(ROOT)), path.read_text("utf-8")) for path in examples)]
+    examples = [(str(path.relative_to(ROOT)), path.read_text("utf-8")) for path in (ROOT / "examples").rglob("*.py")]
+    package = Package.named("front-door", None, "example.com")
+    made = [(name, text) for name, text in package.files().items() if name.startswith(package.module) and name.endswith(".py")]
+    return [*shown, *examples, *made]
 
 
 @pytest.mark.parametrize(("where", "text"), snippets(), ids=lambda value: value if "\n" not in value else "")

@@ -10,26 +10,32 @@ from typing import Any
 import pytest
 import yaml
 
+from jobcommon import rbac
 from jobcommon.api.gang import COSCHEDULING, VOLCANO
 from jobcommon.framework import Framework
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.testutil import rbac
-from jobcommon.testutil.rbac import Rule
+from jobcommon.operators.xgboost import XGBOOST
+from jobcommon.rbac import Rule
 
 helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
 Json = dict[str, Any]
 CHARTS = Path(__file__).resolve().parents[2] / "charts"
 RULES = CHARTS / "jobcommon-lib" / "templates" / "_rules.tpl"
-FRAMEWORKS = {framework.name: framework for framework in (MPI, MXNET, PYTORCH, TF)}
+FRAMEWORKS = {framework.name: framework for framework in (JAX, MPI, MXNET, PADDLE, PYTORCH, TF, XGBOOST)}
 OPERATORS: Mapping[str, tuple[Framework, ...]] = {
+    "jax-operator": (JAX,),
     "mpi-operator": (MPI,),
     "mxnet-operator": (MXNET,),
+    "paddle-operator": (PADDLE,),
     "pytorch-operator": (PYTORCH,),
     "tf-operator": (TF,),
-    "training-operators": (MPI, MXNET, PYTORCH, TF),
+    "xgboost-operator": (XGBOOST,),
+    "training-operators": tuple(FRAMEWORKS.values()),
 }
 NAMESPACE = "operators"
 
@@ -94,7 +100,7 @@ def rules_template() -> str:
         + "{{- end }}\n"
         for name, rules in parts.items()
     ]
-    return "{{- /* Written from testutil/rbac.py by: make golden */}}\n" + "\n".join(texts)
+    return "{{- /* Written from jobcommon/rbac.py by: make golden */}}\n" + "\n".join(texts)
 
 
 if os.environ.get("GOLDEN") == "write":

@@ -19,6 +19,7 @@ import msgspec
 import pytest
 import yaml
 
+from jobcommon import rbac
 from jobcommon.client.request import Request
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
@@ -27,7 +28,6 @@ from jobcommon.localcluster.list_watch import WatchEvent
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.testutil import rbac
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from tests.charts.charts import CHARTS, NAMESPACE, OPERATORS, helm, render
@@ -149,9 +149,8 @@ def job(framework: Framework, version: str, name: str) -> Json:
         main = {"name": framework.container or "main", "image": "any", "command": ["sh", "-c", command]}
         return {"replicas": replicas, "template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [main]}}}
 
-    roles = (
-        {"Launcher": role("exit 0"), "Worker": role("exec sleep 60", 2)} if framework is MPI else {"Worker": role("exit 0", 2)}
-    )
+    leader = {"MPIJob": "Launcher", "XGBoostJob": "Master"}.get(framework.kind)
+    roles = {leader: role("exit 0"), "Worker": role("exec sleep 60", 2)} if leader else {"Worker": role("exit 0", 2)}
     manifest = job_manifest(framework, roles, run_policy={"suspend": True})
     return {**manifest, "apiVersion": f"{framework.group}/{version}", "metadata": {"name": name}}
 

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from jobcommon import rbac
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.companions import companions
+from jobcommon.rbac import Rule
 from jobcommon.reconcile import read_job
-from jobcommon.testutil import rbac
 from jobcommon.testutil.builders import Pod, job_manifest
 from jobcommon.testutil.conformance import real
-from jobcommon.testutil.rbac import Rule
 from tests.charts.charts import OPERATORS, Json, as_json, render, the
 
 pytestmark = [

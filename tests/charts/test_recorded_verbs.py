@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jobcommon import rbac
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
 from jobcommon.client.errors import StatusError, TransportError
@@ -14,14 +15,16 @@ from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
+from jobcommon.rbac import Rule
 from jobcommon.runtime.settings import Settings
-from jobcommon.testutil import rbac
 from jobcommon.testutil.builders import job_manifest
-from jobcommon.testutil.rbac import Rule
 from jobcommon.testutil.recording import Access, Recording, access
 from tests.runtime.test_gang import definition
 from tests.runtime.world import PODS, World, operating
@@ -141,12 +144,13 @@ class Life(World):
 RUN_POLICY = {"ttlSecondsAfterFinished": 5, "backoffLimit": 3}
 
 
-async def plain(life: Life) -> None:
-    """Create, suspend, resume, retry, succeed, expire; what TF, MXNet and PyTorch have in common."""
-    life.submit({"Worker": 2}, policy="ExitCode", run_policy=RUN_POLICY)
+async def plain(life: Life, leader: str = "Worker") -> None:
+    """Create, suspend, resume, retry, succeed, expire; what all but MPI have in common."""
+    replicas = {"Worker": 2} if leader == "Worker" else {leader: 1, "Worker": 1}
+    life.submit(replicas, policy="ExitCode", run_policy=RUN_POLICY)
     await life.clock.until(life.count(2), step=0.5)
     await life.pause(2)
-    await life.retry_and_succeed("train-worker-1", 2)
+    await life.retry_and_succeed(f"train-worker-{replicas['Worker'] - 1}", 2)
 
 
 async def elastic(life: Life) -> None:
@@ -204,7 +208,7 @@ async def lives(framework: Framework) -> Recording:
             await mpi(life, "v2beta1")
             await mpi(life, "v1")
         else:
-            await plain(life)
+            await plain(life, "Master" if framework is XGBOOST else "Worker")
         if framework is PYTORCH:
             await elastic(life)
         # The lease is renewed.
@@ -220,7 +224,7 @@ def covered(wanted: Rule, held: Iterable[Rule]) -> bool:
     return triples([replace(wanted, names=())]) <= triples(held)
 
 
-@pytest.mark.parametrize("framework", [PYTORCH, TF, MXNET, MPI], ids=lambda f: f.name)
+@pytest.mark.parametrize("framework", [PYTORCH, TF, MXNET, MPI, JAX, XGBOOST, PADDLE], ids=lambda f: f.name)
 async def test_an_operator_does_what_its_rules_say_and_nothing_else(framework: Framework) -> None:
     recording = await lives(framework)
     held = {rule for rule in rbac.operator_rules([framework], grants=True) if not rule.resource.endswith("/finalizers")}

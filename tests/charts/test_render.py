@@ -73,7 +73,7 @@ def test_releases_side_by_side_have_leases_of_their_own() -> None:
 
 @pytest.mark.parametrize(
     "chosen",
-    [["tensorflow"], ["mpi", "pytorch"], ["tensorflow", "pytorch", "mxnet"], ["mxnet", "mpi", "tensorflow", "pytorch"]],
+    [["tensorflow"], ["mpi", "pytorch"], ["jax", "xgboost", "paddle"], ["mxnet", "mpi", "tensorflow", "pytorch"]],
 )
 def test_any_set_of_frameworks_runs_in_one_process(chosen: list[str]) -> None:
     objects = render("training-operators", frameworks=chosen)
@@ -94,6 +94,8 @@ def test_a_chart_runs_its_own_framework_only(chart: str) -> None:
     ("values", "said"),
     [
         ({"frameworks": ["caffe"]}, "frameworks"),
+        ({"framework": {"module": "my_package"}}, "framework"),
+        ({"framework": {"module": "my_package:MINE"}}, "framework"),
         ({"replicas": -1}, "replicas"),
         ({"replica": 1}, "replica"),
         ({"watchNamespace": "Team A"}, "watchNamespace"),
@@ -199,7 +201,7 @@ def test_an_account_and_roles_of_ones_own() -> None:
 
 def test_the_notes_name_the_kinds_and_namespaces() -> None:
     assert "in all namespaces" in notes("training-operators")
-    assert "mpi, mxnet, pytorch, tensorflow jobs" in notes("training-operators")
+    assert "jax, mpi, mxnet, paddle, pytorch, tensorflow, xgboost jobs" in notes("training-operators")
     assert "in namespace team-a" in notes("tf-operator", watchNamespace="team-a")
     assert "release-finalizers --namespace team-a" in notes("tf-operator", watchNamespace="team-a")
     assert "release-finalizers" not in notes("tf-operator", trackingFinalizer=False)

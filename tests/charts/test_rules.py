@@ -1,14 +1,17 @@
-"""The roles in the charts are those of `jobcommon.testutil.rbac`, and no more than what is meant."""
+"""The roles in the charts are those of `jobcommon.rbac`, and no more than what is meant."""
 
 from itertools import chain
 
 import pytest
+import yaml
 
+from jobcommon import rbac
 from jobcommon.api.gang import COSCHEDULING, VOLCANO
+from jobcommon.cli.rights import as_values
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.testutil import rbac
-from tests.charts.charts import FRAMEWORKS, OPERATORS, RULES, as_json, of_kind, render, rules_template, the
+from jobcommon.testutil.frameworks import TEST_JOB
+from tests.charts.charts import FRAMEWORKS, OPERATORS, RULES, as_json, container, notes, of_kind, render, rules_template, the
 
 FORBIDDEN = {"nodes", "pods/portforward", "pods/attach", "validatingwebhookconfigurations", "customresourcedefinitions"}
 EVERY_RULE = [
@@ -92,6 +95,20 @@ def test_users_get_rights_by_aggregation_and_none_on_a_status() -> None:
             assert rule["verbs"] == ["get"]
 
 
+@pytest.mark.parametrize("chart", ["training-operators", "mpi-operator"])
+def test_another_framework_runs_in_any_chart_with_its_own_rules(chart: str) -> None:
+    module = "jobcommon.testutil.frameworks:TEST_JOB"
+    values = yaml.safe_load(as_values(module, TEST_JOB))
+    objects = render(chart, **values, image={"repository": "mine"})
+    assert [a for a in container(objects)["args"] if a.startswith("--framework=")] == [f"--framework={module}"]
+    assert container(objects)["image"].startswith("mine:")
+    own, view, edit = (of_kind(objects, "ClusterRole")[f"demo-{chart}{who}"]["rules"] for who in ("", "-view", "-edit"))
+    assert own == as_json(rbac.operator_rules([TEST_JOB]))
+    assert view == as_json(rbac.user_rules(TEST_JOB, edit=False))
+    assert edit == as_json(rbac.user_rules(TEST_JOB, edit=True))
+    assert f"looks after {module} jobs" in notes(chart, **values)
+
+
 def test_no_rule_has_a_wildcard_or_what_no_operator_needs() -> None:
     for rule in EVERY_RULE:
         assert "*" not in (rule.group, rule.resource, *rule.verbs)
@@ -99,7 +116,7 @@ def test_no_rule_has_a_wildcard_or_what_no_operator_needs() -> None:
         assert rule.resource not in FORBIDDEN
 
 
-@pytest.mark.parametrize("name", ["tensorflow", "pytorch", "mxnet"])
+@pytest.mark.parametrize("name", [name for name in FRAMEWORKS if name != "mpi"])
 def test_only_mpi_has_to_do_with_secrets_exec_and_roles(name: str) -> None:
     resources = {rule.resource for rule in rbac.operator_rules([FRAMEWORKS[name]])}
     assert not resources & {"secrets", "configmaps", "pods/exec", "roles", "rolebindings", "serviceaccounts"}

@@ -13,7 +13,11 @@ TRACEBACK = "python3 -c 'import nothing_of_that_name'"
 
 @dataclass(frozen=True, eq=False)
 class Seeded:
-    """A job in a namespace of its own, which has `objects`; `later`: what is asked this many seconds ahead of time."""
+    """A job in a namespace of its own, which has `objects`; `later`: what is asked this many seconds ahead of time.
+
+    `embedded`: only on the embedded cluster. The same kubelet at a real API server serves no logs, places pods whatever they
+    request, and was late there with the status of a pod of two containers.
+    """
 
     name: str
     reason: str
@@ -21,6 +25,7 @@ class Seeded:
     objects: tuple[Manifest, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     later: float = 0.0
+    embedded: bool = False
 
 
 def job(
@@ -81,11 +86,14 @@ SEEDED = (
     Seeded("sigkill", "SIGKILL", job("kill -9 $$$$")),
     Seeded("sigsegv", "SIGSEGV", job("kill -11 $$$$")),
     Seeded("sigterm", "SIGTERM", job("exit 143")),
-    Seeded("traceback", "ModuleNotFound", job(TRACEBACK)),
-    Seeded("arguments", "WrongArguments", job("echo 'train.py: error: unrecognized arguments: --lr'; exit 2")),
-    Seeded("exception", "PythonException", job("python3 -c 'raise RuntimeError(3)'")),
+    Seeded("traceback", "ModuleNotFound", job(TRACEBACK), embedded=True),
+    Seeded("arguments", "WrongArguments", job("echo 'train.py: error: unrecognized arguments: --lr'; exit 2"), embedded=True),
+    Seeded("exception", "PythonException", job("python3 -c 'raise RuntimeError(3)'"), embedded=True),
     Seeded(
-        "launcher", "PeersUnreachable", job("echo 'ssh: Could not resolve hostname w-0: Name or service not known'; exit 255")
+        "launcher",
+        "PeersUnreachable",
+        job("echo 'ssh: Could not resolve hostname w-0: Name or service not known'; exit 255"),
+        embedded=True,
     ),
     Seeded("backoff-limit", "ProgramFailed", job("exit 3", policy="OnFailure", backoffLimit=0)),
     Seeded("restarts", "ProgramFailed", job("exit 3", policy="OnFailure")),
@@ -101,8 +109,8 @@ SEEDED = (
         job(container=MOUNTED, pod=volume(persistentVolumeClaim={"claimName": "missing"})),
     ),
     Seeded("selector", "NodeSelector", job(pod={"nodeSelector": {"disk": "fast"}})),
-    Seeded("cpu", "NodeTooSmall", job(container={"resources": {"requests": {"cpu": "900"}}})),
-    Seeded("gpu", "NodeTooSmall", job(container={"resources": {"limits": {"nvidia.com/gpu": 1}}})),
+    Seeded("cpu", "NodeTooSmall", job(container={"resources": {"requests": {"cpu": "900"}}}), embedded=True),
+    Seeded("gpu", "NodeTooSmall", job(container={"resources": {"limits": {"nvidia.com/gpu": 1}}}), embedded=True),
     Seeded("gate", "SchedulingGated", job(pod={"schedulingGates": [{"name": "example.com/wait"}]})),
     Seeded("scheduler", "NoScheduler", job(pod={"schedulerName": "volcano"}), later=100.0),
     Seeded("quota", "QuotaExceeded", job(), (QUOTA,)),
@@ -116,7 +124,7 @@ SEEDED = (
     Seeded("deadline", "DeadlineExceeded", job(activeDeadlineSeconds=1)),
     Seeded("pod-deadline", "PodDeadlineExceeded", job(pod={"activeDeadlineSeconds": 1})),
     Seeded("init", "InitContainerFailed", job(pod=init("exit 4"), policy="OnFailure")),
-    Seeded("sidecar", "SidecarRunning", job("true", pod={"more": [SIDECAR]})),
+    Seeded("sidecar", "SidecarRunning", job("true", pod={"more": [SIDECAR]}), embedded=True),
     Seeded("readiness", "ReadinessProbeFailed", job(container={"readinessProbe": PROBE})),
     Seeded("liveness", "LivenessProbeFailed", job(container={"livenessProbe": PROBE}, policy="OnFailure")),
     Seeded("succeeds", "Succeeded", job("true")),
@@ -128,11 +136,6 @@ LIMITS = {
     "metadata": {"name": "small"},
     "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]},
 }
-NEAR = {"labelSelector": {"matchLabels": {"app": "none"}}, "topologyKey": "kubernetes.io/hostname"}
-AFFINITY = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}}}
 
-#: What the embedded cluster leaves out: LimitRanges and affinity.
-ON_A_REAL_ONE = (
-    Seeded("limit-range", "LimitRange", job(container={"resources": {"limits": {"cpu": "2"}}}), (LIMITS,)),
-    Seeded("affinity", "PodAffinity", job(pod=AFFINITY)),
-)
+#: The embedded cluster has no LimitRanges.
+ON_A_REAL_ONE = (Seeded("limit-range", "LimitRange", job(container={"resources": {"limits": {"cpu": "2"}}}), (LIMITS,)),)

@@ -1,6 +1,7 @@
 """Frameworks are found by entry points, those of other packages as well."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from jobcommon.cli import frameworks
 from jobcommon.cli.errors import UserError
 from jobcommon.operators.pytorch import PYTORCH
-from tests.frameworks.jax import JAX
+from jobcommon.testutil.frameworks import TEST_JOB
+
+SAME_KIND = replace(PYTORCH, name="theirs")
 
 
 @pytest.fixture
@@ -27,11 +30,14 @@ def entry(name: str, value: str) -> EntryPoint:
 
 
 def test_a_third_party_s_framework_stands_beside_ours(entries: list[EntryPoint]) -> None:
-    entries += [entry("pytorch", "jobcommon.operators.pytorch:PYTORCH"), entry("jax", "tests.frameworks.jax:JAX")]
-    assert frameworks.chosen(()) == (JAX, PYTORCH)
-    assert frameworks.chosen(["jax", "jax"]) == (JAX,)
-    assert frameworks.of_manifest({"apiVersion": "kubeflow.org/v1", "kind": "JAXJob"}) is JAX
-    assert frameworks.of_manifest({"apiVersion": "batch/v1", "kind": "JAXJob"}) is None
+    entries += [
+        entry("pytorch", "jobcommon.operators.pytorch:PYTORCH"),
+        entry("mine", "jobcommon.testutil.frameworks:TEST_JOB"),
+    ]
+    assert frameworks.chosen(()) == (TEST_JOB, PYTORCH)
+    assert frameworks.chosen(["mine", "mine"]) == (TEST_JOB,)
+    assert frameworks.of_manifest({"apiVersion": "kubeflow.org/v1", "kind": "TestJob"}) is TEST_JOB
+    assert frameworks.of_manifest({"apiVersion": "batch/v1", "kind": "TestJob"}) is None
 
 
 @pytest.mark.parametrize(
@@ -63,3 +69,23 @@ def test_without_any_framework_the_error_says_what_to_do(entries: list[EntryPoin
     assert entries == []
     with pytest.raises(UserError, match="make setup"):
         frameworks.installed()
+
+
+def test_a_framework_without_an_entry_is_named_by_its_module(entries: list[EntryPoint]) -> None:
+    entries.append(entry("pytorch", "jobcommon.operators.pytorch:PYTORCH"))
+    assert frameworks.chosen(["jobcommon.testutil.frameworks:TEST_JOB", "pytorch"]) == (TEST_JOB, PYTORCH)
+    for name, message in (
+        ("jobcommon.testutil.frameworks:NONE", "framework NONE cannot be loaded from jobcommon.testutil.frameworks:NONE"),
+        ("jobcommon.testutil.frameworks", "--framework jobcommon.testutil.frameworks: there is no such framework here"),
+        (":", "framework : cannot be loaded from :"),
+        ("jobcommon.testutil.frameworks:_env", "framework _env: jobcommon.testutil.frameworks:_env is not a"),
+    ):
+        with pytest.raises(UserError, match=message):
+            frameworks.chosen([name])
+
+
+def test_two_frameworks_of_one_kind_are_one_too_many(entries: list[EntryPoint]) -> None:
+    entries += [entry("mine", "jobcommon.operators.pytorch:PYTORCH"), entry("theirs", "tests.cli.test_frameworks:SAME_KIND")]
+    assert frameworks.installed() == {"mine": PYTORCH}
+    with pytest.raises(UserError, match="kind: PyTorchJob is that of framework pytorch"):
+        frameworks.chosen(["theirs"])

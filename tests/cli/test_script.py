@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobcommon.cli.frameworks import of_manifest
+from jobcommon.cli.frameworks import installed, of_manifest
 from jobcommon.cli.kubectl_plugin import completions
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.plan import checked
@@ -49,7 +49,7 @@ def test_on_a_cluster_a_config_map_delivers_the_script(script: Path) -> None:
     assert pod["containers"][0]["env"] == [{"name": "A", "value": "b"}]
 
 
-@pytest.mark.parametrize("framework", ["pytorch", "tensorflow", "mpi", "mxnet"])
+@pytest.mark.parametrize("framework", sorted(installed()))
 def test_every_framework_accepts_its_job(framework: str, script: Path) -> None:
     (manifest,) = Script(str(script), workers=2, framework=framework).manifests()
     found = of_manifest(manifest.body)
@@ -72,6 +72,7 @@ def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
         ((), "nothing to run: give a manifest with -f FILE, or a script"),
         (("nosuch.py",), "nosuch.py: no such file; give the path of a script"),
         (("job.yaml",), "job.yaml: is a manifest and no script; write -f job.yaml"),
+        (("job.yaml", "--cluster"), "job.yaml: is a manifest and no script; write -f job.yaml"),
         (("SCRIPT", "-f", "job.yaml"), "give a script or manifests with -f, not both"),
         (("-f", "job.yaml", "--image", "x"), "--image: is for a script"),
         (("SCRIPT", "--name", "Not Good"), "--name Not Good: write lower-case letters"),

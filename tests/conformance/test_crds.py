@@ -10,16 +10,19 @@ import pytest
 
 from jobcommon.client.request import JSON, MERGE_PATCH, Request
 from jobcommon.crd import custom_resource_definition
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi.framework import MPI
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.conformance import real
 from jobcommon.testutil.conformance.target import Target, embedded
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-FRAMEWORKS = (PYTORCH, TF, MXNET, MPI)
+FRAMEWORKS = (PYTORCH, TF, MXNET, MPI, JAX, XGBOOST, PADDLE)
 only_real = pytest.mark.skipif(not real.available(), reason=real.WHY_NOT)
 
 

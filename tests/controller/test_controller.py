@@ -989,5 +989,7 @@ def test_the_finalizer_of_a_terminating_pod_is_removed_once(bench: Bench, manife
     bench.controller.finish(work, Result(tuple(ActionResult(a, Effect.APPLIED) for a in work.plan.actions)), bench.moment)
     bench.say("testjobs", "MODIFIED", manifest)
     assert bench.begin() is None
+    bench.say("pods", "MODIFIED", {**pod, "metadata": {**pod["metadata"], "deletionGracePeriodSeconds": 0}})
+    assert bench.begin() is None, "the kubelet's last write, made before ours"
     bench.say("pods", "DELETED", pod)
     assert bench.work().plan.actions == ()

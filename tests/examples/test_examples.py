@@ -8,18 +8,25 @@ from pathlib import Path
 import pytest
 import yaml
 
+from jobcommon.cli.frameworks import of_manifest
 from tests.cli.commands import ROOT, cluster_up, jobcommon
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
 # Those that `jobcommon run` takes as they are; the converter's examples have tests of their own.
-DIRECTORIES = ("pytorch", "run-policy")
+DIRECTORIES = ("pytorch", "jax", "xgboost", "paddle", "run-policy")
 EXAMPLES = [path.relative_to(ROOT / "examples") for name in DIRECTORIES for path in (ROOT / "examples" / name).rglob("*.yaml")]
 # example -> exit code of `jobcommon run`, and what its output says
 RUNS: dict[str, tuple[int, Sequence[str]]] = {
     "pytorch/digits.yaml": (0, [r"digits-master-0 \| test accuracy 0\.9[5-9]", r"Succeeded +True"]),
     "pytorch/numpy-allreduce.yaml": (0, [r"numpy-allreduce-master-0 \| test accuracy 0\.9", r"Succeeded +True"]),
     "pytorch/elastic.yaml": (0, [r"of 2: sum 3", r"Succeeded +True"]),
+    "jax/processes.yaml": (
+        0,
+        [r"worker-0 \| coordinator of processes 1 2", r"worker-2 \| process 2 of 3 go", r"Succeeded +True"],
+    ),
+    "xgboost/tracker.yaml": (0, [r"master-0 \| tracker of 1 tracker-worker-0 2 tracker-worker-1", r"Succeeded +True"]),
+    "paddle/collective.yaml": (0, [r"worker-0 \| master of collective with one more node", r"Succeeded +True"]),
     "run-policy/restart.yaml": (0, [r"first run: killed", r"Restarting: .* code 137", r"second run: done", r"Succeeded +True"]),
     "run-policy/deadline.yaml": (1, [r"Failed +True .*DeadlineExceeded"]),
     "run-policy/overrides.yaml": (0, [r"worker-0 \| size small", r"worker-1 \| size small", r"worker-2 \| size large"]),
@@ -63,9 +70,10 @@ def test_example_says_what_it_shows(name: str) -> None:
     text = (ROOT / "examples" / name).read_text(encoding="utf-8")
     assert text.startswith("# ")
     for document in yaml.safe_load_all(text):
-        for spec in document.get("spec", {}).get("pytorchReplicaSpecs", {}).values():
+        framework = of_manifest(document)
+        for spec in document["spec"][framework.replica_specs].values() if framework else ():
             container = spec["template"]["spec"]["containers"][0]
-            assert container["name"] == "pytorch"
+            assert container["name"] == framework.container
             assert container["image"]
             assert container["command"]
 

@@ -1,4 +1,4 @@
-"""docs/new-framework.md is true: its snippets run, one after the other, and its framework is the tested one."""
+"""docs/new-framework.md is true: its snippets run, one after the other, and its framework is the operator of JAXJob."""
 
 import re
 from typing import Any
@@ -14,9 +14,9 @@ def test_the_snippets_run() -> None:
     names: dict[str, Any] = {}
     for snippet in SNIPPETS:
         exec(compile(snippet, "docs/new-framework.md", "exec"), names)
-    assert len(SNIPPETS) == 5
+    assert len(SNIPPETS) == 6
     assert isinstance(names["JAX"], Framework)
 
 
-def test_the_framework_is_the_one_in_the_tests() -> None:
-    assert SNIPPETS[0] in (ROOT / "tests/frameworks/jax.py").read_text(encoding="utf-8")
+def test_the_framework_is_the_operator() -> None:
+    assert SNIPPETS[0] in (ROOT / "operators/jax/framework.py").read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """What Kueue reads (kubernetes-sigs/kueue, `pkg/controller/jobs/kubeflow`, `…/mpijob`, `…/tas`, `cmd/kueuectl`), as of 0.19.
 
-Its integrations: TFJob and PyTorchJob v1, MPIJob v2beta1; an MPIJob of another version it gets as v2beta1 from the API server.
+Its integrations: TFJob, PyTorchJob, JAXJob, XGBoostJob and PaddleJob v1, MPIJob v2beta1; an MPIJob of another version it gets
+as v2beta1 from the API server.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,8 +30,18 @@ POD_SETS = {
     "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
     "PyTorchJob": ("Master", "Worker"),
     "MPIJob": ("Launcher", "Worker"),
+    "JAXJob": ("Worker",),
+    "XGBoostJob": ("Master", "Worker"),
+    "PaddleJob": ("Master", "Worker"),
 }
-OPERATOR_NAMES = {"TFJob": "tfjob-controller", "PyTorchJob": "pytorchjob-controller", "MPIJob": "mpi-operator"}
+OPERATOR_NAMES = {
+    "TFJob": "tfjob-controller",
+    "PyTorchJob": "pytorchjob-controller",
+    "MPIJob": "mpi-operator",
+    "JAXJob": "jaxjob-controller",
+    "XGBoostJob": "xgboostjob-controller",
+    "PaddleJob": "paddlejob-controller",
+}
 TIME = "time"
 RUN_POLICY = {
     "cleanPodPolicy": str,
@@ -54,6 +65,9 @@ SPECS: Mapping[str, Mapping[str, Any]] = {
         "launcherCreationPolicy": str,
         "mpiImplementation": str,
     },
+    "JAXJob": {"runPolicy": RUN_POLICY, "jaxReplicaSpecs": dict},
+    "XGBoostJob": {"runPolicy": RUN_POLICY, "xgbReplicaSpecs": dict},
+    "PaddleJob": {"runPolicy": RUN_POLICY, "elasticPolicy": dict, "paddleReplicaSpecs": dict},
 }
 CONDITION = {"type": str, "status": str, "reason": str, "message": str, "lastUpdateTime": TIME, "lastTransitionTime": TIME}
 COUNTS = {"active": int, "succeeded": int, "failed": int, "labelSelector": dict, "selector": str}
@@ -187,7 +201,7 @@ def found_by_kueuectl(life: Life) -> Iterator[str]:
 
 
 def version_known(life: Life) -> Iterator[str]:
-    """It watches TFJob and PyTorchJob as v1 and MPIJob as v2beta1, so these must be served."""
+    """It watches MPIJob as v2beta1 and the others as v1, so these must be served."""
     wanted = "v2beta1" if life.framework is MPI else "v1"
     if wanted not in {version.name for version in life.framework.versions}:
         yield f"{wanted} is not served"

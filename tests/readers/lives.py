@@ -16,25 +16,32 @@ from jobcommon.api import labels
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import Change
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import read_job
 from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.framework_lifecycles import whole_job
 from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES, MPI_V1, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
 from jobcommon.testutil.sim.simulation import Simulation
 from tests.architecture.source import ROOT
 
 Obj = dict[str, Any]
-FRAMEWORKS = {framework.kind: framework for framework in (TF, PYTORCH, MPI, MXNET)}
+FRAMEWORKS = {framework.kind: framework for framework in (TF, PYTORCH, MPI, MXNET, JAX, XGBOOST, PADDLE)}
 # The types whose end is the job's, the first that the job has.
 LEADERS = {
     "TFJob": ("Chief", "Master", "Worker"),
     "PyTorchJob": ("Master", "Worker"),
     "MPIJob": ("Launcher",),
     "MXJob": ("TunerTracker", "Tuner", "Scheduler", "Worker"),
+    "JAXJob": ("Worker",),
+    "XGBoostJob": ("Master",),
+    "PaddleJob": ("Master", "Worker"),
 }
 # What Kueue writes into each template when it admits a job.
 WORKLOAD = "kueue.x-k8s.io/workload"
@@ -113,6 +120,11 @@ def manifests() -> Iterator[tuple[str, Obj]]:
                 yield path.relative_to(ROOT).as_posix(), document
     for template in JOB_TEMPLATES:
         yield f"{template.framework.kind} {template.version or template.framework.storage_version}", template.job()
+    for framework in (JAX, XGBOOST, PADDLE):
+        yield f"{framework.kind} v1", whole_job(framework)
+    alone = whole_job(PADDLE)
+    del alone["spec"]["paddleReplicaSpecs"]["Master"]
+    yield "a PaddleJob without a Master", alone
     yield "a TFJob with a PS and without a Chief", _of(TENSORFLOW, {"PS": 1, "Worker": 2})
     yield "a TFJob with an Evaluator", _of(TENSORFLOW, {"Master": 1, "Worker": 1, "Evaluator": 1})
     yield "a TFJob v1beta1", _of(TENSORFLOW, {"Chief": 1, "Worker": 1}, version="v1beta1")

@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.readers.lives import Life
 
-KINDS = ("TFJob", "PyTorchJob", "MPIJob v1", "MPIJob v2beta1", "MXJob")
-WITHOUT_MXNET = KINDS[:-1]
+KINDS = ("TFJob", "PyTorchJob", "MPIJob v1", "MPIJob v2beta1", "MXJob", "JAXJob", "XGBoostJob", "PaddleJob")
+WITHOUT_MXNET = tuple(kind for kind in KINDS if kind != "MXJob")
 
 
 @dataclass(frozen=True)

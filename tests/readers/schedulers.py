@@ -16,8 +16,11 @@ from tests.readers.need import WITHOUT_MXNET, Need, text_of
 
 # -- KAI -------------------------------------------------------------------------------------------------------------------
 
-OWNERS = {("kubeflow.org/v1", kind) for kind in ("TFJob", "PyTorchJob", "MPIJob")} | {("kubeflow.org/v2beta1", "MPIJob")}
-MANDATORY = {"MPIJob": ("Launcher", "Worker")}
+OWNERS = {("kubeflow.org/v1", kind) for kind in ("TFJob", "PyTorchJob", "MPIJob", "JAXJob", "XGBoostJob")} | {
+    ("kubeflow.org/v2beta1", "MPIJob")
+}
+MANDATORY = {"MPIJob": ("Launcher", "Worker"), "XGBoostJob": ("Master", "Worker")}
+GROUPED = tuple(kind for kind in WITHOUT_MXNET if kind != "PaddleJob")
 
 
 def owner(life: Life) -> Iterator[str]:
@@ -138,7 +141,7 @@ def coscheduling_group(life: Life) -> Iterator[str]:
     yield from _enough(group, pods)
 
 
-def _kai(text: str, check: Any, kinds: tuple[str, ...] = WITHOUT_MXNET) -> Need:
+def _kai(text: str, check: Any, kinds: tuple[str, ...] = GROUPED) -> Need:
     return Need("KAI", text, check, kinds, ("run",))
 
 

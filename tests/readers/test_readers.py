@@ -34,7 +34,12 @@ NOES: dict[tuple[str, str, str], int] = {
     **{("SDK", "pods by labels, 1.5", kind): 5 for kind in KINDS},
 }
 # The kinds that a reader does not know at all, by the same notes.
-UNKNOWN = {("Kueue", "MXJob"): 6, ("KAI", "MXJob"): 6, ("Flyte", "MPIJob v2beta1"): 7, ("Flyte", "MXJob"): 7}
+UNKNOWN = {
+    ("Kueue", "MXJob"): 6,
+    ("KAI", "MXJob"): 6,
+    ("KAI", "PaddleJob"): 6,
+    **{("Flyte", kind): 7 for kind in ("MPIJob v2beta1", "MXJob", "JAXJob", "XGBoostJob", "PaddleJob")},
+}
 # A manifest that fails for the reason of its note alone; every other one of the kind must do.
 ONLY = {
     1: {"examples/seeds/slides-mpijob/distributed-training.yaml"},

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from jobcommon.api import view
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.runtime import recorder
 from tests.runtime.fakes import a_job
 from tests.runtime.world import JOBS, World, operating, world_with_testjobs
 
 OPERATOR = tuple(f"jobcommon.{package}." for package in ("api", "cache", "client", "controller", "reconcile", "runtime"))
-BATCH = 8
+COLLECTIONS = ", in collections"
+BATCH, BATCHES = 8, 3
 # The longest that a job is remembered: expectations and the correlation of events.
 FORGOTTEN_AFTER = 1800.0
 
@@ -32,7 +32,7 @@ def held() -> Counter[str]:
         if name.startswith(OPERATOR):
             found[name] += 1
             collections = (ref for ref in gc.get_referents(one) if isinstance(ref, dict | set | list | deque))
-            found[f"{name}, in collections"] += sum(map(len, collections))
+            found[f"{name}{COLLECTIONS}"] += sum(map(len, collections))
     return found
 
 
@@ -66,15 +66,16 @@ async def batch(world: World, numbers: Iterable[int]) -> None:
 
 @pytest.mark.slow
 async def test_nothing_stays_of_a_job_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What is kept on purpose is bounded: a bound of a few entries is reached before the first measurement.
+    # What the recorder keeps is bounded: a bound of a few entries is reached before the first measurement.
     monkeypatch.setattr(recorder, "MEMORY_LIMIT", 4)
-    monkeypatch.setattr(view, "SHARED_MOST", 4)
     world = world_with_testjobs()
     async with operating(world):
         await batch(world, range(BATCH))
         before = held()
-        for number in (1, 2, 3):
+        for number in range(1, 1 + BATCHES):
             await batch(world, range(number * BATCH, (number + 1) * BATCH))
         after = held()
     assert before["jobcommon.runtime.driver.Driver"] == 1
-    assert {name: count for name, count in (after - before).items() if count >= BATCH} == {}
+    # The last job that was decoded or planned may be held, and differ; one object for every second job is too much.
+    most = {name: BATCH * BATCHES * (2 if name.endswith(COLLECTIONS) else 0.5) for name in after}
+    assert {name: count for name, count in (after - before).items() if count >= most[name]} == {}

@@ -57,6 +57,9 @@ KINDS = (
     Kind(
         "MPIJob", "mpi", "mpi", (("Launcher", 1), ("Worker", 2)), "Launcher", ("sdk-launcher", "sdk-worker-0", "sdk-worker-1")
     ),
+    Kind("XGBoostJob", "xgb", "xgboost", (("Master", 1), ("Worker", 1)), "Master", ("sdk-master-0", "sdk-worker-0")),
+    Kind("PaddleJob", "paddle", "paddle", (("Master", 1), ("Worker", 1)), "Master", ("sdk-master-0", "sdk-worker-0")),
+    Kind("JAXJob", "jax", "jax", (("Worker", 1),), "Worker", ("sdk-worker-0",)),
 )
 
 

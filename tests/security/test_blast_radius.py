@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobcommon.testutil import rbac
+from jobcommon import rbac
+from jobcommon.rbac import Rule
 from jobcommon.testutil.cluster import TestCluster
-from jobcommon.testutil.rbac import Rule
 from tests.charts.charts import NAMESPACE, OPERATORS, Json
 from tests.charts.test_install import empty_cluster, install
 from tests.cli.commands import Kubectl

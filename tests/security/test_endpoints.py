@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 import yaml
 
+from jobcommon import rbac
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.main import app
 from jobcommon.cli.operate import token_in
@@ -25,7 +26,6 @@ from jobcommon.crd import custom_resource_definition
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.settings import Settings
-from jobcommon.testutil import rbac
 from tests.charts.charts import CHARTS, FRAMEWORKS, OPERATORS, container, render
 from tests.cli.commands import cluster_up
 

@@ -22,11 +22,14 @@ from jobcommon.cli.display import clean
 from jobcommon.cli.yaml_document import LIMITS, DocumentError, documents
 from jobcommon.client.status import retry_after
 from jobcommon.framework import Framework, Replica
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.hosts import KUBECTL, files
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create
@@ -55,7 +58,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("framework", [TF, PYTORCH, MXNET, MPI], ids=lambda f: f.name)
+@pytest.mark.parametrize("framework", [TF, PYTORCH, MXNET, MPI, JAX, XGBOOST, PADDLE], ids=lambda f: f.name)
 def test_s08_a_name_that_is_no_dns_label_gets_nowhere(framework: Framework, name: str) -> None:
     """An API server lets none through, but the operator does not count on it."""
     replicas = {"Launcher": 1, "Worker": 1} if framework is MPI else {"Worker": 1}

@@ -10,10 +10,13 @@ from jobcommon.client.request import Request, Response, Transport
 from jobcommon.framework import Framework, Replica
 from jobcommon.localcluster.apiserver import ApiServer, Env
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil.builders import job_manifest, replica_spec
@@ -27,7 +30,7 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 # What a template must say by itself; nothing of it is the operator's business.
 CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-JOBS = [(TF, None), (PYTORCH, None), (MXNET, None), (MPI, "SSH"), (MPI, "Exec")]
+JOBS = [(TF, None), (PYTORCH, None), (MXNET, None), (JAX, None), (XGBOOST, None), (PADDLE, None), (MPI, "SSH"), (MPI, "Exec")]
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ def test_s25_a_wheel_is_the_same_whenever_and_wherever_it_is_built(tmp_path: Pat
         copy.mkdir()
         for name in ("pyproject.toml", "README.md"):
             shutil.copy(ROOT / name, copy)
-        for package in SHIPPED:
+        for package in (*SHIPPED, "charts/jobcommon-lib"):
             shutil.copytree(ROOT / package, copy / package, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         for path in copy.rglob("*"):
             os.utime(path, (moment, moment))
@@ -147,5 +147,6 @@ def test_s25_a_wheel_is_the_same_whenever_and_wherever_it_is_built(tmp_path: Pat
         names = zipfile.ZipFile(wheel).namelist()
         assert {name.partition("/")[0] for name in names} == {"jobcommon", "jobcommon-0.1.0.dist-info"}
         assert {f"jobcommon/{name}/__init__.py" for name in (*SHIPPED, "runtime") if name != "jobcommon"} <= set(names)
+        assert {f"jobcommon/cli/new/{name}" for name in ("library/Chart.yaml", "template/Makefile.tmpl")} <= set(names)
         assert len(names) == len(set(names))
     assert len(digests) == 1

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from jobcommon import rbac
 from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.client.request import Request, Response
@@ -13,15 +14,17 @@ from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import FINALIZER, Framework, Replica
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.apiserver.users import User
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.options import MPIOptions
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.reconcile.plan import Create, Delete, RemoveFinalizer
-from jobcommon.testutil import rbac
 from jobcommon.testutil.builders import START, Pod, job_manifest, observe, replica_spec
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.recording import Recording
@@ -29,7 +32,7 @@ from tests.runtime.fakes import TESTJOB, a_job
 from tests.runtime.world import JOBS, PODS, SETTINGS, World, operating, world_with_testjobs
 
 Json = dict[str, Any]
-FRAMEWORKS = pytest.mark.parametrize("framework", [TF, PYTORCH, MXNET, MPI], ids=lambda f: f.name)
+FRAMEWORKS = pytest.mark.parametrize("framework", [TF, PYTORCH, MXNET, MPI, JAX, XGBOOST, PADDLE], ids=lambda f: f.name)
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 CORE = "/api/v1/namespaces"
 

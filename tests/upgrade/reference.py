@@ -10,16 +10,21 @@ from typing import Any
 
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.builders import condition
 
 Json = dict[str, Any]
 PREFIX = "training.kubeflow.org/"
 CONTAINERS = {TF.kind: "tensorflow", PYTORCH.kind: "pytorch", MPI.kind: "mpi", MXNET.kind: "mxnet"}
+CONTAINERS |= {framework.kind: framework.container for framework in (JAX, XGBOOST, PADDLE)}
 PORTS = {TF.kind: ("tfjob-port", 2222), PYTORCH.kind: ("pytorchjob-port", 23456), MXNET.kind: ("mxjob-port", 9091)}
+PORTS |= {JAX.kind: ("jaxjob-port", 6666), XGBOOST.kind: ("xgboostjob-port", 9999), PADDLE.kind: ("master", 36543)}
 
 
 @dataclass(frozen=True)
@@ -127,4 +132,7 @@ SHAPES = (
     Shape(PYTORCH, {"Master": 1, "Worker": 2}, "Master", ("Master",)),
     Shape(MPI, {"Launcher": 1, "Worker": 2}, "Launcher", ("Launcher",)),
     Shape(MXNET, {"Scheduler": 1, "Server": 1, "Worker": 2}, "Scheduler", ("Scheduler",)),
+    Shape(JAX, {"Worker": 2}, "Worker", ("Worker",)),
+    Shape(XGBOOST, {"Master": 1, "Worker": 2}, "Master", ("Master",)),
+    Shape(PADDLE, {"Master": 1, "Worker": 2}, "Master", ("Master",)),
 )

@@ -2,14 +2,19 @@
 
 Each is built so that its end does not depend on how long the operator was away: containers wait for each other, as training
 does, and what runs unobserved either runs until it is stopped or ends the same way whenever that is observed.
-`LIFECYCLES` holds them all by name, with those of `testutil.sim.own_lifecycles`.
+`LIFECYCLES` holds them all by name, with those of `testutil.sim.own_lifecycles`, and of the kinds that are facts and a few
+variables only, those of `testutil.sim.framework_lifecycles`.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jobcommon.operators.jax import JAX
+from jobcommon.operators.paddle import PADDLE
+from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.framework_lifecycles import lifecycles_of
 from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES, JobTemplate
 from jobcommon.testutil.sim.kubelet import DOWN
 from jobcommon.testutil.sim.own_lifecycles import own_lifecycles
@@ -194,6 +199,10 @@ def _ran(pod: str, times: int) -> user.Cue:
 
 LIFECYCLES: Mapping[str, Scenario] = {
     scenario.name: scenario
-    for scenarios in (*(common_lifecycles(template) for template in JOB_TEMPLATES), own_lifecycles())
+    for scenarios in (
+        *(common_lifecycles(template) for template in JOB_TEMPLATES),
+        own_lifecycles(),
+        *map(lifecycles_of, (JAX, XGBOOST, PADDLE)),
+    )
     for scenario in scenarios
 }

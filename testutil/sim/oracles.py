@@ -4,7 +4,7 @@ The watchdog sees what is stored, in order, and who wrote it. It knows nothing o
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from jobcommon.framework import FINALIZER, Framework
 from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, Change, Item
 from jobcommon.localcluster.timestamps import parse_time
 from jobcommon.testutil.builders import START
+from jobcommon.testutil.sim.ends import Ends
 from jobcommon.testutil.sim.scenario import Scenario
 
 Obj = dict[str, Any]
@@ -68,6 +69,20 @@ class Watchdog:
         self._tables = {f"{f.plural}.{f.group}": f for f in scenario.frameworks}
         self._jobs: dict[str, _Job] = {}
         self._pods: dict[str, Item] = {}
+
+    def resume(self, framework: Framework, jobs: Iterable[Item], pods: Iterable[Item], ends: Ends) -> None:
+        """Begin with these objects and this past, instead of with nothing."""
+        for item in jobs:
+            job = self._jobs[item.uid] = _Job(framework, item.obj)
+            job.failed_runs, job.ended_early, job.disrupted = ends.failed_runs, ends.ended_early, set(ends.disrupted)
+            self._note_wishes(0.0, job, None)
+        self._pods.update((item.uid, item) for item in pods)
+
+    @property
+    def ends(self) -> Ends:
+        """How the pods of the first job have ended."""
+        first = next(iter(self._jobs.values()))
+        return Ends(first.failed_runs, first.ended_early, frozenset(first.disrupted))
 
     def see(self, at: float, change: Change, writer: str) -> None:
         """Judge one change, made `at` virtual seconds by ``operator-…`` or another client."""
@@ -219,9 +234,8 @@ class Watchdog:
         owner = _owner(change.old if change.old is not None else change.item)
         if owner not in self._jobs:
             verb = {ADDED: "created", DELETED: "deleted"}.get(change.type, "changed")
-            self._say(
-                at, f"stranger-{verb if change.type == ADDED else 'touched'}", f"{change.table}/{change.item.name} {verb}"
-            )
+            rule = "stranger-created" if change.type == ADDED else "stranger-touched"
+            self._say(at, rule, f"{change.table}/{change.item.name} {verb}")
 
 
 # -- what a job's pods ended by ----------------------------------------------------------------------------------------------

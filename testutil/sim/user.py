@@ -55,8 +55,9 @@ class User:
             install(server, framework)
         for path, manifest in scenario.objects:
             ask(server, "POST", path, dict(manifest))
+        plurals = {framework.kind: framework.plural for framework in scenario.frameworks}
         for job in scenario.jobs:
-            create_job(dict(job))(server)
+            create_job(dict(job), plurals[job["kind"]])(server)
 
     @property
     def done(self) -> bool:
@@ -142,9 +143,9 @@ def path_of(of: Framework | str, name: str = "", namespace: str = NAMESPACE) -> 
     return f"{root}/namespaces/{namespace}/{plural}" + (f"/{name}" if name else "")
 
 
-def create_job(manifest: Obj) -> Do:
-    """Create a job; its kind's plural is the kind in lower case with an s, as for all of ours."""
-    plural, namespace = f"{manifest['kind'].lower()}s", manifest["metadata"].get("namespace", NAMESPACE)
+def create_job(manifest: Obj, plural: str) -> Do:
+    """Create a job of the kind with that plural."""
+    namespace = manifest["metadata"].get("namespace", NAMESPACE)
     return lambda server: _ignore(
         ask(server, "POST", f"/apis/{manifest['apiVersion']}/namespaces/{namespace}/{plural}", manifest)
     )
@@ -185,7 +186,7 @@ def replace_job(framework: Framework, manifest: Obj) -> Do:
 
     def do(server: ApiServer) -> None:
         delete(framework, manifest["metadata"]["name"])(server)
-        create_job(manifest)(server)
+        create_job(manifest, framework.plural)(server)
 
     return do
 

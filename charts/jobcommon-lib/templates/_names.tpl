@@ -42,6 +42,9 @@ labels:
 
 {{- /* The frameworks to run, separated by blanks. */}}
 {{- define "jobcommon.frameworks" -}}
+{{- if .Values.framework.module }}
+{{- .Values.framework.module }}
+{{- else }}
 {{- $known := splitList " " (index .Chart.Annotations "jobcommon/frameworks") }}
 {{- range .Values.frameworks }}
 {{- if not (has . $known) }}
@@ -49,6 +52,7 @@ labels:
 {{- end }}
 {{- end }}
 {{- join " " (.Values.frameworks | default $known | uniq | sortAlpha) }}
+{{- end }}
 {{- end }}
 
 {{- define "jobcommon.image" -}}

@@ -1,8 +1,12 @@
 {{- /* What the operator may do in the namespaces of the jobs. */}}
 {{- define "jobcommon.rules" -}}
 {{- include "jobcommon.rules.shared" . }}
+{{- if .Values.framework.module }}
+{{ toYaml .Values.framework.rules }}
+{{- else }}
 {{- range splitList " " (include "jobcommon.frameworks" .) }}
 {{- include (printf "jobcommon.rules.%s" (ternary "mpi-exec" . (and (eq . "mpi") $.Values.mpiExec))) $ }}
+{{- end }}
 {{- end }}
 {{- with .Values.gangScheduler }}
 {{- if or (eq . "auto") (eq (lower .) "volcano") }}
@@ -107,8 +111,12 @@ metadata:
     rbac.authorization.k8s.io/aggregate-to-admin: "true"
     {{- end }}
 rules:
+  {{- if $.Values.framework.module }}
+  {{- toYaml (index $.Values.framework $who) | nindent 2 }}
+  {{- else }}
   {{- range splitList " " (include "jobcommon.frameworks" $) }}
   {{- include (printf "jobcommon.rules.%s.%s" $who .) $ | trim | nindent 2 }}
+  {{- end }}
   {{- end }}
 {{- end }}
 {{- end }}

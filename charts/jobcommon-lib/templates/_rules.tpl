@@ -1,4 +1,4 @@
-{{- /* Written from testutil/rbac.py by: make golden */}}
+{{- /* Written from jobcommon/rbac.py by: make golden */}}
 {{- define "jobcommon.rules.shared" }}
 - apiGroups: ['']
   resources: [pods]
@@ -9,6 +9,39 @@
 - apiGroups: ['']
   resources: [events]
   verbs: [create, patch]
+{{- end }}
+
+{{- define "jobcommon.rules.jax" }}
+- apiGroups: [kubeflow.org]
+  resources: [jaxjobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [kubeflow.org]
+  resources: [jaxjobs/status]
+  verbs: [update]
+- apiGroups: [kubeflow.org]
+  resources: [jaxjobs/finalizers]
+  verbs: [update]
+{{- end }}
+
+{{- define "jobcommon.rules.view.jax" }}
+- apiGroups: [kubeflow.org]
+  resources: [jaxjobs]
+  verbs: [get, list, watch]
+- apiGroups: [kubeflow.org]
+  resources: [jaxjobs/status]
+  verbs: [get]
+{{- end }}
+
+{{- define "jobcommon.rules.edit.jax" }}
+- apiGroups: [kubeflow.org]
+  resources: [jaxjobs]
+  verbs: [get, list, watch, create, delete, deletecollection, patch, update]
+- apiGroups: [kubeflow.org]
+  resources: [jaxjobs/status]
+  verbs: [get]
+- apiGroups: [kubeflow.org]
+  resources: [jaxjobs/scale]
+  verbs: [get, patch, update]
 {{- end }}
 
 {{- define "jobcommon.rules.mpi" }}
@@ -113,6 +146,39 @@
   verbs: [get, patch, update]
 {{- end }}
 
+{{- define "jobcommon.rules.paddle" }}
+- apiGroups: [kubeflow.org]
+  resources: [paddlejobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [kubeflow.org]
+  resources: [paddlejobs/status]
+  verbs: [update]
+- apiGroups: [kubeflow.org]
+  resources: [paddlejobs/finalizers]
+  verbs: [update]
+{{- end }}
+
+{{- define "jobcommon.rules.view.paddle" }}
+- apiGroups: [kubeflow.org]
+  resources: [paddlejobs]
+  verbs: [get, list, watch]
+- apiGroups: [kubeflow.org]
+  resources: [paddlejobs/status]
+  verbs: [get]
+{{- end }}
+
+{{- define "jobcommon.rules.edit.paddle" }}
+- apiGroups: [kubeflow.org]
+  resources: [paddlejobs]
+  verbs: [get, list, watch, create, delete, deletecollection, patch, update]
+- apiGroups: [kubeflow.org]
+  resources: [paddlejobs/status]
+  verbs: [get]
+- apiGroups: [kubeflow.org]
+  resources: [paddlejobs/scale]
+  verbs: [get, patch, update]
+{{- end }}
+
 {{- define "jobcommon.rules.pytorch" }}
 - apiGroups: [kubeflow.org]
   resources: [pytorchjobs]
@@ -180,6 +246,36 @@
 - apiGroups: [kubeflow.org]
   resources: [tfjobs/scale]
   verbs: [get, patch, update]
+{{- end }}
+
+{{- define "jobcommon.rules.xgboost" }}
+- apiGroups: [kubeflow.org]
+  resources: [xgboostjobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [kubeflow.org]
+  resources: [xgboostjobs/status]
+  verbs: [update]
+- apiGroups: [kubeflow.org]
+  resources: [xgboostjobs/finalizers]
+  verbs: [update]
+{{- end }}
+
+{{- define "jobcommon.rules.view.xgboost" }}
+- apiGroups: [kubeflow.org]
+  resources: [xgboostjobs]
+  verbs: [get, list, watch]
+- apiGroups: [kubeflow.org]
+  resources: [xgboostjobs/status]
+  verbs: [get]
+{{- end }}
+
+{{- define "jobcommon.rules.edit.xgboost" }}
+- apiGroups: [kubeflow.org]
+  resources: [xgboostjobs]
+  verbs: [get, list, watch, create, delete, deletecollection, patch, update]
+- apiGroups: [kubeflow.org]
+  resources: [xgboostjobs/status]
+  verbs: [get]
 {{- end }}
 
 {{- define "jobcommon.rules.gang.volcano" }}

@@ -1,4 +1,4 @@
-"""The seam carries a framework that the project does not know: facts and one function give a whole operator."""
+"""JAXJob: the cases of the reference's tests, and what comes with the library: facts and one function give a whole operator."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,10 +8,9 @@ import pytest
 from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.observed import Observed
+from jobcommon.operators.jax import JAX
 from jobcommon.reconcile import Create, plan, read_job
 from jobcommon.testutil.builders import START, Pod, job_manifest
-from tests.architecture.source import ROOT
-from tests.frameworks.jax import JAX
 
 COORDINATOR = {"COORDINATOR_PORT": "6666", "COORDINATOR_ADDRESS": "demo-worker-0.demo.default.svc"}
 
@@ -117,8 +116,3 @@ def test_errors_name_the_field(replicas: Mapping[str, Any], path: str) -> None:
 
 def test_restart_policy_defaults_to_never_as_in_the_reference() -> None:
     assert job_of({"Worker": worker(1)}).replica_specs["Worker"].restart_policy is RestartPolicy.NEVER
-
-
-def test_a_framework_is_about_forty_lines() -> None:
-    lines = (ROOT / "tests/frameworks/jax.py").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 45

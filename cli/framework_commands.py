@@ -1,0 +1,63 @@
+"""The commands ``jobcommon new`` and ``jobcommon rbac``: what a framework of one's own needs around it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.frameworks import chosen
+from jobcommon.cli.new import Package, write
+from jobcommon.cli.new.package import next_step
+from jobcommon.cli.rights import as_roles, as_values
+
+
+def new_command(
+    name: Annotated[str, typer.Argument(help="The framework's name, as in lightgbm.")],
+    kind: Annotated[str | None, typer.Option(metavar="KIND", help="The kind; NAME with Job without it.")] = None,
+    group: Annotated[str, typer.Option(metavar="GROUP", help="The API group of the kind.")] = "kubeflow.org",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where to make it; NAME-operator without it.")
+    ] = None,
+) -> None:
+    """Make a package for a framework of your own: its policy, CRD, rights, chart, image, tests and CI.
+
+    \b
+    Examples:
+      jobcommon new lightgbm
+      jobcommon new lightgbm --kind LightGBMJob --group example.com
+    """
+    package = Package.named(name, kind, group)
+    directory = output or Path(package.directory)
+    write(package, directory)
+    typer.echo(f"made {directory}; next: {next_step(directory)}")
+
+
+def rbac_command(
+    framework: Annotated[
+        list[str] | None, typer.Argument(help="Names, or my_package:FRAMEWORK; all installed frameworks without any.")
+    ] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only Roles, in this namespace.")
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, or values: those of a chart, for one framework.")
+    ] = "yaml",
+) -> None:
+    """Print what the operators may do: the least rights that they work with, and those of users.
+
+    \b
+    Examples:
+      jobcommon rbac | kubectl apply -f -
+      jobcommon rbac pytorch --namespace team-a
+      jobcommon rbac my_package:FRAMEWORK --output values > values.yaml
+    """
+    if output not in ("yaml", "values"):
+        raise UserError(f"--output {output}: use yaml or values")
+    frameworks = chosen(framework or ())
+    if output == "yaml":
+        typer.echo(as_roles(frameworks, namespace), nl=False)
+    elif len(frameworks) == 1 and framework:
+        typer.echo(as_values(framework[0], frameworks[0]), nl=False)
+    else:
+        raise UserError("--output values: name one framework")

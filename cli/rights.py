@@ -1,0 +1,64 @@
+"""``jobcommon rbac``: what the operators of some frameworks may do, as roles or as the values of a chart."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from jobcommon import rbac
+from jobcommon.framework import Framework
+from jobcommon.rbac import Rule
+
+Json = dict[str, Any]
+LEASE = "jobcommon-operator"
+API_VERSION = "rbac.authorization.k8s.io/v1"
+
+
+def as_roles(frameworks: Sequence[Framework], namespace: str | None, lease: str = LEASE) -> str:
+    """The roles of one operator for `frameworks`, as YAML; with a namespace only Roles in it, and none for users."""
+    name = f"{frameworks[0].name}-operator" if len(frameworks) == 1 else "training-operators"
+    own = rbac.operator_rules(frameworks)
+    if namespace is not None:
+        roles = [_role("Role", name, own, namespace=namespace)]
+    else:
+        roles = [_role("ClusterRole", name, own)]
+        roles += [_role("ClusterRole", f"{name}-{who}", rules, _aggregated(who)) for who, rules in _of_users(frameworks)]
+    # Where the operator itself is: an apply chooses the namespace.
+    roles.append(_role("Role", f"{name}-leader", rbac.lease_rules(lease), namespace=namespace))
+    return "".join(f"---\n{_yaml(role)}" for role in roles)
+
+
+def as_values(module: str, framework: Framework) -> str:
+    """The value `framework` of the charts for the framework that `module` names, as in ``my_package:FRAMEWORK``."""
+    users = {who: _as_json(rules) for who, rules in _of_users([framework])}
+    return _yaml({"framework": {"module": module, "rules": _as_json(rbac.job_rules(framework)), **users}})
+
+
+def _of_users(frameworks: Iterable[Framework]) -> list[tuple[str, list[Rule]]]:
+    known = list(frameworks)
+    return [(who, [rule for f in known for rule in rbac.user_rules(f, edit=who == "edit")]) for who in ("view", "edit")]
+
+
+def _aggregated(who: str) -> Mapping[str, str]:
+    targets = ("edit", "admin") if who == "edit" else (who,)
+    return {f"rbac.authorization.k8s.io/aggregate-to-{target}": "true" for target in targets}
+
+
+def _role(
+    kind: str, name: str, rules: Iterable[Rule], labels: Mapping[str, str] | None = None, *, namespace: str | None = None
+) -> Json:
+    metadata: Json = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "metadata": {**metadata, **({"labels": dict(labels)} if labels else {})},
+        "rules": _as_json(rules),
+    }
+
+
+def _as_json(rules: Iterable[Rule]) -> list[Json]:
+    return [rule.to_json() for rule in rules]
+
+
+def _yaml(value: Json) -> str:
+    return yaml.safe_dump(value, default_flow_style=None, sort_keys=False, width=120)

@@ -1,0 +1,24 @@
+"""The spec of a PaddleJob beyond what every job has."""
+
+from typing import Any
+
+from pydantic import Field
+
+from jobcommon import ApiModel, Int32, JobSpec
+
+
+class PaddleElasticPolicy(ApiModel):
+    """The bounds of an elastic job. As in training-operator they are stored, and nothing acts on them."""
+
+    min_replicas: Int32 | None = Field(None, ge=1, description="The fewest workers. Stored only.")
+    max_replicas: Int32 | None = Field(None, ge=1, description="The most workers. Stored only.")
+    max_restarts: Int32 | None = Field(None, ge=0, description="The limit for restarts of pods. Stored only.")
+    metrics: list[dict[str, Any]] | None = Field(
+        None, description="Metrics for an autoscaler (autoscaling/v2 MetricSpec). Stored only: none is made."
+    )
+
+
+class PaddleJobSpec(JobSpec):
+    """A PaddleJob."""
+
+    elastic_policy: PaddleElasticPolicy | None = Field(None, description="The bounds of an elastic job. Stored only.")

@@ -1,0 +1,5 @@
+"""The XGBoostJob operator."""
+
+from jobcommon.operators.xgboost.framework import XGBOOST
+
+__all__ = ["XGBOOST"]

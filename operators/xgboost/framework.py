@@ -1,0 +1,43 @@
+"""XGBoostJob: what XGBoost and LightGBM add to the common job controller.
+
+Behaviour: that of training-operator's XGBoostJob v1. The master runs XGBoost's tracker; a LightGBM job reads the workers' list.
+"""
+
+from collections.abc import Sequence
+
+from jobcommon import EnvVar, Framework, Job, Replica, ReplicaType, succeed_with
+
+MASTER, WORKER = "Master", "Worker"
+REPLICA_SPECS = "xgbReplicaSpecs"
+
+
+def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
+    """The tracker's address, and for LightGBM the workers', in every container."""
+    specs, workers = job.replica_specs, range(job.count(WORKER))
+    rank = replica.index + (job.count(MASTER) if replica.type == WORKER else 0)
+    variables = [
+        EnvVar("MASTER_PORT", str(XGBOOST.port_of(specs.get(MASTER)))),
+        EnvVar("MASTER_ADDR", job.address(Replica(MASTER, 0))),
+        EnvVar("WORLD_SIZE", str(job.total_replicas)),
+        EnvVar("RANK", str(rank)),
+        EnvVar("PYTHONUNBUFFERED", "1", default=True),
+    ]
+    if workers:
+        addresses = ",".join(job.address(Replica(WORKER, index)) for index in workers)
+        variables.append(EnvVar("WORKER_PORT", str(XGBOOST.port_of(specs.get(WORKER)))))
+        variables.append(EnvVar("WORKER_ADDRS", addresses))
+    return variables
+
+
+XGBOOST = Framework(
+    kind="XGBoostJob",
+    plural="xgboostjobs",
+    name="xgboost",
+    replica_specs=REPLICA_SPECS,
+    replica_types=(ReplicaType(MASTER, min_replicas=1, max_replicas=1, required=True), ReplicaType(WORKER)),
+    container="xgboost",
+    port_name="xgboostjob-port",
+    port=9999,
+    env=env,
+    outcome=succeed_with(MASTER),
+)

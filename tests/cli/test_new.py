@@ -1,0 +1,130 @@
+"""`jobcommon new`: the package that it makes, and that its own tests pass."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.frameworks import usable
+from jobcommon.cli.main import app
+from jobcommon.cli.new import Package, write
+
+FILES = {
+    ".dockerignore", ".github/workflows/ci.yml", ".gitignore", "Containerfile", "Makefile", "README.md", "pyproject.toml",
+    "chart/Chart.yaml", "chart/values.yaml", "chart/values.schema.json", "chart/templates/operator.yaml",
+    "chart/templates/NOTES.txt", "chart/crds/example.com_lightgbmjobs.yaml", "examples/job.yaml",
+    "light_gbm_operator/__init__.py", "light_gbm_operator/framework.py", "light_gbm_operator/py.typed",
+    "light_gbm_operator/spec.py", "tests/__init__.py", "tests/jobs.py", "tests/test_chart.py", "tests/test_example.py",
+    "tests/test_framework.py", "tests/test_sweep.py",
+}  # fmt: skip
+LIBRARY = "chart/charts/jobcommon-lib/"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A new package."""
+    write(Package.named("light-gbm", "LightGBMJob", "example.com"), tmp_path / "light")
+    return tmp_path / "light"
+
+
+def run(*argv: str, cwd: Path, **environment: str) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(
+        argv, cwd=cwd, capture_output=True, text=True, timeout=300, env={**os.environ, **environment}, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_files(made: Path) -> None:
+    found = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
+    assert {name for name in found if not name.startswith(LIBRARY)} == FILES
+    assert f"{LIBRARY}templates/_rbac.tpl" in found
+    assert [name for name in found if "%%" in (made / name).read_text(encoding="utf-8")] == []
+
+
+def test_nothing_of_it_stays_in_this_process(made: Path) -> None:
+    assert not [name for name in sys.modules if name.startswith("light_gbm")]
+    assert str(made) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("x", None), ("light-gbm", "LightGBMJob"), ("a-name-of-20-letters", "AKindOfTwentyNineLettersOrJob")]
+)
+def test_lint_has_nothing_to_say_whatever_the_names(tmp_path: Path, name: str, kind: str | None) -> None:
+    write(Package.named(name, kind, "kubeflow.org"), tmp_path / "made")
+    for argv in (("check",), ("format", "--check")):
+        run(sys.executable, "-m", "ruff", *argv, "--no-cache", ".", cwd=tmp_path / "made")
+
+
+def test_the_chart_runs_the_framework_with_its_rights(made: Path) -> None:
+    helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
+    report = helm.lint(made / "chart", {}, strict=True, namespace="operators", kube_version="v1.29.0")
+    assert not [message for message in report["messages"] if message["severity"] > 1]
+    with helm.Chart.load(made / "chart") as chart:
+        files = chart.render({}, name="demo", namespace="operators")
+        assert [file["name"] for file in chart.crds] == ["crds/example.com_lightgbmjobs.yaml"]
+    objects = [found for found in yaml.safe_load_all(files["light-gbm-operator/templates/operator.yaml"]) if found]
+    (deployment,) = (found for found in objects if found["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "light-gbm-operator:0.1.0"
+    assert "--framework=light_gbm_operator:FRAMEWORK" in container["args"]
+    rules = [rule for found in objects if found["kind"] == "ClusterRole" for rule in found["rules"]]
+    assert {tuple(rule["resources"]) for rule in rules if rule["apiGroups"] == ["example.com"]} == {
+        ("lightgbmjobs",), ("lightgbmjobs/status",), ("lightgbmjobs/finalizers",), ("lightgbmjobs/scale",),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("Light GBM",), 'NAME: "Light GBM" cannot be used; use lower-case letters'),
+        (("-",), 'NAME: "-" cannot be used'),
+        (("x", "--kind", "lightGBM"), '--kind: "lightGBM" cannot be used; write something like'),
+        (("x", "--group", "nothing"), '--group: "nothing" cannot be used; write a domain'),
+        (("jax",), "NAME: jax is the framework of JAXJob already"),
+        (("x", "--kind", "TFJob"), "--kind: TFJob of kubeflow.org is the framework tensorflow's already"),
+    ],
+)
+def test_names_that_cannot_be_used(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    name, *options = arguments
+    result = CliRunner().invoke(app, ["new", *options, "--output", str(tmp_path / "made"), "--", name])
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception).startswith(says)
+    assert not (tmp_path / "made").exists()
+
+
+def test_nothing_is_overwritten(made: Path) -> None:
+    package = Package.named("light-gbm", None, "example.com")
+    for taken in (made, made / "Makefile"):
+        with pytest.raises(UserError, match="exists already"):
+            write(package, taken)
+
+
+def test_the_command_says_what_comes_next(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["new", "lightgbm", "--output", str(tmp_path / "made")])
+    assert result.exit_code == 0, result.output
+    assert f"next: make -C {tmp_path / 'made'} test" in result.output
+    assert all(framework.name != "lightgbm" for framework in usable()), "it is not installed yet"
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_new_package_installs_and_passes_its_own_tests(made: Path) -> None:
+    """As a user has it from pip, but that pip has all it needs here."""
+    run(sys.executable, "-m", "venv", str(made / ".venv"), cwd=made)
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(made / ".venv")}))
+    # site.addsitedir, unlike a path alone, also reads the .pth files there: jobcommon itself may be installed by one.
+    (packages / "ours.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PYTHONDONTWRITEBYTECODE": ""}
+    said = run("make", "test", cwd=made, **offline)
+    assert "11 passed" in said
+    run("make", "check", cwd=made)
+    said = run(str(made / ".venv/bin/python"), "-m", "jobcommon.cli", "plan", "-f", "examples/job.yaml", cwd=made)
+    assert "create pods/example-master-0" in said, "it is found by its entry point"

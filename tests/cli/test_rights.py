@@ -1,0 +1,74 @@
+"""`jobcommon rbac`, and frameworks that are named by their module."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from jobcommon import rbac
+from jobcommon.cli.definitions import as_yaml
+from jobcommon.cli.errors import UserError
+from jobcommon.cli.main import app
+from jobcommon.framework import CelRule
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.frameworks import TEST_JOB
+
+MODULE = "jobcommon.testutil.frameworks:TEST_JOB"
+
+
+def printed(*arguments: str) -> list[dict[str, Any]]:
+    """The documents that a command prints."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.exception
+    return [document for document in yaml.safe_load_all(result.output) if document]
+
+
+def as_json(rules: tuple[rbac.Rule, ...]) -> list[dict[str, Any]]:
+    return [rule.to_json() for rule in rules]
+
+
+@pytest.mark.parametrize(("name", "framework"), [("pytorch", PYTORCH), (MODULE, TEST_JOB)])
+def test_the_roles_of_one_framework(name: str, framework: Any) -> None:
+    own, view, edit, leader = printed("rbac", name)
+    assert (own["kind"], own["metadata"]["name"]) == ("ClusterRole", f"{framework.name}-operator")
+    assert own["rules"] == as_json(rbac.operator_rules([framework]))
+    assert view["rules"] == as_json(rbac.user_rules(framework, edit=False))
+    assert edit["rules"] == as_json(rbac.user_rules(framework, edit=True))
+    assert set(edit["metadata"]["labels"]) == {f"rbac.authorization.k8s.io/aggregate-to-{who}" for who in ("edit", "admin")}
+    assert (leader["kind"], leader["rules"]) == ("Role", as_json(rbac.lease_rules("jobcommon-operator")))
+
+
+def test_one_namespace_has_roles_only() -> None:
+    own, leader = printed("rbac", "jax", "--namespace", "team-a")
+    assert {(role["kind"], role["metadata"]["namespace"]) for role in (own, leader)} == {("Role", "team-a")}
+
+
+def test_all_frameworks_by_default() -> None:
+    own, *_ = printed("rbac")
+    plurals = {rule["resources"][0] for rule in own["rules"] if rule["apiGroups"] == ["kubeflow.org"]}
+    assert {"jaxjobs", "mpijobs", "mxjobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"} <= plurals
+
+
+@pytest.mark.parametrize("arguments", [(), ("jax", "tensorflow")])
+def test_the_values_of_a_chart_are_for_one_framework(arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, ["rbac", *arguments, "--output", "values"])
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception) == "--output values: name one framework"
+
+
+def test_a_format_that_there_is_not() -> None:
+    result = CliRunner().invoke(app, ["rbac", "--output", "xml"])
+    assert str(result.exception) == "--output xml: use yaml or values"
+
+
+def test_the_definition_of_a_framework_by_its_module() -> None:
+    (definition,) = printed("crds", "--framework", MODULE)
+    assert definition["metadata"]["name"] == "testjobs.kubeflow.org"
+
+
+def test_a_rule_for_no_field_names_the_framework() -> None:
+    rule = CelRule("true", "never", ("spec", "slots"))
+    with pytest.raises(UserError, match=r"framework test: the rule 'true' is for spec.slots, which the schema does not have"):
+        as_yaml([replace(TEST_JOB, rules=(rule,))])
