@@ -23,10 +23,9 @@ from jobcommon.sdk.progress import Progress, described
 
 Object = dict[str, Any]
 Objects = list[Object]
-Reference = str | Mapping[str, Any]
+JobOrName = str | Mapping[str, Any]
 Pause = Callable[[float], Awaitable[None]]
 MAX_PODS = 8
-TAIL_LINES = "60"
 
 
 class _Target(NamedTuple):
@@ -69,7 +68,7 @@ class AsyncJobClient:
         path = collection_path(target.framework.api_version, target.framework.plural, target.namespace)
         return await self._send(create(path, job))
 
-    async def get(self, job: Reference) -> Object:
+    async def get(self, job: JobOrName) -> Object:
         """See `JobClient.get`."""
         return await self._send(Request("GET", self._target(job).path))
 
@@ -80,20 +79,20 @@ class AsyncJobClient:
         found = await self._send(Request("GET", path, (("labelSelector", selector),) if selector else ()))
         return [{"apiVersion": framework.api_version, "kind": framework.kind, **item} for item in found["items"]]
 
-    async def suspend(self, job: Reference) -> Object:
+    async def suspend(self, job: JobOrName) -> Object:
         """See `JobClient.suspend`."""
         return await self._send(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": True}}}))
 
-    async def resume(self, job: Reference) -> Object:
+    async def resume(self, job: JobOrName) -> Object:
         """See `JobClient.resume`."""
         return await self._send(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": False}}}))
 
-    async def delete(self, job: Reference) -> None:
+    async def delete(self, job: JobOrName) -> None:
         """See `JobClient.delete`."""
         await self._send(Request("DELETE", self._target(job).path, (("propagationPolicy", "Background"),)))
 
     async def wait(
-        self, job: Reference, *, timeout: float | None = None, progress: bool = True, interval: float = 2.0  # noqa: ASYNC109
+        self, job: JobOrName, *, timeout: float | None = None, progress: bool = True, interval: float = 2.0  # noqa: ASYNC109
     ) -> Object:  # fmt: skip
         """See `JobClient.wait`."""
         target, shown, begin = self._target(job), Progress(), time.monotonic()
@@ -132,7 +131,7 @@ class AsyncJobClient:
             shown.end()
 
     async def logs(
-        self, job: Reference, *, replica: str | None = None, follow: bool = False, tail: int | None = None
+        self, job: JobOrName, *, replica: str | None = None, follow: bool = False, tail: int | None = None
     ) -> AsyncGenerator[str, None]:
         """See `JobClient.logs`."""
         target, uid, last = self._target(job), "", ""
@@ -160,7 +159,7 @@ class AsyncJobClient:
                 return
             await self._pause(1.0)
 
-    def _target(self, job: Reference) -> _Target:
+    def _target(self, job: JobOrName) -> _Target:
         if isinstance(job, str):
             kind, _, name = job.rpartition("/")
             namespace, framework = self.namespace, framework_of(kind) if kind else self._framework
@@ -221,5 +220,5 @@ def _failed_run(pod: Object) -> tuple[tuple[str, str], ...]:
             if ((container.get(field) or {}).get("terminated") or {}).get("exitCode"):
                 # While it waits for its next start, the run that failed is still the last one.
                 previous = field == "lastState" and "running" in (container.get("state") or {})
-                return ("container", container["name"]), ("tailLines", TAIL_LINES), ("previous", str(previous).lower())
+                return ("container", container["name"]), ("tailLines", "60"), ("previous", str(previous).lower())
     return ()

@@ -5,13 +5,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from jobcommon.client.config import SERVICE_ACCOUNT, ConfigError
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error
-from jobcommon.sdk.async_client import AsyncJobClient, Object, Objects, Reference
+from jobcommon.sdk.async_client import AsyncJobClient, Object, Objects, JobOrName
 from jobcommon.sdk.build import KIND
 
 CONNECT_SECONDS = 10.0
@@ -34,9 +34,7 @@ class JobClient:
         self, kubeconfig: str | None = None, context: str | None = None, *, namespace: str | None = None,
         kind: str = KIND, api_client: Any = None,
     ) -> None:  # fmt: skip
-        found = "default"
-        if api_client is None:
-            api_client, found = _configured(kubeconfig, context)
+        api_client, found = (api_client, "default") if api_client is not None else _configured(kubeconfig, context)
         self.namespace = namespace or found
         self._client = AsyncJobClient(_Blocking(api_client), self.namespace, kind=kind, pause=_sleep)
 
@@ -47,7 +45,7 @@ class JobClient:
         """
         return _done(self._client.submit(job))
 
-    def get(self, job: Reference) -> Object:
+    def get(self, job: JobOrName) -> Object:
         """The job as it is now."""
         return _done(self._client.get(job))
 
@@ -55,7 +53,7 @@ class JobClient:
         """The jobs of a kind (None: the client's) in the client's namespace; `selector` is a label selector."""
         return _done(self._client.list(kind=kind, selector=selector))
 
-    def wait(self, job: Reference, *, timeout: float | None = None, progress: bool = True, interval: float = 2.0) -> Object:
+    def wait(self, job: JobOrName, *, timeout: float | None = None, progress: bool = True, interval: float = 2.0) -> Object:
         """Wait until the job has succeeded, and return it. It is read every `interval` seconds.
 
         Raises `JobFailed` when it has failed or is deleted; the text says why and what to do. Raises TimeoutError after
@@ -67,7 +65,7 @@ class JobClient:
         return _done(self._client.wait(job, timeout=timeout, progress=progress, interval=interval))
 
     def logs(
-        self, job: Reference, *, replica: str | None = None, follow: bool = False, tail: int | None = None
+        self, job: JobOrName, *, replica: str | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[str]:
         """The lines of a replica, as in ``Worker-1`` (None: the first, that is the Master, Chief or Launcher).
 
@@ -82,15 +80,15 @@ class JobClient:
         finally:
             _done(lines.aclose())
 
-    def suspend(self, job: Reference) -> Object:
+    def suspend(self, job: JobOrName) -> Object:
         """Stop the job's pods until it is resumed; nothing counts as a failure."""
         return _done(self._client.suspend(job))
 
-    def resume(self, job: Reference) -> Object:
+    def resume(self, job: JobOrName) -> Object:
         """Start a suspended job."""
         return _done(self._client.resume(job))
 
-    def delete(self, job: Reference) -> None:
+    def delete(self, job: JobOrName) -> None:
         """Delete the job. Its pods are deleted by the cluster afterwards."""
         _done(self._client.delete(job))
 
@@ -164,6 +162,5 @@ def _done(work: Awaitable[T]) -> T:
     try:
         next(work.__await__())
     except StopIteration as ended:
-        result: T = ended.value
-        return result
+        return cast(T, ended.value)
     raise RuntimeError("a coroutine of the synchronous client was suspended")
