@@ -204,7 +204,7 @@ def _pod(target: _Target, job: Job, replica: str | None) -> tuple[str, str]:
     """The path of a replica's pod, and its main container. Raises ValueError for a replica that the job does not have."""
     replicas = {str(one).lower(): one for one in job.replicas}
     masters = (one for one in replicas.values() if target.framework.is_master(job, one))
-    chosen = next(masters, None) if replica is None else replicas.get(replica.lower())
+    chosen = next(masters, next(iter(job.replicas), None)) if replica is None else replicas.get(replica.lower())
     if chosen is None:
         known = ", ".join(map(str, [*replicas.values()][:MAX_PODS]))
         raise ValueError(f"replica {replica}: {target.title} has no such replica; it has {known}")

@@ -11,7 +11,7 @@ from jobcommon.client.config import SERVICE_ACCOUNT, ConfigError
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error
-from jobcommon.sdk.async_client import AsyncJobClient, Object, Objects, JobOrName
+from jobcommon.sdk.async_client import AsyncJobClient, JobOrName, Object, Objects
 from jobcommon.sdk.build import KIND
 
 CONNECT_SECONDS = 10.0
