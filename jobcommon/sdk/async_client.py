@@ -99,31 +99,32 @@ class AsyncJobClient:
         uid = "" if isinstance(job, str) else str((job.get("metadata") or {}).get("uid") or "")
         try:
             while True:
-                elapsed, text, body = time.monotonic() - begin, "", None
+                elapsed = time.monotonic() - begin
+                late = timeout is not None and elapsed >= timeout
                 try:
                     body = await self.get(job)
+                    now = read_job(target.framework, body)
+                    if uid not in ("", now.uid):
+                        raise JobFailed(target.title, "Deleted", "it was deleted; another one has its name now")
+                    uid, text = now.uid, described(now)
+                    if progress:
+                        shown.show(target.title, elapsed, text)
+                    if now.status.has(ConditionType.SUCCEEDED):
+                        return body
+                    if late or now.status.has(ConditionType.FAILED):
+                        why = await self._diagnosis(target, body)
+                        text = "; ".join(filter(None, (f"{why.reason}: {why.sentence}", why.advice)))
+                        if now.status.finished:
+                            cause = str(why.reason), why.sentence, why.advice
+                            raise JobFailed(target.title, *cause, why.lines, now.status.failures, why.exit_code)
                 except (TransportError, StatusError) as error:
                     if isinstance(error, StatusError) and error.code < 500 and error.code != 429:
                         if uid and error.code == 404:
                             raise JobFailed(target.title, "Deleted", "it was deleted before it was over") from None
                         raise
                     text = f"the API server does not answer: {error}"
-                if body is not None:
-                    now = read_job(target.framework, body)
-                    if uid not in ("", now.uid):
-                        raise JobFailed(target.title, "Deleted", "it was deleted; another one has its name now")
-                    uid, text = now.uid, described(now)
-                if progress:
-                    shown.show(target.title, elapsed, text)
-                if body is not None and now.status.has(ConditionType.SUCCEEDED):
-                    return body
-                late = timeout is not None and elapsed >= timeout
-                if body is not None and (late or now.status.has(ConditionType.FAILED)):
-                    why = await self._diagnosis(target, body)
-                    text = "; ".join(filter(None, (f"{why.reason}: {why.sentence}", why.advice)))
-                    if now.status.finished:
-                        cause = str(why.reason), why.sentence, why.advice
-                        raise JobFailed(target.title, *cause, why.lines, now.status.failures, why.exit_code)
+                    if progress:
+                        shown.show(target.title, elapsed, text)
                 if late:
                     raise TimeoutError(f"{target.title} is not over after {timeout:g} s, and goes on: {text}")
                 await self._pause(interval if timeout is None else min(interval, timeout - elapsed))
@@ -138,6 +139,7 @@ class AsyncJobClient:
         while True:
             now = read_job(target.framework, await self.get(job))
             path, container = _pod(target, now, replica)
+            complete = now.status.finished or not follow
             try:
                 pod = await self._send(Request("GET", path))
                 # The times of lines say which ones came already when a stream is opened again.
@@ -151,11 +153,12 @@ class AsyncJobClient:
                         if at > until:
                             last = at
                             yield text
-            except StatusError as error:
-                # 404: no pod yet, or no more; 400: its container has not started.
-                if not follow or error.code not in (400, 404):
+            except (StatusError, TransportError) as error:
+                # No pod yet, or no more (404); its container has not started (400); or the stream has broken off.
+                if not follow or (isinstance(error, StatusError) and error.code not in (400, 404)):
                     raise
-            if now.status.finished or not follow:
+                complete = complete and isinstance(error, StatusError)
+            if complete:
                 return
             await self._pause(1.0)
 
@@ -190,8 +193,8 @@ class AsyncJobClient:
 
         pods = await items("pods", ("labelSelector", f"{labels.JOB_NAME}={target.name}"))
         troubled = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ("Running", "Succeeded")]
-        uids = [about["metadata"]["uid"] for about in (body, *troubled[:MAX_PODS])]
-        events = [event for uid in uids for event in await items("events", ("fieldSelector", f"involvedObject.uid={uid}"))]
+        fields = [f"involvedObject.uid={about['metadata']['uid']}" for about in (body, *troubled[:MAX_PODS])]
+        events = [event for field in fields for event in await items("events", ("fieldSelector", field))]
         logs: dict[str, list[str]] = {}
         for name, query in [(pod["metadata"]["name"], run) for pod in pods if (run := _failed_run(pod))][:MAX_PODS]:
             path = f"{object_path('v1', 'pods', target.namespace, name)}/log"

@@ -53,9 +53,8 @@ def build_job(
             container["env"] = [{"name": key, "value": value} for key, value in env.items()]
         if resources:
             container["resources"] = {"limits": {key: str(amount) for key, amount in resources.items()}}
-        policy = "ExitCode" if "ExitCode" in policies.get(of_type, ()) else "Never"
-        template = {"spec": {"containers": [container], **(pod or {})}}
-        specs[of_type] = {"replicas": count, "restartPolicy": policy, "template": template}
+        policy, spec = "ExitCode" if "ExitCode" in policies.get(of_type, ()) else "Never", {"containers": [container]}
+        specs[of_type] = {"replicas": count, "restartPolicy": policy, "template": {"spec": {**spec, **(pod or {})}}}
     manifest = {
         "apiVersion": framework.api_version,
         "kind": framework.kind,

@@ -19,5 +19,5 @@ class JobFailed(Exception):  # noqa: N818  the name of a state, as users know it
     ) -> None:  # fmt: skip
         self.job, self.reason, self.sentence, self.advice = job, reason, sentence, advice
         self.lines, self.failures, self.exit_code = tuple(lines), tuple(failures), exit_code
-        printed = [f"  | {line}" for line in lines]
-        super().__init__("\n".join([f"{job}: {reason}: {sentence}", *printed, *([f"do: {advice}"] if advice else [])]))
+        parts = f"{job}: {reason}: {sentence}", *(f"  | {line}" for line in lines), *((f"do: {advice}",) if advice else ())
+        super().__init__("\n".join(parts))

@@ -14,8 +14,7 @@ from jobcommon.client.status import response_error
 from jobcommon.sdk.async_client import AsyncJobClient, JobOrName, Object, Objects
 from jobcommon.sdk.build import KIND
 
-CONNECT_SECONDS = 10.0
-READ_SECONDS = 65.0
+CONNECT_SECONDS, READ_SECONDS = 10.0, 65.0
 T = TypeVar("T")
 
 
@@ -119,13 +118,12 @@ class _Blocking:
         from urllib3 import Timeout
         from urllib3.exceptions import HTTPError
 
-        configuration, pool = self._api.configuration, self._api.rest_client.pool_manager
+        config, pool = self._api.configuration, self._api.rest_client.pool_manager
         headers = {**self._api.default_headers, "accept": "application/json, */*", "content-type": request.content_type}
-        headers |= {one["key"]: one["value"] for one in configuration.auth_settings().values()}
+        headers |= {one["key"]: one["value"] for one in config.auth_settings().values()}
         options = {"headers": headers, "timeout": Timeout(connect=CONNECT_SECONDS, read=seconds), "preload_content": False}
-        url = configuration.host.rstrip("/") + request.target
         try:
-            with pool.request(request.method, url, body=request.body, **options) as answer:
+            with pool.request(request.method, config.host.rstrip("/") + request.target, body=request.body, **options) as answer:
                 yield answer
         except (HTTPError, OSError) as error:
             raise TransportError(f"{request.method} {request.path}: {error}") from error

@@ -31,7 +31,9 @@ def answer(body: object, status: int = 200) -> Response:
 class Answers:
     """A transport that gives each read of the job, and each log, the next answer."""
 
-    def __init__(self, *jobs: Response | TransportError, logs: tuple[list[bytes] | StatusError, ...] = ()) -> None:
+    def __init__(
+        self, *jobs: Response | TransportError, logs: tuple[list[bytes | TransportError] | StatusError, ...] = ()
+    ) -> None:
         self._jobs, self._logs = iter(jobs), iter(logs)
         self.asked: list[Request] = []
 
@@ -52,6 +54,8 @@ class Answers:
         if isinstance(given, StatusError):
             raise given
         for line in given:
+            if isinstance(line, TransportError):
+                raise line
             yield line
 
     async def close(self) -> None:
@@ -129,17 +133,23 @@ def line(second: int, text: str) -> bytes:
 async def test_logs_that_are_followed_continue_after_the_last_line() -> None:
     waiting = StatusError(400, "BadRequest", "waiting to start")
     first = [line(1, "one"), line(2, "two"), line(2, "three")]
+    cut_off = TransportError("cut off")
     transport = Answers(
-        *[job("Running")] * 3, job("Succeeded"), logs=(waiting, first, [*first, line(3, "four")], [line(3, "four")])
+        *[job("Running")] * 2, *[job("Succeeded")] * 2, logs=(waiting, first, [cut_off], [*first, line(3, "four")])
     )
     assert [said async for said in client(transport).logs("j", follow=True, tail=5)] == ["one", "two", "three", "four"]
     queries = [dict(request.query) for request in transport.asked if request.path.endswith("/log")]
-    assert [query.get("sinceTime", query.get("tailLines")) for query in queries] == ["5", "5", *(
-        f"2026-01-01T00:00:{second:02}.000000000Z" for second in (2, 3)
-    )]  # fmt: skip
+    assert [query.get("sinceTime", query.get("tailLines")) for query in queries] == [
+        "5",
+        "5",
+        "2026-01-01T00:00:02.000000000Z",
+        "2026-01-01T00:00:02.000000000Z",
+    ]
 
 
 async def test_logs_of_what_is_not_there() -> None:
+    with pytest.raises(TransportError, match="cut off"):
+        [said async for said in client(Answers(job("Running"), logs=([TransportError("cut off")],))).logs("j")]
     with pytest.raises(StatusError, match="waiting to start"):
         [said async for said in client(Answers(job("Running"), logs=(StatusError(400, "", "waiting to start"),))).logs("j")]
     with pytest.raises(ValueError, match="replica Worker-7: pytorchjob/j has no such replica; it has Master-0"):
