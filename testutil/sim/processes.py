@@ -46,7 +46,7 @@ class Process:
         self._log_cache_error = complain
         self.deployment = deployment
         settings = deployment.settings
-        timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
+        timeouts = LEADER_TIMEOUTS if settings.elects else Timeouts()
         self.transport = SimTransport(links, name, timeouts, self.clock.wall)
         self.election = SimTransport(links, name, ELECTION_TIMEOUTS, self.clock.wall)
         self._env = Env(self.clock, random.random, identity=f"{name}_{random.getrandbits(32):08x}")
@@ -80,7 +80,7 @@ class Process:
     @property
     def leads(self) -> bool:
         """Whether it may write."""
-        return self.manager is not None and (self.manager.elector is None or self.manager.elector.held())
+        return self.manager is not None and self.manager.leads
 
     @property
     def idle(self) -> bool:
