@@ -25,6 +25,7 @@ from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namesp
 from jobcommon.cli.output import console
 from jobcommon.cli.plan import describe
 from jobcommon.cli.run_command import run_command
+from jobcommon.cli.simulate_command import simulate_command
 
 FRAMEWORKS = tuple(usable())
 interruption.restore(interruption.BEFORE_IMPORTS)
@@ -317,6 +318,9 @@ def crds_command(
 
 app.command("new", short_help="Make a package for a framework of your own.")(new_command)
 app.command("rbac", short_help="Print the roles of the operators.")(rbac_command)
+
+
+app.command("simulate", short_help="Simulate the jobs of a framework under faults.")(simulate_command)
 
 
 def _forget_output() -> None:

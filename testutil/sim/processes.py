@@ -127,9 +127,10 @@ def complaining(complain: Callable[[str], None]) -> Log:
     """A log of which only errors are kept: none is to be expected, whatever the faults."""
 
     def keep(_logger: object, _method: str, line: MutableMapping[str, Any]) -> NoReturn:
+        raised = line.pop("exc_info", None)
         text = f"{line.pop('event', '')} {dict(line)}"
-        if line.get("exc_info"):
-            text += "\n" + "".join(traceback.format_exception(sys.exc_info()[1]))
+        if raised:
+            text += "\n" + "".join(traceback.format_exception(raised if raised is not True else sys.exc_info()[1]))
         complain(text)
         raise structlog.DropEvent
 

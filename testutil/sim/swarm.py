@@ -89,13 +89,18 @@ def case_of(seed: int, shards: int = 1) -> Case:
     names = [name for name in LIFECYCLES if name.startswith(_TEMPLATES)]
     first = seed - seed % BLOCK + 1
     scenario, world = (f"crowd-{first}", first) if seed % 4 in (1, 2) else (random.choice(names), seed)
-    count = random.randint(5, 12) if seed % 4 == 3 else random.randint(1, 4)
-    # Those that change the end leave little to be compared, so they get a seed of their own now and then.
-    allowed = [kind for kind in KINDS if random.random() < 0.5 and (kind not in _RARE or seed % 3 == 0)]
-    faults = tuple(draw(random.choice(allowed), random) for _ in range(count)) if allowed else ()
+    faults = faults_of(seed, random)
     if shards > 1:
         faults = (*faults, _of_one(draw(random.choice(_OF_REPLICAS), random)))
     return Case(with_shards(scenario, shards), world, faults)
+
+
+def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
+    """The faults of one seed, drawn from `random`."""
+    count = random.randint(5, 12) if seed % 4 == 3 else random.randint(1, 4)
+    # Those that change the end leave little to be compared, so they get a seed of their own now and then.
+    allowed = [kind for kind in KINDS if random.random() < 0.5 and (kind not in _RARE or seed % 3 == 0)]
+    return tuple(draw(random.choice(allowed), random) for _ in range(count)) if allowed else ()
 
 
 def _of_one(fault: Fault) -> Fault:
