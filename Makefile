@@ -144,6 +144,9 @@ golden: $(DEV) ## write the golden files anew; look at the difference before you
 	.venv-supply/bin/python -m pip install --quiet --disable-pip-version-check uv cyclonedx-bom pip-audit
 	@touch $@
 
+site: $(DEV) ## build the documentation as a site in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 lock: .venv-supply/.ready ## pin anew, by hash, what runs with an operator: requirements.lock
 	echo '# What runs with an operator, pinned by hash. Written by: make lock' > requirements.lock
 	.venv-supply/bin/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
