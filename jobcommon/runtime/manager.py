@@ -117,6 +117,7 @@ class Manager:
         self._competition: Competition | None = None
         self.shards = self._make_shards(election_transport or transport)
         self._transport = self._fenced(AnyFence([operator.fence for operator in self.shards]))
+        self._schema_turn = asyncio.Lock()
         self.flow_controller = FlowController(self._seats)
         events = BackgroundTransport(self._transport, self.flow_controller, "", "events")
         self.recorder = Recorder(events, clock, self.log, instance=self.env.identity)
@@ -228,7 +229,8 @@ class Manager:
         controller = JobController(framework, self.env.random, settings.namespace, operator.shard)
         executor = Executor(framework, transport, self.flow_controller, fence, settings.slow_start_cap, clock)
         reporter = _Reporter(framework, self.metrics, self.recorder)
-        return Driver(controller, transport, executor, clock, reporter, self.log, workers=settings.workers)
+        turn, workers = self._schema_turn, settings.workers
+        return Driver(controller, transport, executor, clock, reporter, self.log, workers=workers, schema_turn=turn)
 
     def _watch(self) -> None:
         """Read the gauges from the drivers that there are now. Without the lease caches are out of date."""
