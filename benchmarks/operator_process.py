@@ -23,6 +23,7 @@ START_SECONDS = 120.0
 IDLE_SECONDS = 0.4
 _CALL = re.compile(rb'^rest_client_requests_total\{code="([^"]*)",verb="([^"]*)"\} (\S+)', re.MULTILINE)
 _RECONCILES = re.compile(rb"^training_operator_reconcile_duration_seconds_count\{[^}]*\} (\S+)", re.MULTILINE)
+_LEASES = re.compile(rb"^leader_election_master_status\{[^}]*\} 1.0", re.MULTILINE)
 _DEPTH = re.compile(rb"^workqueue_depth\{[^}]*\} (\S+)", re.MULTILINE)
 
 
@@ -88,6 +89,10 @@ class Operator(Measured):
         text = await self._metrics()
         return int(sum(map(float, _RECONCILES.findall(text)))), int(sum(map(float, _DEPTH.findall(text))))
 
+    async def leases(self) -> int:
+        """The number of leases, of a leader or of a shard, that it holds."""
+        return len(_LEASES.findall(await self._metrics()))
+
     async def ready(self) -> bool:
         """Whether its caches are complete."""
         try:
@@ -112,13 +117,13 @@ ABLATED: ContextVar[str] = ContextVar("ABLATED", default="")
 
 
 @asynccontextmanager
-async def operator(kubeconfig: str, *, in_pod: bool = False) -> AsyncIterator[Operator]:
-    """The operators of all frameworks, ready. Raises RuntimeError if they do not become ready.
+async def operator(kubeconfig: str, *options: str, in_pod: bool = False) -> AsyncIterator[Operator]:
+    """The operators of all frameworks with these options, ready. Raises RuntimeError if they do not become ready.
 
     With `in_pod`, their credentials are those of a service account, as in a pod, instead of a kubeconfig.
     """
     async with aiohttp.ClientSession() as session:
-        process, found = await started(kubeconfig, session, in_pod=in_pod)
+        process, found = await started(kubeconfig, session, *options, in_pod=in_pod)
         try:
             await until_ready(process, found)
             yield found
@@ -129,11 +134,11 @@ async def operator(kubeconfig: str, *, in_pod: bool = False) -> AsyncIterator[Op
 
 
 async def started(
-    kubeconfig: str, session: aiohttp.ClientSession, *, in_pod: bool = False
+    kubeconfig: str, session: aiohttp.ClientSession, *more: str, in_pod: bool = False
 ) -> tuple[asyncio.subprocess.Process, Operator]:
     """The operators of all frameworks, which are not ready yet."""
     port = _free_port()
-    options = ("--metrics-port", str(port), "--log-level", "warning")
+    options = ("--metrics-port", str(port), "--log-level", "warning", *more)
     if in_pod:
         account = Path(kubeconfig).with_name("account")
         account.mkdir(exist_ok=True)

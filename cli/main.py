@@ -25,6 +25,7 @@ from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namesp
 from jobcommon.cli.output import console
 from jobcommon.cli.plan import describe
 from jobcommon.cli.run_command import run_command
+from jobcommon.cli.simulate_command import simulate_command
 
 FRAMEWORKS = tuple(usable())
 interruption.restore(interruption.BEFORE_IMPORTS)
@@ -63,6 +64,7 @@ def _root(
       jobcommon run train.py --workers 3    # the same without a manifest
       jobcommon up                          # a cluster to try kubectl on
     On a cluster (or by Helm, see docs/install.md):
+      jobcommon doctor                      # what would keep them from working
       jobcommon crds | kubectl apply -f -   # the kinds
       jobcommon operator                    # the controllers of their jobs
       jobcommon dashboard                   # a page of the jobs
@@ -187,6 +189,36 @@ def release_finalizers_command(
     asyncio.run(release_finalizers(chosen(framework or ()), namespace, kubeconfig, context))
 
 
+@app.command("doctor", short_help="Check a cluster: what would keep the operators from working.")
+def doctor_command(
+    framework: Frameworks = None,
+    kubeconfig: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")] = None,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FORMAT", help="text or json.")] = "text",
+) -> None:
+    """Check a cluster before and after the operators are installed. Nothing is written.
+
+    Reported are definitions that drop our fields, other operators of the same kinds, their webhooks and leases, missing
+    rights, versions, Kueue and the gang scheduler; and what could not be read.
+
+    \b
+    Examples:
+      jobcommon doctor
+      jobcommon doctor --framework pytorch --context staging -o json
+
+    \b
+    Exit codes:
+      0    no error was found
+      1    an error was found, or the API server could not be asked
+      2    the input is wrong
+    """
+    from jobcommon.cli.doctor_command import doctor
+
+    sys.exit(asyncio.run(doctor(chosen(framework or ()), kubeconfig, context, output)))
+
+
 @app.command("plan", short_help="Print what the operator would do for a job.")
 def plan_command(
     filename: Files,
@@ -240,6 +272,26 @@ def convert_command(
         write(text, output)
 
 
+@app.command("migrate", short_help="Turn jobs into TrainJobs of Kubeflow Trainer, or back.")
+def migrate_command(
+    filename: Files,
+    to: Annotated[str, typer.Option("--to", metavar="TARGET", help="trainjob, or v1: a job of kubeflow.org.")],
+    namespace: Namespace = "default",
+) -> None:
+    """Turn jobs into TrainJobs with TrainingRuntimes that run the same pods, or back. Prints YAML, and changes nothing.
+
+    Each field that is not carried is a warning with the reason. For --to v1 the input must have the runtime as well.
+
+    \b
+    Examples:
+      jobcommon migrate --to trainjob -f job.yaml | kubectl apply -f -
+      jobcommon migrate --to v1 -f trainjob-and-runtime.yaml > job.yaml
+    """
+    from jobcommon.cli.migrate_command import migrated
+
+    typer.echo(migrated(load(filename), to, namespace), nl=False)
+
+
 @app.command("crds", short_help="Print the CustomResourceDefinitions.")
 def crds_command(
     framework: Frameworks = None,
@@ -266,6 +318,9 @@ def crds_command(
 
 app.command("new", short_help="Make a package for a framework of your own.")(new_command)
 app.command("rbac", short_help="Print the roles of the operators.")(rbac_command)
+
+
+app.command("simulate", short_help="Simulate the jobs of a framework under faults.")(simulate_command)
 
 
 def _forget_output() -> None:

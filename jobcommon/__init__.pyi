@@ -78,5 +78,9 @@ from jobcommon.reconcile.plan import Urgency as Urgency
 from jobcommon.runtime.manager import run_against as run_against
 from jobcommon.runtime.manager import run_operators as run_operators
 from jobcommon.runtime.settings import Settings as Settings
+from jobcommon.sdk.async_client import AsyncJobClient as AsyncJobClient
+from jobcommon.sdk.build import build_job as build_job
+from jobcommon.sdk.failure import JobFailed as JobFailed
+from jobcommon.sdk.sync_client import JobClient as JobClient
 
 __version__: str

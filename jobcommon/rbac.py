@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
+from jobcommon.api.shard import lease_names
 from jobcommon.framework import CompanionKind, Framework
 
 # What a cache needs, and the live read of an object whose name a create found taken.
@@ -80,10 +81,10 @@ PRIORITIES = Rule(PRIORITY_CLASS_API.rpartition("/")[0], PRIORITY_CLASSES, ("lis
 """What gang scheduling adds beyond namespaces: it reads priorities."""
 
 
-def lease_rules(name: str) -> tuple[Rule, ...]:
+def lease_rules(name: str, shards: int = 1) -> tuple[Rule, ...]:
     """Leader election, in the operator's own namespace. A create cannot be limited to a name: it is not known yet."""
     group = "coordination.k8s.io"
-    return (Rule(group, "leases", ("create",)), Rule(group, "leases", ("get", "update"), (name,)))
+    return (Rule(group, "leases", ("create",)), Rule(group, "leases", ("get", "update"), lease_names(name, shards)))
 
 
 def user_rules(framework: Framework, *, edit: bool) -> tuple[Rule, ...]:

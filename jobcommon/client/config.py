@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
-from multidict import CIMultiDict
+from multidict import CIMultiDict  # of aiohttp, which kubernetes-asyncio needs
 
 from jobcommon.client import proxy
 from jobcommon.client.errors import TransportError

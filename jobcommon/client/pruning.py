@@ -46,7 +46,12 @@ def check_stored(sent: Mapping[str, Any], body: bytes) -> None:
 
 def undeclared(schema: Mapping[str, Any]) -> frozenset[str]:
     """The names of those fields of a job's status that the `schema` of a status drops."""
-    return frozenset(_undeclared(_status_schema(), schema, ""))
+    return missing_fields(_status_schema(), schema)
+
+
+def missing_fields(wanted: Mapping[str, Any], served: Mapping[str, Any]) -> frozenset[str]:
+    """The names of those fields of the schema `wanted` that the schema `served` drops; of an object that it drops, no more."""
+    return frozenset(_undeclared(wanted, served, ""))
 
 
 def fields_of(status: Mapping[str, Any]) -> frozenset[str]:

@@ -20,8 +20,9 @@ from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASSES
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
+from jobcommon.api.shard import Shard
 from jobcommon.api.view import ObjectView
-from jobcommon.cache.informer import Batch, Informer
+from jobcommon.cache.informer import Batch
 from jobcommon.cache.lister import Lister, owned_indexes
 from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
@@ -34,7 +35,7 @@ from jobcommon.controller.pruned import Pruned
 from jobcommon.controller.refusals import Refusals
 from jobcommon.controller.report import Report, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
-from jobcommon.controller.watched import PODS, SERVICES, informer_of, watched
+from jobcommon.controller.watched import PODS, SERVICES, informers_of, watched
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile import plan as decide
@@ -47,7 +48,7 @@ BY_JOB = "job"
 
 @dataclass
 class JobController:
-    """Caches, queue and state of one framework's jobs, in one `namespace` or in all (None).
+    """Caches, queue and state of one framework's jobs, in one `namespace` or in all (None), of one `shard` or of all.
 
     `random` gives floats in [0, 1).
     """
@@ -55,6 +56,7 @@ class JobController:
     framework: Framework
     random: Callable[[], float]
     namespace: str | None = None
+    shard: Shard | None = None
 
     def __post_init__(self) -> None:
         self.queue: WorkQueue[JobKey] = WorkQueue(self.random, flow=_namespace, level=self._level, levels=BACKGROUND + 1)
@@ -64,7 +66,7 @@ class JobController:
         self.pruned = Pruned(f"{self.framework.plural}.{self.framework.group}")
         self.on_pruned: Callable[[], None] = lambda: None
         """Called when the set of status fields that are not stored changes."""
-        self.resources = watched(self.framework)
+        self.resources = watched(self.framework, self.shard)
         self._jobs: Store[ObjectView] = Store()
         self._pods: Store[PodView] = Store({BY_JOB: job_keys})
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
@@ -72,9 +74,7 @@ class JobController:
         self.states: dict[str, JobState] = {}
         self._missing: tuple[bool, str] = (False, "")
         stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
-        self.informers: dict[str, Informer[Any]] = {
-            name: informer_of(resource, self.namespace, stores[name], self.random) for name, resource in self.resources.items()
-        }
+        self.informers = informers_of(self.resources, self.namespace, stores, self.random, self.shard)
 
     @property
     def jobs(self) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from jobcommon.api.status import JobStatus
+from jobcommon.api.version_priority import version_priority
 from jobcommon.crd.pod_template import QUANTITY, pod_template
 from jobcommon.crd.rules import common_rules
 from jobcommon.crd.structural import bounded, model_schema
-from jobcommon.crd.version_priority import version_priority
 from jobcommon.crd.yaml_text import to_yaml
 from jobcommon.framework import CelRule, Framework, Version
 

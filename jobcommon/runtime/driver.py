@@ -47,6 +47,7 @@ class Driver:
         log: Log,
         *,
         workers: int = 128,
+        schema_turn: asyncio.Lock | None = None,
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, not {workers}")
@@ -65,7 +66,7 @@ class Driver:
         self._stopped = asyncio.Event()
         self._ready_since: dict[JobKey, float] = {}
         self._heard_at = dict.fromkeys(controller.informers, clock.monotonic())
-        self._schema = ServedSchema(controller, transport, clock, self._log)
+        self._schema = ServedSchema(controller, transport, clock, self._log, schema_turn)
         controller.on_lapsed = self._lapsed
         controller.queue.on_ready = self._ready
         controller.queue.on_timer = self._wake.set

@@ -2,7 +2,8 @@
 
 One transport, one bound on concurrency, one recorder and one set of metrics serve all of them; each framework has its own
 controller and driver, so a kind that is not installed does not block the others. With leader election everything but the health
-server waits for the lease, and each term starts with fresh caches.
+server waits for the lease, and each term starts with fresh caches. With shards there is a lease for each, and one that all
+replicas with the same number of shards hold together: while they do, no replica with another number acts.
 """
 
 import asyncio
@@ -11,11 +12,11 @@ import signal
 import socket
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from jobcommon.api.gang import AUTO
+from jobcommon.api.shard import OF_CANDIDATE, OF_SHARD, Shard
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Endpoint, HttpTransport, Timeouts
@@ -25,18 +26,20 @@ from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, SystemClock
+from jobcommon.runtime.competition import Competition
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
-from jobcommon.runtime.fence import Fence, FencedTransport, NoFence
+from jobcommon.runtime.fence import AllFences, AnyFence, Fence, FencedTransport
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metered import MeteredTransport
-from jobcommon.runtime.metrics import Metrics, Readings
+from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.recorder import Recorder, Reference
 from jobcommon.runtime.settings import Settings
+from jobcommon.runtime.shard_operator import ShardOperator, cancelled, readings
 from jobcommon.runtime.stalls import event_loop_watchdog
 from jobcommon.runtime.start_line import log_start
 from jobcommon.runtime.terminating_namespace import release_if_terminating
@@ -103,26 +106,39 @@ class Manager:
         self.log = log or logging.setup(settings.log_format, settings.log_level)
         self.metrics = Metrics()
         clock = self.env.clock
-        self._frameworks = [replace(framework, options=settings.options) for framework in frameworks]
-        self.elector = self._make_elector(election_transport or transport) if settings.leader_elect else None
-        self._fence: Fence = self.elector or NoFence()
+        self._frameworks = list(frameworks)
         self._unfenced = MeteredTransport(transport, self.metrics, clock)
-        self._transport = self._limited(FencedTransport(self._unfenced, self._fence))
+        self._bucket = None
+        if settings.qps is not None:
+            burst = settings.burst or max(settings.qps, 1.0)
+            self._bucket = TokenBucket(settings.qps, burst, clock.monotonic, clock.sleep_until)
+        self.elector: LeaderElector | None = None
+        """Of the lease of the leader, or with shards of the one that all replicas hold together."""
+        self._competition: Competition | None = None
+        self.shards = self._make_shards(election_transport or transport)
+        self._transport = self._fenced(AnyFence([operator.fence for operator in self.shards]))
+        self._schema_turn = asyncio.Lock()
         self.flow_controller = FlowController(self._seats)
         events = BackgroundTransport(self._transport, self.flow_controller, "", "events")
         self.recorder = Recorder(events, clock, self.log, instance=self.env.identity)
-        self.drivers: list[Driver] = []
         self._stop = asyncio.Event()
-        self._drained = True
-        if self.elector is not None:
-            self.metrics.leading(settings.lease_name, leads=False)
+
+    @property
+    def drivers(self) -> list[Driver]:
+        """The drivers of all shards that this process holds."""
+        return [driver for operator in self.shards for driver in operator.drivers]
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process may write for any job."""
+        return any(operator.fence.held() for operator in self.shards)
 
     @property
     def ready(self) -> bool:
-        """Whether the caches have synced, or another process leads and this one is on standby."""
-        if self.elector is not None and not self.elector.held():
+        """Whether the caches have synced, or other processes lead and this one is on standby."""
+        if self.elector is not None and not self.leads:
             return bool(self.elector.leader)
-        return bool(self.drivers) and all(driver.ready for driver in self.drivers)
+        return all(operator.ready for operator in self.shards if operator.fence.held())
 
     def stop(self) -> None:
         """Start no new work, finish the writes in flight, release the lease; `run` then returns."""
@@ -156,109 +172,98 @@ class Manager:
                     leaving = release_if_terminating(settings.namespace, operators, self._unfenced, self.log)
                     await clock.bounded(leaving, clock.monotonic() + FAREWELL_SECONDS)
                 await self.recorder.flush(clock.monotonic() + FAREWELL_SECONDS)
-                # The server may still process cancelled writes: then the lease must expire by itself.
-                if self.elector is not None and self._drained:
-                    await clock.bounded(self.elector.release(), clock.monotonic() + FAREWELL_SECONDS)
+                await clock.bounded(self._release(), clock.monotonic() + FAREWELL_SECONDS)
             finally:
-                await _cancelled(started)
-                await _cancelled(recording)
+                await cancelled(started)
+                await cancelled(recording)
         self.log.info("stopped")
 
     async def _term(self) -> None:
-        """Lead for one term: from acquiring the lease to losing it or being stopped."""
+        """One term: from acquiring the lease, if there is one, to losing it or being stopped."""
         stopped = asyncio.create_task(self._stop.wait(), name="stop")
         try:
-            if self.elector is None:
-                await self._operate(stopped, None)
-                return
-            acquiring = asyncio.create_task(self.elector.acquire(), name="election")
-            await asyncio.wait((acquiring, stopped), return_when=asyncio.FIRST_COMPLETED)
-            if not acquiring.done():
-                await _cancelled(acquiring)
-                return
-            acquiring.result()
-            self.metrics.leading(self.settings.lease_name, leads=True)
-            holding = asyncio.create_task(self.elector.hold(), name="lease")
-            try:
-                await self._operate(stopped, holding)
-            finally:
-                self.metrics.leading(self.settings.lease_name, leads=False)
-                await _cancelled(holding)
+            if self.elector is not None:
+                acquiring = asyncio.create_task(self.elector.acquire(), name="election")
+                await asyncio.wait((acquiring, stopped), return_when=asyncio.FIRST_COMPLETED)
+                if not acquiring.done():
+                    await cancelled(acquiring)
+                    return
+                acquiring.result()
+            if self._competition is None or self.elector is None:
+                await self.shards[0].term(self._stop)
+            else:
+                await self._compete(self._competition, self.elector)
         finally:
-            await _cancelled(stopped)
+            await cancelled(stopped)
 
-    async def _operate(self, stopped: asyncio.Task[Any], holding: asyncio.Task[None] | None) -> None:
-        """Run new drivers until `stopped`, then wait for their writes; cancel them if `holding` ends."""
-        others = [task for task in (stopped, holding) if task is not None]
-        if self.settings.gang_scheduler_name == AUTO and not await self._find_gang_scheduler(others):
-            return
-        self.drivers = [self._driver(framework) for framework in self._frameworks]
-        self.metrics.watch({driver.controller.framework.name: _readings(driver) for driver in self.drivers})
-        running = [asyncio.create_task(d.run(), name=f"driver {d.controller.framework.name}") for d in self.drivers]
+    async def _compete(self, competition: Competition, group: LeaderElector) -> None:
+        """Compete for shards while the lease of all replicas with as many shards is held."""
+        holding = asyncio.create_task(group.hold(), name="lease")
+        competing = asyncio.create_task(competition.run(self._stop), name="competition")
         try:
-            await asyncio.wait((*running, *others), return_when=asyncio.FIRST_COMPLETED)
-            if stopped.done():
-                for driver in self.drivers:
-                    driver.stop()
-                await self._drain(running, holding)
-            for task in running:
-                if task.done():
-                    task.result()
+            await asyncio.wait((competing, holding), return_when=asyncio.FIRST_COMPLETED)
+            if competing.done():
+                competing.result()
         finally:
-            for task in running:
-                await _cancelled(task)
-            self.drivers = []
-            # On standby the caches are out of date, and the leader reports the same jobs.
-            self.metrics.watch({})
+            await cancelled(competing)
+            await cancelled(holding)
 
-    async def _find_gang_scheduler(self, others: Sequence[asyncio.Task[Any]]) -> bool:
-        """Choose the gang scheduler that the cluster has, unless one of `others` ends before that is known."""
-        finding = asyncio.create_task(find_gang_scheduler(self._transport, self.env.clock, self.log), name="discovery")
-        try:
-            await asyncio.wait((finding, *others), return_when=asyncio.FIRST_COMPLETED)
-            if finding.done():
-                options = replace(self.settings.options, gang=finding.result())
-                self._frameworks = [replace(framework, options=options) for framework in self._frameworks]
-            return finding.done()
-        finally:
-            await _cancelled(finding)
+    async def _release(self) -> None:
+        """Release the leases whose writes have ended. The server may still process cancelled ones; those leases must expire."""
+        if self._competition is not None:
+            await self._competition.release()
+        elif self.elector is not None and self.shards[0].drained:
+            await self.elector.release()
 
-    async def _drain(self, running: Sequence[asyncio.Task[None]], holding: asyncio.Task[None] | None) -> None:
-        """Wait for the writes in flight, at most until the lease or the shutdown time ends."""
-        over = asyncio.Event()
-        left = asyncio.gather(*running, return_exceptions=True)
-        left.add_done_callback(lambda _: over.set())
-        if holding is not None:
-            holding.add_done_callback(lambda _: over.set())
-        clock = self.env.clock
-        self._drained = await clock.wait(over, clock.monotonic() + self.settings.shutdown_seconds)
-        if not self._drained:
-            busy = sum(driver.busy for driver in self.drivers)
-            self.log.warning("cancelled in-flight writes", reconciles=busy)
+    async def drivers_for(self, operator: ShardOperator) -> list[Driver]:
+        """New drivers of all frameworks, for one term."""
+        options = self.settings.options
+        if self.settings.gang_scheduler_name == AUTO:
+            gang = await find_gang_scheduler(self._transport, self.env.clock, self.log)
+            options = replace(options, gang=gang)
+        return [self._driver(replace(framework, options=options), operator) for framework in self._frameworks]
 
-    def _driver(self, framework: Framework) -> Driver:
-        settings = self.settings
-        controller = JobController(framework, self.env.random, settings.namespace)
-        executor = Executor(
-            framework, self._transport, self.flow_controller, self._fence, settings.slow_start_cap, self.env.clock
-        )
+    def _driver(self, framework: Framework, operator: ShardOperator) -> Driver:
+        settings, clock, fence = self.settings, self.env.clock, operator.fence
+        transport = self._fenced(fence)
+        controller = JobController(framework, self.env.random, settings.namespace, operator.shard)
+        executor = Executor(framework, transport, self.flow_controller, fence, settings.slow_start_cap, clock)
         reporter = _Reporter(framework, self.metrics, self.recorder)
-        return Driver(
-            controller,
-            self._transport,
-            executor,
-            self.env.clock,
-            reporter,
-            self.log,
-            workers=settings.workers,
-        )
+        turn, workers = self._schema_turn, settings.workers
+        return Driver(controller, transport, executor, clock, reporter, self.log, workers=workers, schema_turn=turn)
 
-    def _limited(self, transport: Transport) -> Transport:
-        settings, clock = self.settings, self.env.clock
-        if settings.qps is None:
-            return transport
-        bucket = TokenBucket(settings.qps, settings.burst or max(settings.qps, 1.0), clock.monotonic, clock.sleep_until)
-        return LimitedTransport(transport, bucket.take)
+    def _watch(self) -> None:
+        """Read the gauges from the drivers that there are now. Without the lease caches are out of date."""
+        by_name: dict[str, list[Driver]] = {}
+        for driver in self.drivers:
+            by_name.setdefault(driver.controller.framework.name, []).append(driver)
+        self.metrics.watch({name: readings(drivers) for name, drivers in by_name.items()})
+
+    def _fenced(self, fence: Fence) -> Transport:
+        transport = FencedTransport(self._unfenced, fence)
+        return LimitedTransport(transport, self._bucket.take) if self._bucket is not None else transport
+
+    def _make_shards(self, election: Transport) -> list[ShardOperator]:
+        settings, env, number = self.settings, self.env, self.settings.shards
+        if not settings.elects:
+            return [self._shard_operator(None, None)]
+        if number == 1:
+            self.elector = self._elector(election)
+            return [self._shard_operator(None, self.elector, self.elector)]
+        self.elector = group = self._elector(election, group=f"{number} shards")
+        electors = [self._elector(election, f"{OF_SHARD}{index}") for index in range(number)]
+        operators = [
+            self._shard_operator(Shard(index, number), elector, group, elector) for index, elector in enumerate(electors)
+        ]
+        self._competition = Competition(
+            list(zip(operators, electors, strict=True)),
+            self._elector(election, OF_CANDIDATE),
+            env.identity,
+            settings.retry_period,
+            env.clock,
+            env.random,
+        )
+        return operators
 
     @property
     def _seats(self) -> int:
@@ -270,27 +275,26 @@ class Manager:
         settings = self.settings
         return settings.concurrency if settings.qps is None else min(settings.concurrency, max(int(settings.qps), 1))
 
-    def _make_elector(self, transport: Transport) -> LeaderElector:
+    def _shard_operator(self, shard: Shard | None, elector: LeaderElector | None, *fences: Fence) -> ShardOperator:
+        settings, env = self.settings, self.env
+        fence = AllFences(fences)
+        return ShardOperator(
+            shard, elector, fence, self.drivers_for, self._watch, settings.shutdown_seconds, env.clock, self.metrics, self.log
+        )
+
+    def _elector(self, transport: Transport, suffix: str = "", group: str = "") -> LeaderElector:
+        """Of the lease with that suffix; the identity is that of the `group` if there is one."""
         settings = self.settings
         lease = LeaseSettings(
             settings.lease_namespace or "default",
-            settings.lease_name,
-            self.env.identity,
+            settings.lease_name + suffix,
+            group or self.env.identity,
             settings.lease_duration,
             settings.renew_deadline,
             settings.retry_period,
+            shared=bool(group),
         )
         return LeaderElector(transport, lease, self.env.clock, self.env.random, self.log)
-
-
-def _readings(driver: Driver) -> Readings:
-    controller = driver.controller
-    return Readings(
-        depth=lambda: len(controller.queue),
-        jobs=lambda: controller.conditions,
-        cache_ages=lambda: driver.cache_ages,
-        unstored=lambda: len(controller.pruned.fields),
-    )
 
 
 async def run_operators(
@@ -318,8 +322,8 @@ async def run_operators(
             await running
     finally:
         if watching is not None:
-            await _cancelled(watching)
-        await _cancelled(running)
+            await cancelled(watching)
+        await cancelled(running)
 
 
 async def run_against(
@@ -336,9 +340,9 @@ async def run_against(
     process (rule R8).
     """
     settings = replace(settings, lease_namespace=settings.lease_namespace or endpoint.namespace)
-    timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
+    timeouts = LEADER_TIMEOUTS if settings.elects else Timeouts()
     transport = HttpTransport(endpoint, timeouts=timeouts, concurrency=settings.concurrency)
-    election = HttpTransport(endpoint, timeouts=ELECTION_TIMEOUTS, concurrency=2)
+    election = HttpTransport(endpoint, timeouts=ELECTION_TIMEOUTS, concurrency=1 + settings.shards)
     try:
         async with event_loop_watchdog():
             await run_operators(
@@ -376,10 +380,3 @@ def _signals(manager: Manager, running: asyncio.Task[None]) -> Iterator[None]:
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
-
-
-async def _cancelled(task: "asyncio.Future[Any]") -> None:
-    """Cancel the task and wait for its end. Its exception is ignored: the task's owner has handled it before."""
-    task.cancel()
-    with suppress(asyncio.CancelledError, Exception):
-        await task

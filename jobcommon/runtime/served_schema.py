@@ -61,13 +61,20 @@ async def undeclared_status_fields(transport: Transport, framework: Framework) -
 
 
 class ServedSchema:
-    """Informs `controller` when the served schema of its kind begins or ceases to drop status fields."""
+    """Informs `controller` when the served schema of its kind begins or ceases to drop status fields.
 
-    def __init__(self, controller: JobController, transport: Transport, clock: Clock, log: Log) -> None:
+    Each kind's schema is in one document of megabytes with those of all others of the group: with a `turn` in common they are
+    read one after the other, and the process does not keep the memory for all at once.
+    """
+
+    def __init__(
+        self, controller: JobController, transport: Transport, clock: Clock, log: Log, turn: asyncio.Lock | None = None
+    ) -> None:
         self._controller = controller
         self._transport = transport
         self._clock = clock
         self._log = log
+        self._turn = turn or asyncio.Lock()
         self._changed = asyncio.Event()
         self._said: tuple[str, float] = ("", 0.0)
         controller.on_pruned = self._changed.set
@@ -76,7 +83,8 @@ class ServedSchema:
         """Run until cancelled: read the schema once, and repeatedly while fields are dropped."""
         while True:
             self._changed.clear()
-            found = await undeclared_status_fields(self._transport, self._controller.framework)
+            async with self._turn:
+                found = await undeclared_status_fields(self._transport, self._controller.framework)
             if found is not None:
                 self._controller.served(found)
             self._changed.clear()

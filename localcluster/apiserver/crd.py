@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jobcommon.crd.version_priority import version_priority
+from jobcommon.api.version_priority import version_priority
 from jobcommon.localcluster.apiserver.builtin_schemas import Json
 from jobcommon.localcluster.apiserver.errors import Cause, invalid, not_supported, required
 from jobcommon.localcluster.apiserver.schema import structural_causes

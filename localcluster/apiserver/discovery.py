@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from jobcommon.crd.version_priority import version_priority
+from jobcommon.api.version_priority import version_priority
 from jobcommon.localcluster.apiserver.resource import Resource
 
 Obj = dict[str, Any]

@@ -164,8 +164,8 @@ async def serve(
         raise ValueError(f"host {host}: the embedded API server listens on a loopback address only, such as 127.0.0.1")
     running = Running(server, pods)
     # A watcher that goes away is noticed at once, not at the next event.
-    handler = web.Server(running.handle, request_factory=_request_factory, handler_cancellation=True)
-    runner = web.ServerRunner(handler, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+    handler = web.Server(running.handle, request_factory=_request_factory, handler_cancellation=True, access_log=None)
+    runner = web.ServerRunner(handler, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     site = web.TCPSite(runner, host, port, ssl_context=ssl_context)
     await site.start()

@@ -146,7 +146,10 @@ class Names:
 
     def close(self, uid: str) -> None:
         """Stop updating the pod's file."""
-        self._files.pop(uid, None)
+        namespace, _ = self._files.pop(uid, ("", None))
+        if all(home != namespace for home, _ in list(self._files.values())):
+            # Without an open file nothing is published, so what the next one begins with must be made anew.
+            self._lines.pop(namespace, None)
 
     def publish(self) -> None:
         """Bring every open file up to date."""

@@ -1,4 +1,4 @@
-"""The Containerfile, which cannot be built here, by its instructions; and the image's Python environment by its imports."""
+"""The Containerfile by its instructions (`make image` builds it); and the image's Python environment by its imports."""
 
 import subprocess
 import sys

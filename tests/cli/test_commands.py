@@ -231,7 +231,7 @@ def test_the_last_lines_of_a_container_that_was_restarted_in_place_are_kept(tmp_
     ("arguments", "message"),
     [
         (("run", "-f", "/no/such/file.yaml"), "/no/such/file.yaml: no such file or directory"),
-        (("plan", "-f", "."), "no file in this directory ends in .yaml"),
+        (("plan", "-f", "docs"), "no file in this directory ends in .yaml"),
         (("up", "--framework", "caffe"), "--framework caffe: there is no such framework here; use one of"),
         (("operator", "--kubeconfig", "/no/such/kubeconfig"), "/no/such/kubeconfig: no such file; --kubeconfig must name"),
         (("operator", "--qps", "-1"), "qps must be over 0"),

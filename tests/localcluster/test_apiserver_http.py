@@ -5,6 +5,7 @@ import gc
 import gzip
 import io
 import json
+import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -69,6 +70,12 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_anonymous_requests_are_refused(http: Http) -> None:
     async with http.session.get(http.url + PODS, headers={"Authorization": ""}) as answer:
         assert (answer.status, (await answer.json())["reason"]) == (401, "Unauthorized")
+
+
+async def test_requests_are_not_logged(http: Http, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        await (await http.session.get(f"{http.url}/version")).read()
+    assert [record.name for record in caplog.records] == []
 
 
 async def test_health_and_version(http: Http) -> None:

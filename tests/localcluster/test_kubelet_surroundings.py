@@ -218,6 +218,24 @@ def test_names_follow_the_pods_and_services_there_are(tmp_path: Path) -> None:
     assert resolve(hosts, "svc") == ["127.0.0.10"]
 
 
+def test_the_first_pod_after_a_pause_knows_the_pods_of_its_own_time(tmp_path: Path) -> None:
+    """The second job in a namespace whose first has ended: what changed while no file was open is in the next one."""
+    due: list[Callable[[], None]] = []
+    names = Names(due.append)
+    for turn in ("one", "two"):
+        names.set_pod(turn, named(turn, subdomain="job"), "127.0.0.10")
+        names.set_pod(f"peer-{turn}", named(f"peer-{turn}", subdomain="job"), "127.0.0.11")
+        while due:
+            due.pop()()
+        hosts = tmp_path / turn
+        names.open(turn, hosts)
+        assert resolve(hosts, f"peer-{turn}.job") == ["127.0.0.11"]
+        assert resolve(hosts, "peer-one.job") == (["127.0.0.11"] if turn == "one" else [])
+        names.close(turn)
+        names.set_pod(turn, None)
+        names.set_pod(f"peer-{turn}", None)
+
+
 def test_names_that_a_full_disk_did_not_take_are_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     due: list[Callable[[], None]] = []
     later: list[Callable[[], None]] = []

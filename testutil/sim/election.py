@@ -6,7 +6,7 @@ renew deadline plus a write's time-out after its last renewal of the lease, and 
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 from statistics import median
@@ -122,14 +122,16 @@ def hold(seed: int) -> Trial:
     return Trial(verdict, event, seconds)
 
 
-def conduct(seeds: Iterable[int], workers: int) -> Tally:
+def conduct(
+    seeds: Iterable[int], workers: int, trial_of: Callable[[int], Trial] = hold, title: str = "leader election"
+) -> Tally:
     """Hold the trials of all seeds; how long take-overs took is printed."""
-    tally, started = Tally("leader election"), time.monotonic()
-    times: dict[str, list[float]] = {event: [] for event in EVENTS}
-    for trial in campaign.spread(hold, seeds, workers):
+    tally, started = Tally(title), time.monotonic()
+    times: dict[str, list[float]] = {}
+    for trial in campaign.spread(trial_of, seeds, workers):
         tally.add(trial.verdict)
         if trial.seconds is not None:
-            times[trial.event].append(trial.seconds)
+            times.setdefault(trial.event, []).append(trial.seconds)
         if trial.verdict.problems:
             print(f"FAILED {trial.verdict.case.replay}", *trial.verdict.problems[:5], sep="\n    ")
     tally.seconds = time.monotonic() - started
@@ -138,14 +140,13 @@ def conduct(seeds: Iterable[int], workers: int) -> Tally:
 
 
 def _lines(times: dict[str, list[float]]) -> Iterator[str]:
-    for event, seconds in times.items():
-        if seconds:
-            shown = f"median {median(seconds):.1f} s, worst {max(seconds):.1f} s"
-            yield f"  take-over after {event}: {len(seconds)} trials, {shown}"
+    for event, seconds in sorted(times.items()):
+        shown = f"median {median(seconds):.1f} s, worst {max(seconds):.1f} s"
+        yield f"  take-over after {event}: {len(seconds)} trials, {shown}"
 
 
-def replay(seed: int) -> int:
+def replay(seed: int, trial_of: Callable[[int], Trial] = hold) -> int:
     """Hold one trial again and print it."""
-    trial = hold(seed)
+    trial = trial_of(seed)
     print(f"{COMMAND}: {trial.event}, {trial.seconds} s", *trial.verdict.problems, sep="\n", file=sys.stdout)
     return 1 if trial.verdict.problems else 0

@@ -80,8 +80,13 @@ KINDS: Mapping[str, Kind] = {
     "clock-jump": Kind("F23", "the operator's wall clock jumps by `value` seconds, and back after `seconds`"),
     "clock-rate": Kind("F23", "the operator's clock runs at the rate `value`, for `seconds`"),
     "pause": Kind("F24", "the operator stands still for `seconds`"),
-    "partition": Kind("F25", "nothing gets through to the API server for `seconds`; `value` replies: only answers get lost"),
-    "lease-lost": Kind("F26", "another identity has the lease, and does not renew it"),
+    "partition": Kind(
+        "F25",
+        "nothing gets through to the API server for `seconds`; `value` replies: only answers get lost; one: of one replica",
+    ),
+    "lease-lost": Kind(
+        "F26", "another identity has the lease, and does not renew it; `value` held: those of one replica's shards"
+    ),
     "two-operators": Kind("F27", "a second operator without leader election runs for `seconds`", surplus=True),
     "upgrade": Kind("F28", "the operator ends gracefully and a new version starts"),
     "apiserver-restart": Kind("F29", "connections are refused for `seconds`; the history is gone"),

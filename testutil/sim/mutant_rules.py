@@ -93,6 +93,9 @@ def _always(*_: object) -> bool:
     return True
 
 
+NO_FENCE = ((LeaderElector, "held", _always), (Clock, "bounded", _in_its_own_time))
+
+
 _retire = retirement.retire_recorded
 
 
@@ -242,7 +245,7 @@ RULES = (
     Mutant(
         "R8-no-fence",
         "A leader that stood still or was cut off goes on to write when another leads.",
-        ((LeaderElector, "held", _always), (Clock, "bounded", _in_its_own_time)),
+        NO_FENCE,
         elects=True,
     ),
     Mutant(

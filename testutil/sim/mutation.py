@@ -13,6 +13,7 @@ from jobcommon.testutil.sim import campaign, election, swarm
 from jobcommon.testutil.sim.differential import compare
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.multi_job_scenarios import shared
 from jobcommon.testutil.sim.mutant_workloads import WORKLOADS, request_faults
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, simulate
@@ -36,8 +37,9 @@ class Mutant:
     """One defect: `what` is broken and why that matters; `swaps` are made while it is planted.
 
     `where` are patterns of scenarios and `faults` the kinds to draw from; those in `always` are injected in every run. With
-    `elects` it is tried by leader elections instead. Where other rules cover it so that alone it has no observable effect,
-    `pair` says why, and `swaps` take those out, too; `by` are the problems that those alone do not make.
+    `elects` it is tried by leader elections instead, with `shards` on as many replicas that share the jobs. Where other rules
+    cover it so that alone it has no observable effect, `pair` says why, and `swaps` take those out, too; `by` are the problems
+    that those alone do not make.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Mutant:
     elects: bool = False
     by: tuple[str, ...] = ()
     pair: str = ""
+    shards: int = 1
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -108,7 +111,7 @@ def _of_scenario(mutant: Mutant, seed: int, planted: bool) -> list[str]:
             _references.clear()
         _references[name, seed] = simulate(scenario, seed)
     reference = _references[name, seed]
-    run = _with(mutant, planted, lambda: simulate(scenario, seed, faults))
+    run = _with(mutant, planted, lambda: simulate(shared(scenario, mutant.shards), seed, faults))
     found = [*compare(reference, run, scenario), *request_faults(reference, run)]
     return [problem for problem in found if not planted or not mutant.by or problem.startswith(mutant.by)]
 

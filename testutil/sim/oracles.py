@@ -105,7 +105,8 @@ class Watchdog:
         elif change.type != DELETED or not marked:
             self.summary[(change.type, change.table, change.item.name)] += 1
 
-    def _say(self, at: float, rule: str, what: str) -> None:
+    def say(self, at: float, rule: str, what: str) -> None:
+        """Record a violation of `rule`."""
         self.violations.append(f"{rule} at {at:.2f}: {what}")
 
     # -- jobs -------------------------------------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ class Watchdog:
         item, name = change.item, f"{framework.plural}/{change.item.name}"
         if change.type == ADDED:
             if ours:
-                self._say(at, "job-created", f"{name} by an operator")
+                self.say(at, "job-created", f"{name} by an operator")
             self._jobs[item.uid] = job = _Job(framework, item.obj)
             self._note_wishes(at, job, None)
             return
@@ -127,7 +128,7 @@ class Watchdog:
             job.exists = False
             return
         if ours and item.obj.get("spec") != before.get("spec"):
-            self._say(at, "spec-changed", f"{name} by an operator")
+            self.say(at, "spec-changed", f"{name} by an operator")
         if (item.obj.get("status") or {}) != (before.get("status") or {}):
             if ours:
                 self._judge_status(at, name, job, item.obj.get("status") or {})
@@ -153,27 +154,27 @@ class Watchdog:
         ttl = ttl if ttl is not None else (job.obj.get("spec") or {}).get("ttlSecondsAfterFinished")
         end = job.status.get("completionTime")
         if ttl is None or not job.finished or end is None:
-            self._say(at, "job-deleted", f"{name} has not finished or has no ttlSecondsAfterFinished")
+            self.say(at, "job-deleted", f"{name} has not finished or has no ttlSecondsAfterFinished")
         elif not job.forged and START + at < parse_time(end) + ttl - self._tolerance:
-            self._say(at, "expired-early", f"{name} ended at {end} and is to be kept for {ttl} s")
+            self.say(at, "expired-early", f"{name} ended at {end} and is to be kept for {ttl} s")
 
     def _judge_status(self, at: float, name: str, job: _Job, after: Obj) -> None:
         for rule, what in _status_faults(after, self._tolerance):
-            self._say(at, rule, f"{name}: {what}")
+            self.say(at, rule, f"{name}: {what}")
         if job.forged:
             return
         for rule, what in _faultless(job, after):
-            self._say(at, rule, f"{name}: {what}")
+            self.say(at, rule, f"{name}: {what}")
         fewest = {kind: min(count for _, count in history) for kind, history in job.wanted.items()}
         for rule, what in _step_faults(job.status, after, fewest):
-            self._say(at, rule, f"{name}: {what}")
+            self.say(at, rule, f"{name}: {what}")
 
     # -- pods -------------------------------------------------------------------------------------------------------------
 
     def _judge_pod(self, at: float, change: Change, *, ours: bool) -> None:
         item = change.item
         before = self._pods.get(item.uid)
-        job = self._jobs.get(_owner(item))
+        job = self._jobs.get(owner_of(item))
         if job is not None:
             _note_ends(job, before, change, ours=ours)
         if ours:
@@ -181,7 +182,7 @@ class Watchdog:
                 self._judge_creation(at, item, job)
             elif job is None:
                 if not _is_released_orphan(change):
-                    self._say(at, "stranger-touched", f"pods/{item.name} belongs to no job")
+                    self.say(at, "stranger-touched", f"pods/{item.name} belongs to no job")
             else:
                 self._judge_removal(at, change, before or change.item, job)
         if change.type == DELETED:
@@ -191,30 +192,30 @@ class Watchdog:
 
     def _judge_creation(self, at: float, pod: Item, job: _Job | None) -> None:
         if job is None:
-            self._say(at, "stranger-created", f"pods/{pod.name} has no job for its owner")
+            self.say(at, "stranger-created", f"pods/{pod.name} has no job for its owner")
             return
         slot = _slot(pod)
-        twins = [p for p in self._pods.values() if _owner(p) == _owner(pod) and _slot(p) == slot and _phase(p) not in OVER]
+        twins = [p for p in self._pods.values() if owner_of(p) == owner_of(pod) and _slot(p) == slot and _phase(p) not in OVER]
         if twins:
-            self._say(at, "two-live-pods", f"pods/{pod.name} beside {twins[0].name}")
+            self.say(at, "two-live-pods", f"pods/{pod.name} beside {twins[0].name}")
         if job.forged:
             return
         if slot[1] in _succeeded(job.status).get(slot[0], frozenset()):
-            self._say(at, "rerun-after-success", f"pods/{pod.name}")
+            self.say(at, "rerun-after-success", f"pods/{pod.name}")
         if job.finished:
-            self._say(at, "pod-for-finished-job", f"pods/{pod.name}")
+            self.say(at, "pod-for-finished-job", f"pods/{pod.name}")
 
     def _judge_removal(self, at: float, change: Change, before: Item, job: _Job) -> None:
         pod = change.item
         removed = change.type == DELETED or "deletionTimestamp" in pod.obj["metadata"]
         deleted = removed and "deletionTimestamp" not in before.obj["metadata"]
         if deleted and _phase(before) not in OVER and not _main_failed(before) and not self._may_go(at, pod, job):
-            self._say(at, "healthy-deleted", f"pods/{pod.name} ({_phase(before)}) of a job that wants it")
+            self.say(at, "healthy-deleted", f"pods/{pod.name} ({_phase(before)}) of a job that wants it")
         held = FINALIZER in (before.obj["metadata"].get("finalizers") or ())
         let_go = held and (change.type == DELETED or FINALIZER not in (pod.obj["metadata"].get("finalizers") or ()))
         evidence = let_go or (deleted and not held)
         if evidence and _phase(before) in OVER and not self._on_record(at, before, job):
-            self._say(at, "evidence-destroyed", f"pods/{pod.name} ({_phase(before)}) is not on record")
+            self.say(at, "evidence-destroyed", f"pods/{pod.name} ({_phase(before)}) is not on record")
 
     def _may_go(self, at: float, pod: Item, job: _Job) -> bool:
         recently = at - STALENESS_SECONDS
@@ -231,11 +232,11 @@ class Watchdog:
         return pod.uid in (job.status.get("countedPods") or ()) or index in _succeeded(job.status).get(kind, frozenset())
 
     def _judge_ownership(self, at: float, change: Change) -> None:
-        owner = _owner(change.old if change.old is not None else change.item)
+        owner = owner_of(change.old if change.old is not None else change.item)
         if owner not in self._jobs:
             verb = {ADDED: "created", DELETED: "deleted"}.get(change.type, "changed")
             rule = "stranger-created" if change.type == ADDED else "stranger-touched"
-            self._say(at, rule, f"{change.table}/{change.item.name} {verb}")
+            self.say(at, rule, f"{change.table}/{change.item.name} {verb}")
 
 
 # -- what a job's pods ended by ----------------------------------------------------------------------------------------------
@@ -380,7 +381,8 @@ def _is_released_orphan(change: Change) -> bool:
     return not before.get("ownerReferences") and left == (after.get("finalizers") or []) != before.get("finalizers")
 
 
-def _owner(item: Item) -> str:
+def owner_of(item: Item) -> str:
+    """The UID of the object's controller; "" without one."""
     references = item.obj["metadata"].get("ownerReferences") or ()
     return next((one["uid"] for one in references if one.get("controller")), "")
 

@@ -46,7 +46,7 @@ class Process:
         self._log_cache_error = complain
         self.deployment = deployment
         settings = deployment.settings
-        timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
+        timeouts = LEADER_TIMEOUTS if settings.elects else Timeouts()
         self.transport = SimTransport(links, name, timeouts, self.clock.wall)
         self.election = SimTransport(links, name, ELECTION_TIMEOUTS, self.clock.wall)
         self._env = Env(self.clock, random.random, identity=f"{name}_{random.getrandbits(32):08x}")
@@ -80,7 +80,7 @@ class Process:
     @property
     def leads(self) -> bool:
         """Whether it may write."""
-        return self.manager is not None and (self.manager.elector is None or self.manager.elector.held())
+        return self.manager is not None and self.manager.leads
 
     @property
     def idle(self) -> bool:
@@ -127,9 +127,10 @@ def complaining(complain: Callable[[str], None]) -> Log:
     """A log of which only errors are kept: none is to be expected, whatever the faults."""
 
     def keep(_logger: object, _method: str, line: MutableMapping[str, Any]) -> NoReturn:
+        raised = line.pop("exc_info", None)
         text = f"{line.pop('event', '')} {dict(line)}"
-        if line.get("exc_info"):
-            text += "\n" + "".join(traceback.format_exception(sys.exc_info()[1]))
+        if raised:
+            text += "\n" + "".join(traceback.format_exception(raised if raised is not True else sys.exc_info()[1]))
         complain(text)
         raise structlog.DropEvent
 

@@ -5,12 +5,15 @@ Eight seeds share one scenario with many jobs, under different faults: its fault
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from random import Random
 
 from jobcommon.testutil.sim.campaign import Case
+from jobcommon.testutil.sim.fault_scheduler import HELD, OF_ONE
 from jobcommon.testutil.sim.faults import KINDS, Fault
 from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
+from jobcommon.testutil.sim.multi_job_scenarios import with_shards
 
 BLOCK = 8
 _LATEST = 40.0
@@ -69,27 +72,44 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
         "update status",
     ),
 }
+#: With shards: what befalls one of the replicas.
+_OF_REPLICAS = ("crash-before", "crash-after", "upgrade", "pause", "partition", "lease-lost")
+_OF_ONE: Mapping[str, str] = {"partition": OF_ONE, "lease-lost": HELD}
 #: Lifecycles of any framework come to one end only while their ended pods are there, which faults of the world may remove.
 _TEMPLATES = tuple(f"{template.name}/" for template in JOB_TEMPLATES)
 _RARE = frozenset(kind for kind, facts in KINDS.items() if not facts.neutral)
 
 
-def case_of(seed: int) -> Case:
-    """The case of one seed. Scenarios with many jobs have the network of the first in their block."""
+def case_of(seed: int, shards: int = 1) -> Case:
+    """The case of one seed. Scenarios with many jobs have the network of the first in their block.
+
+    With `shards` as many replicas share the jobs; then one more fault befalls a replica.
+    """
     random = Random(f"{seed}/swarm")  # noqa: S311 - reproducibility is the point
     names = [name for name in LIFECYCLES if name.startswith(_TEMPLATES)]
     first = seed - seed % BLOCK + 1
     scenario, world = (f"crowd-{first}", first) if seed % 4 in (1, 2) else (random.choice(names), seed)
+    faults = faults_of(seed, random)
+    if shards > 1:
+        faults = (*faults, _of_one(draw(random.choice(_OF_REPLICAS), random)))
+    return Case(with_shards(scenario, shards), world, faults)
+
+
+def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
+    """The faults of one seed, drawn from `random`."""
     count = random.randint(5, 12) if seed % 4 == 3 else random.randint(1, 4)
     # Those that change the end leave little to be compared, so they get a seed of their own now and then.
     allowed = [kind for kind in KINDS if random.random() < 0.5 and (kind not in _RARE or seed % 3 == 0)]
-    faults = tuple(draw(random.choice(allowed), random) for _ in range(count)) if allowed else ()
-    return Case(scenario, world, faults)
+    return tuple(draw(random.choice(allowed), random) for _ in range(count)) if allowed else ()
 
 
-def cases(seeds: range) -> Iterator[Case]:
+def _of_one(fault: Fault) -> Fault:
+    return replace(fault, value=_OF_ONE[fault.kind]) if fault.kind in _OF_ONE else fault
+
+
+def cases(seeds: range, shards: int = 1) -> Iterator[Case]:
     """The cases of these seeds."""
-    return map(case_of, seeds)
+    return (case_of(seed, shards) for seed in seeds)
 
 
 def draw(kind: str, random: Random) -> Fault:

@@ -1,0 +1,124 @@
+"""Checks of the CustomResourceDefinitions: are they there, do they serve our versions, do they keep our fields."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jobcommon.cli.doctor.finding import Finding, Severity
+from jobcommon.cli.doctor.state import ClusterState, Json
+from jobcommon.client.pruning import missing_fields
+from jobcommon.crd import custom_resource_definition
+from jobcommon.framework import Framework
+
+_MOST_NAMED = 5
+# What is below is the pod's, and follows the Kubernetes version that the definition was generated for.
+_IN_TEMPLATE = re.compile(r"\.template\.")
+
+
+def definition_name(framework: Framework) -> str:
+    """The name of the definition of the framework's kind."""
+    return f"{framework.plural}.{framework.group}"
+
+
+def our_definitions(frameworks: Sequence[Framework]) -> Mapping[str, Json]:
+    """Those of this version, by name."""
+    return {definition_name(framework): custom_resource_definition(framework) for framework in frameworks}
+
+
+def check_definitions(state: ClusterState, frameworks: Sequence[Framework], ours: Mapping[str, Json]) -> Iterator[Finding]:
+    """Of each framework's definition, compared with `ours`."""
+    for framework in frameworks:
+        name = definition_name(framework)
+        if fields := state.undeclared.get(name):
+            yield _prunes_status(framework, framework.storage_version, fields)
+        if name not in state.definitions:
+            continue
+        found = state.definitions[name]
+        if found is None:
+            yield Finding(
+                Severity.ERROR, f"CustomResourceDefinition {name}", "is not installed",
+                f"the API server refuses every {framework.kind}", _apply(framework),
+            )  # fmt: skip
+        else:
+            yield from _check(framework, found, ours[name])
+
+
+def _check(framework: Framework, found: Json, ours: Json) -> Iterator[Finding]:
+    subject = f"CustomResourceDefinition {definition_name(framework)}"
+    wanted = {version["name"]: version for version in ours["spec"]["versions"]}
+    spec = found.get("spec") or {}
+    served = {str(one.get("name")): one for one in spec.get("versions") or () if one.get("served")}
+    for condition in (found.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Established" and condition.get("status") == "False":
+            yield Finding(
+                Severity.ERROR, subject, f"is not established: {condition.get('message', '')}",
+                f"the API server does not serve {framework.plural}", f"kubectl describe crd {definition_name(framework)}",
+            )  # fmt: skip
+    for name, version in wanted.items():
+        if name not in served:
+            yield Finding(
+                Severity.ERROR, subject, f"does not serve version {name}",
+                f"jobs of {framework.group}/{name} are refused"
+                + (", and the operator reads this version" if version["storage"] else ""),
+                _apply(framework),
+            )  # fmt: skip
+        else:
+            yield from _prunes(framework, name, version, served[name])
+    stored = [str(name) for name in (found.get("status") or {}).get("storedVersions") or ()]
+    if unknown := [name for name in stored if name not in wanted]:
+        yield Finding(
+            Severity.ERROR, subject, f"has objects stored as {', '.join(unknown)}, which our definition does not have",
+            "the API server refuses our definition until no object is stored so",
+            f"kubectl get {framework.plural} --all-namespaces -o yaml | kubectl replace -f - && kubectl patch crd "
+            f"{definition_name(framework)} --subresource=status --type merge "
+            f"-p '{{\"status\":{{\"storedVersions\":[\"{_storage(spec)}\"]}}}}'",
+        )  # fmt: skip
+    if (spec.get("conversion") or {}).get("strategy") == "Webhook":
+        service = (((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")) or {}
+        where = f"{service.get('namespace', '')}/{service.get('name', '')}".strip("/") or "a URL"
+        yield Finding(
+            Severity.ERROR, subject, f"converts versions by a webhook at {where}",
+            "no job can be read in another version than the stored one once that server is gone; ours needs no webhook",
+            f"kubectl patch crd {definition_name(framework)} --type merge "
+            "-p '{\"spec\":{\"conversion\":{\"strategy\":\"None\",\"webhook\":null}}}'",
+        )  # fmt: skip
+
+
+def _prunes(framework: Framework, name: str, wanted: Mapping[str, Any], served: Json) -> Iterator[Finding]:
+    ours = wanted["schema"]["openAPIV3Schema"]
+    theirs = (served.get("schema") or {}).get("openAPIV3Schema") or {}
+    missing = {field for field in missing_fields(ours, theirs) if not _IN_TEMPLATE.search(field)}
+    if status := {field.removeprefix("status.") for field in missing if field.startswith("status")}:
+        yield _prunes_status(framework, name, status)
+    if spec := {field for field in missing if field.startswith("spec")}:
+        yield Finding(
+            Severity.WARNING, f"CustomResourceDefinition {definition_name(framework)}",
+            f"drops fields of {name}: {_in_short(spec)}",
+            "what a manifest says there is lost without an error, or refused by kubectl", _apply(framework),
+        )  # fmt: skip
+    if "status" not in (served.get("subresources") or {}):
+        yield Finding(
+            Severity.ERROR, f"CustomResourceDefinition {definition_name(framework)}",
+            f"has no status subresource in {name}", "the operator cannot write a status", _apply(framework),
+        )  # fmt: skip
+
+
+def _prunes_status(framework: Framework, version: str, fields: frozenset[str] | set[str]) -> Finding:
+    return Finding(
+        Severity.ERROR, f"CustomResourceDefinition {definition_name(framework)}",
+        f"drops fields of the status in {version}: {_in_short({f'status.{name}' for name in fields})}",
+        "the operator is not ready, and does nothing that depends on what it cannot record", _apply(framework),
+    )  # fmt: skip
+
+
+def _in_short(fields: set[str]) -> str:
+    more = f" and {len(fields) - _MOST_NAMED} more" if len(fields) > _MOST_NAMED else ""
+    return ", ".join(sorted(fields)[:_MOST_NAMED]) + more
+
+
+def _storage(spec: Json) -> str:
+    return next((str(one.get("name")) for one in spec.get("versions") or () if one.get("storage")), "")
+
+
+def _apply(framework: Framework) -> str:
+    return f"jobcommon crds --framework {framework.name} | kubectl apply --server-side --force-conflicts -f -"

@@ -1,0 +1,133 @@
+"""Checks of what the operators run on: the API server's version, their own Deployments, rights, Kueue, gang schedulers."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import yaml
+
+import jobcommon
+from jobcommon.api.gang import AUTO, COSCHEDULING, VOLCANO
+from jobcommon.cli.doctor.finding import Finding, Severity
+from jobcommon.cli.doctor.operators import OwnOperator
+from jobcommon.cli.doctor.state import ClusterState, names
+from jobcommon.framework import Framework
+
+OLDEST = (1, 29)
+KUEUE = "kueue.x-k8s.io"
+KUEUE_DEPLOYMENT = "kueue-controller-manager"
+KUEUE_CONFIGURATION = "kueue-manager-config"
+# The kinds that Kueue has an integration for.
+_KUEUE_KINDS = ("TFJob", "PyTorchJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
+_VOLCANO_GROUP = VOLCANO.api_version.partition("/")[0]
+_COSCHEDULING_GROUP = COSCHEDULING.api_version.partition("/")[0]
+
+
+def check_platform(state: ClusterState, frameworks: Sequence[Framework], own: Sequence[OwnOperator]) -> Iterator[Finding]:
+    """All of them."""
+    yield from _version(state)
+    for operator in own:
+        yield from _deployment(operator)
+        yield from _gang(state, operator)
+    yield from _rights(state)
+    if KUEUE in state.groups:
+        yield from _kueue(state, frameworks)
+
+
+def _version(state: ClusterState) -> Iterator[Finding]:
+    match = re.match(r"v(\d+)\.(\d+)", state.version)
+    if match and (int(match[1]), int(match[2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        yield Finding(
+            Severity.ERROR, "API server", f"is Kubernetes {state.version}",
+            f"the definitions need Kubernetes {oldest} or later", f"upgrade the cluster to Kubernetes {oldest} or later",
+        )  # fmt: skip
+
+
+def _deployment(operator: OwnOperator) -> Iterator[Finding]:
+    if not operator.ready:
+        yield Finding(
+            Severity.ERROR, operator.place, "has no pod that is ready", "its jobs do not advance",
+            f"kubectl logs deployment/{operator.name} --namespace {operator.namespace}",
+        )  # fmt: skip
+    if operator.version not in ("", jobcommon.__version__):
+        yield Finding(
+            Severity.NOTE, operator.place, f"is of version {operator.version}, this command of {jobcommon.__version__}",
+            "definitions and rights were compared with those of this command's version",
+        )  # fmt: skip
+
+
+def _gang(state: ClusterState, operator: OwnOperator) -> Iterator[Finding]:
+    served = {group for group in (_VOLCANO_GROUP, _COSCHEDULING_GROUP) if group in state.groups}
+    if operator.gang == AUTO or not operator.gang:
+        if served and not operator.gang:
+            yield Finding(
+                Severity.NOTE, operator.place,
+                f"does no gang scheduling, though the cluster serves {', '.join(sorted(served))}",
+                "pods of a job are placed one by one, and two jobs can hold half of what each needs",
+                "set the chart's value gangScheduler (docs/gang-scheduling.md)",
+            )  # fmt: skip
+        return
+    group = _VOLCANO_GROUP if operator.gang.lower() == VOLCANO.name else _COSCHEDULING_GROUP
+    if group not in state.groups and "API groups" not in state.unread:
+        yield Finding(
+            Severity.ERROR, operator.place, f"uses the gang scheduler {operator.gang}, but {group} is not served",
+            "no PodGroup can be created, so jobs wait",
+            f"install {operator.gang}, or set the chart's value gangScheduler to \"\"",
+        )  # fmt: skip
+    elif group == _VOLCANO_GROUP and "Deployments" not in state.unread and not _has_ready(state, "volcano-scheduler"):
+        yield Finding(
+            Severity.WARNING, operator.place, "uses the gang scheduler volcano, of which no ready volcano-scheduler was found",
+            "pods with schedulerName volcano stay Pending without it",
+            "kubectl get deployments --all-namespaces | grep volcano",
+        )  # fmt: skip
+
+
+def _has_ready(state: ClusterState, name: str) -> bool:
+    return any(names(one)[1] == name and (one.get("status") or {}).get("readyReplicas") for one in state.deployments)
+
+
+def _rights(state: ClusterState) -> Iterator[Finding]:
+    for denied in state.denied:
+        by_resource: dict[str, list[str]] = {}
+        for right in denied.rights:
+            resource = f"{right.resource}.{right.group}" if right.group else right.resource
+            by_resource.setdefault(resource, []).append(right.verb)
+        where = f"in namespace {denied.namespace}" if denied.namespace else "in all namespaces"
+        for resource, verbs in by_resource.items():
+            what = f"may not {', '.join(verbs)} {resource} {where}"
+            if denied.account:
+                yield Finding(
+                    Severity.ERROR, denied.account, what, "the operator is refused with 403, and jobs do not advance",
+                    "helm upgrade, or kubectl apply -k charts/kustomize/base: the roles come with the operator",
+                )  # fmt: skip
+            else:
+                yield Finding(
+                    Severity.WARNING, "you", what, "an operator started with these credentials would be refused",
+                    "install it with its own account (docs/install.md), or run it as another user",
+                )  # fmt: skip
+
+
+def _kueue(state: ClusterState, frameworks: Sequence[Framework]) -> Iterator[Finding]:
+    if state.kueue_configuration is None:
+        return
+    data = state.kueue_configuration.get("data") or {}
+    try:
+        document = yaml.safe_load(str(data.get("controller_manager_config.yaml", "")))
+        enabled = {str(name) for name in (document.get("integrations") or {}).get("frameworks") or ()}
+    except (yaml.YAMLError, AttributeError, TypeError):
+        subject = f"ConfigMap {KUEUE_CONFIGURATION} of Kueue"
+        yield Finding(Severity.UNREAD, subject, "is not a configuration of Kueue", "which kinds Kueue queues is unknown")
+        return
+    for framework in frameworks:
+        integration = f"{framework.group}/{framework.singular}"
+        if framework.kind not in _KUEUE_KINDS:
+            yield Finding(
+                Severity.NOTE, "Kueue", f"has no integration of {framework.kind}",
+                "such a job with a queue label runs at once, outside of every quota",
+            )  # fmt: skip
+        elif integration not in enabled:
+            yield Finding(
+                Severity.WARNING, "Kueue", f"does not queue {framework.kind}: {integration} is not enabled",
+                "such a job with a queue label runs at once, outside of every quota",
+                f"add {integration} to integrations.frameworks in ConfigMap {KUEUE_CONFIGURATION}, and restart Kueue",
+            )  # fmt: skip

@@ -1,0 +1,52 @@
+"""What was read of a cluster: the input of the checks. Objects are as the API server gives them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A right to one verb on one resource ("pods", or with a subresource "pods/exec")."""
+
+    group: str
+    resource: str
+    verb: str
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """Rights that an operator lacks. `account` is its user, "" for the user who asks; `namespace` is "" for all namespaces."""
+
+    account: str
+    namespace: str
+    rights: tuple[Right, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """What could be read. `unread` says of the rest what it is and why it could not be read.
+
+    `definitions` are by name, None for one that does not exist. `undeclared` are the status fields that the served schema
+    drops, by name of a definition that could not be read itself. `groups` are the API groups that are served.
+    """
+
+    version: str = ""
+    groups: frozenset[str] = frozenset()
+    definitions: Mapping[str, Json | None] = field(default_factory=dict)
+    undeclared: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    webhooks: Sequence[Json] = ()
+    leases: Sequence[Json] = ()
+    deployments: Sequence[Json] = ()
+    batch_jobs: Sequence[Json] = ()
+    kueue_configuration: Json | None = None
+    denied: Sequence[Denied] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+
+def names(found: Json) -> tuple[str, str]:
+    """Namespace and name of an object."""
+    metadata = found.get("metadata") or {}
+    return str(metadata.get("namespace", "")), str(metadata.get("name", ""))

@@ -1,0 +1,48 @@
+"""The options of ``jobcommon simulate``."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from jobcommon.cli.frameworks import chosen
+
+
+def simulate_command(
+    framework: Annotated[str, typer.Argument(help="Its name, or my_package:FRAMEWORK.")],
+    filename: Annotated[
+        str | None, typer.Option("--filename", "-f", metavar="FILE", help="The job; without it one with every replica type.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(metavar="N", help="How many random sets of faults to try.", min=0)] = 100,
+    points: Annotated[
+        bool, typer.Option("--points", help="Try every fault at every write (minutes); without it, a hundred of them.")
+    ] = False,
+    lifecycle: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Repeat one run, of this lifecycle, with --seed and --faults.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the run to repeat.", min=0)] = 0,
+    faults: Annotated[str, typer.Option(metavar="JSON", help="The faults of the run to repeat.")] = "[]",
+) -> None:
+    """Simulate the jobs of a framework under faults, to find what is wrong with it.
+
+    Its operator runs in virtual time through five lifecycles: success, a retryable and a permanent exit code, suspension, a
+    deleted pod. First without a fault: the job must end as it should. Then with a fault at writes of the operator, and with
+    random sets of faults: it must end as without. Each failure is printed as the command that repeats it.
+
+    \b
+    Examples:
+      jobcommon simulate my_package:FRAMEWORK
+      jobcommon simulate my_package:FRAMEWORK --points --seeds 1000
+      jobcommon simulate mxnet -f job.yaml
+
+    \b
+    Exit codes:
+      0    nothing is wrong
+      1    a run has failed
+      2    the input is wrong
+    """
+    from jobcommon.cli.simulate import Simulation, read_faults
+
+    (chosen_framework,) = chosen([framework])
+    simulation = Simulation.of(chosen_framework, framework, filename)
+    sys.exit(simulation.one(lifecycle, seed, read_faults(faults)) if lifecycle else simulation.all(seeds, points=points))

@@ -1,0 +1,123 @@
+"""Building a job's manifest from a command or a function. Pure: nothing is sent."""
+
+import dis
+import inspect
+import json
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import entry_points
+from types import CodeType
+from typing import Any
+
+from jobcommon.framework import Framework
+from jobcommon.reconcile import read_job
+
+KIND = "PyTorchJob"
+
+
+def build_job(
+    name: str, *, image: str, command: Sequence[str] = (), function: Callable[..., object] | None = None,
+    arguments: Mapping[str, Any] | None = None, kind: str = KIND, replicas: int | Mapping[str, int] = 1,
+    resources: Mapping[str, str | int] | None = None, env: Mapping[str, str] | None = None,
+    run_policy: Mapping[str, Any] | None = None, pod: Mapping[str, Any] | None = None, namespace: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The manifest of a job that runs `command`, or calls `function` with `arguments`, in every replica.
+
+    The source of `function` is sent, not its surroundings: it must be written with ``def``, import what it uses inside, and use
+    no variables from outside. `arguments` are passed by keyword, as JSON. `replicas` is the number of processes, of which a
+    Master is the first, or a number for each replica type. An MPIJob starts a function by ``mpirun``, and runs a command in the
+    launcher alone. `resources` are limits (``{"nvidia.com/gpu": 1}``), `run_policy` and `pod` are fields of ``spec.runPolicy``
+    and of the pods' spec, as in a manifest. A program that fails by itself fails the job; one that is killed, or loses its
+    node, is started again. Raises ValueError for what makes no valid job; the text names the field.
+    """
+    framework = framework_of(kind)
+    if function is not None:
+        if command:
+            raise ValueError("command: there is a function, too; give one of them")
+        command = ["python", "-u", "-c", program(function, arguments or {})]
+    elif arguments:
+        raise ValueError("arguments: they are a function's; append those of a command to the command")
+    counts = _counts(framework, replicas)
+    policies, specs = {one.name: one.restart_policies for one in framework.replica_types}, dict[str, Any]()
+    for of_type, count in counts.items():
+        its = command
+        if framework.replica_types[0].name == "Launcher":
+            start = ["mpirun", "-n", str(counts.get("Worker", 1))] if function is not None else []
+            its = [*start, *command] if of_type == "Launcher" else ()
+        container: dict[str, Any] = {"name": framework.container or "main", "image": image}
+        if its:
+            container["command"] = list(its)
+        if env:
+            container["env"] = [{"name": key, "value": value} for key, value in env.items()]
+        if resources:
+            container["resources"] = {"limits": {key: str(amount) for key, amount in resources.items()}}
+        policy, spec = "ExitCode" if "ExitCode" in policies.get(of_type, ()) else "Never", {"containers": [container]}
+        specs[of_type] = {"replicas": count, "restartPolicy": policy, "template": {"spec": {**spec, **(pod or {})}}}
+    manifest = {
+        "apiVersion": framework.api_version,
+        "kind": framework.kind,
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "spec": {"runPolicy": dict(run_policy or {}), framework.replica_specs: specs},
+    }
+    if errors := read_job(framework, manifest).errors:
+        raise ValueError("\n".join(map(str, errors)))
+    return manifest
+
+
+def program(function: Callable[..., object], arguments: Mapping[str, Any]) -> str:
+    """A Python program that calls `function` with `arguments`, as text for a container's command. Raises ValueError."""
+    title = getattr(function, "__qualname__", repr(function))
+    if not inspect.isfunction(function) or function.__name__ == "<lambda>" or inspect.iscoroutinefunction(function):
+        raise ValueError(f"function {title}: only a plain function, written with def, can be sent")
+    used = {*function.__code__.co_freevars, *_globals(function.__code__).intersection(function.__globals__)}
+    if outside := ", ".join(sorted(used - {function.__name__, "__name__"})):
+        raise ValueError(f"function {title}: it uses {outside} from outside; import it inside, or pass it in arguments")
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+        given = json.dumps(dict(arguments))
+    except OSError:
+        raise ValueError(f"function {title}: its source cannot be read; define it in a file or in a notebook") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"arguments: {error}; they are sent as JSON") from None
+    if source.startswith("@"):
+        raise ValueError(f"function {title}: its decorators cannot be sent; call them inside")
+    try:
+        inspect.signature(function).bind(**arguments)
+    except TypeError as error:
+        raise ValueError(f"arguments: {title}: {error}") from None
+    # Annotations are not evaluated: what they name is not there. Kubernetes reads $(NAME) in a command, and $$ as one $.
+    text = f"from __future__ import annotations\nimport json\n{source}\n{function.__name__}(**json.loads({given!r}))\n"
+    return text.replace("$", "$$")
+
+
+@cache
+def framework_of(kind: str) -> Framework:
+    """The installed framework of a kind, as in PyTorchJob, pytorchjob or pytorch. Raises ValueError for an unknown one."""
+    frameworks: list[Framework] = []
+    for entry in sorted(entry_points(group="jobcommon.frameworks"), key=lambda entry: entry.name):
+        with suppress(Exception):  # A third party's may be broken; the others are not.
+            frameworks.append(entry.load())
+            if kind.lower() in (frameworks[-1].singular, frameworks[-1].plural, frameworks[-1].name):
+                return frameworks[-1]
+    raise ValueError(f'kind "{kind}": no such kind of job is installed; use one of {", ".join(f.kind for f in frameworks)}')
+
+
+def _counts(framework: Framework, replicas: int | Mapping[str, int]) -> dict[str, int]:
+    """The number of replicas by type."""
+    if isinstance(replicas, Mapping):
+        return dict(replicas)
+    if replicas < 1:
+        raise ValueError(f"replicas: {replicas} is too few; use 1 or more")
+    first = framework.replica_types[0].name
+    if first == "Master":
+        return {first: 1, **({"Worker": replicas - 1} if replicas > 1 else {})}
+    needed = [kind.name for kind in framework.replica_types if kind.required or kind.min_replicas]
+    return {**dict.fromkeys(needed, 1), "Worker": replicas}
+
+
+def _globals(code: CodeType) -> set[str]:
+    """The names that code looks up outside of itself, inner functions included."""
+    own = {str(one.argval) for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*(_globals(inner) for inner in code.co_consts if isinstance(inner, CodeType)))

@@ -1,0 +1,62 @@
+"""Progress of a job: one line, updated in place in a terminal and in a notebook; elsewhere a line for each change."""
+
+import shutil
+import sys
+from typing import Any
+
+from jobcommon.api.status import ConditionType, ReplicaStatus
+from jobcommon.diagnosis.cause import in_short
+from jobcommon.framework import Job
+
+
+def described(job: Job) -> str:
+    """``Running: Master 1/1, Worker 2/3; 1 restart``, and what a job that does not run waits for."""
+    status, counts = job.status, []
+    current = next((c for c in reversed(status.conditions) if c.is_true), None)
+    for kind in job.replica_specs:
+        of_type = status.replica_statuses.get(kind, ReplicaStatus())
+        counts.append(f"{kind} {(of_type.active or 0) + (of_type.succeeded or 0)}/{job.count(kind)}")
+    text = f"{current.type if current else 'submitted'}: {', '.join(counts)}"
+    if status.restarts:
+        text += f"; {status.restarts} restart{'s' if status.restarts > 1 else ''}"
+    if current is not None and current.type not in (ConditionType.RUNNING, ConditionType.SUCCEEDED):
+        text += f"; {current.message}"
+    return in_short(text)
+
+
+class Progress:
+    """Shows the latest text about a job on standard error, or in the notebook that runs this code."""
+
+    def __init__(self) -> None:
+        self._display = _display()
+        self._in_place = self._display is None and sys.stderr.isatty()
+        self._handle: Any = None
+        self._last = ""
+
+    def show(self, title: str, seconds: float, text: str) -> None:
+        """Show `text` after that time."""
+        line = f"{title} {int(seconds) // 60}:{int(seconds) % 60:02} {text}"
+        if self._handle is not None:
+            self._handle.update({"text/plain": line}, raw=True)
+        elif self._display is not None:
+            self._handle = self._display({"text/plain": line}, raw=True, display_id=True)
+        elif self._in_place:
+            print(f"\r{line[: shutil.get_terminal_size().columns - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
+        elif text != self._last:
+            print(line, file=sys.stderr, flush=True)
+        self._last = text
+
+    def end(self) -> None:
+        """Leave the last line where it is."""
+        if self._in_place and self._last:
+            print(file=sys.stderr)
+
+
+def _display() -> Any:
+    """IPython's `display` when a notebook's kernel runs this code, else None. IPython is not imported for that."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if type(shell).__name__ != "ZMQInteractiveShell":
+        return None
+    from IPython.display import display
+
+    return display

@@ -1,0 +1,112 @@
+"""`jobcommon doctor` as a command, against an embedded cluster in which several things are wrong."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobcommon.api.timestamp import format_time
+from jobcommon.cli.doctor_command import doctor
+from jobcommon.cli.errors import UserError
+from jobcommon.crd import custom_resource_definition
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.cluster import TestCluster, cluster_for
+from tests.cli.commands import answered
+
+pytestmark = pytest.mark.cluster
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+FRAMEWORKS = (PYTORCH, TF)
+Json = dict[str, Any]
+
+
+async def seed(cluster: TestCluster, now: float) -> None:
+    """An older PyTorchJob and no TFJob; a lease of training-operator; our operator, without rights."""
+    definition = custom_resource_definition(PYTORCH)
+    del definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["restarts"]
+    await cluster.send("POST", DEFINITIONS, definition)
+    await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": "kubeflow"}})
+    lease = {"holderIdentity": "host_1", "leaseDurationSeconds": 15, "renewTime": f"{format_time(now)[:-1]}.000000Z"}
+    await cluster.send(
+        "POST",
+        "/apis/coordination.k8s.io/v1/namespaces/kubeflow/leases",
+        {"metadata": {"name": "1ca428e5.training-operator.kubeflow.org"}, "spec": lease},
+    )
+    container = {"name": "operator", "image": "any/jobcommon", "command": ["jobcommon"], "args": ["operator"]}
+    labels = {"app": "ours"}
+    template = {"metadata": {"labels": labels}, "spec": {"serviceAccountName": "ours", "containers": [container]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    path = "/apis/apps/v1/namespaces/kubeflow/deployments"
+    await cluster.send("POST", path, {"metadata": {"name": "ours"}, "spec": spec})
+
+
+async def findings(kubeconfig: Path, capsys: pytest.CaptureFixture[str], output: str = "json") -> tuple[int, Any]:
+    code = await doctor(FRAMEWORKS, str(kubeconfig), None, output)
+    text = capsys.readouterr().out
+    return code, json.loads(text) if output == "json" else text
+
+
+async def test_what_is_wrong_is_found_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    async with cluster_for(operators=False) as cluster:
+        kubeconfig.write_text(cluster.cluster.kubeconfig())
+        await seed(cluster, time.time())
+        code, found = await findings(kubeconfig, capsys)
+        assert code == 1
+        said = {(one["severity"], one["subject"]) for one in found}
+        account = "system:serviceaccount:kubeflow:ours"
+        assert said == {
+            ("error", "CustomResourceDefinition pytorchjobs.kubeflow.org"),
+            ("error", "CustomResourceDefinition tfjobs.kubeflow.org"),
+            ("error", "Lease 1ca428e5.training-operator.kubeflow.org in kubeflow"),
+            ("error", "Deployment ours in kubeflow"),
+            ("error", account),
+        }
+        assert any(one["what"] == "may not get, list, watch, create, delete, patch pods in all namespaces" for one in found)
+        code, text = await findings(kubeconfig, capsys, "text")
+        assert code == 1
+        assert f"{len(found)} errors, 0 warnings, 0 notes, 0 not readable" in text
+        assert text.count("    mend: ") == len(found)
+
+
+async def test_a_user_who_may_read_nothing_is_told_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    async with cluster_for(PYTORCH, operators=False) as cluster:
+        account = "/api/v1/namespaces/default/serviceaccounts"
+        await cluster.send("POST", account, {"metadata": {"name": "reader"}})
+        token = (await cluster.send("POST", f"{account}/reader/token", {"spec": {"expirationSeconds": 3600}}))["status"][
+            "token"
+        ]
+        config = yaml.safe_load(cluster.cluster.kubeconfig())
+        config["users"][0]["user"] = {"token": token}
+        kubeconfig.write_text(yaml.safe_dump(config))
+        code, found = await findings(kubeconfig, capsys)
+        unread = {one["subject"] for one in found if one["severity"] == "unread"}
+        assert {"Leases", "Deployments", "batch Jobs", "CustomResourceDefinition pytorchjobs.kubeflow.org"} <= unread
+        # What the user may do as the operator is asked of the server, and it is nothing.
+        assert any(one["severity"] == "warning" and "may not" in one["what"] for one in found)
+        assert code == 0
+        config["users"][0]["user"] = {"token": "unknown"}
+        kubeconfig.write_text(yaml.safe_dump(config))
+        with pytest.raises(UserError, match="401"):
+            await findings(kubeconfig, capsys)
+
+
+def test_bad_input_is_named() -> None:
+    done = answered("doctor", "-o", "yaml")
+    assert (done.returncode, done.stderr) == (2, "error: --output yaml: use text or json\n")
+
+
+async def test_no_server(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    async with cluster_for(operators=False) as cluster:
+        kubeconfig.write_text(cluster.cluster.kubeconfig())
+    done = await asyncio.to_thread(answered, "doctor", "--kubeconfig", str(kubeconfig))
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr

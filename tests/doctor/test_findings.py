@@ -1,0 +1,275 @@
+"""What `jobcommon doctor` finds in a cluster that was read: a row for each finding, and for what must not be one."""
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import pytest
+
+import jobcommon
+from jobcommon.api.timestamp import format_time
+from jobcommon.cli.doctor import ClusterState, Severity, examine, our_definitions
+from jobcommon.cli.doctor.state import Denied, Right
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+
+Json = dict[str, Any]
+FRAMEWORKS = (MPI, MXNET, PYTORCH, TF)
+NOW = 1_700_000_000.0
+E, W, U, N = Severity.ERROR, Severity.WARNING, Severity.UNREAD, Severity.NOTE
+TWO = "two operators"
+
+
+@cache
+def _definitions() -> Mapping[str, Any]:
+    return our_definitions(FRAMEWORKS)
+
+
+def definitions(plural: str = "", **changed: Any) -> Mapping[str, Json | None]:
+    """Ours, that of `plural` with its spec changed."""
+    found: dict[str, Json | None] = dict(_definitions())
+    if plural:
+        ours = _definitions()[f"{plural}.kubeflow.org"]
+        found[f"{plural}.kubeflow.org"] = {**ours, "spec": {**ours["spec"], **changed}}
+    return found
+
+
+def pruning(plural: str, *path: str) -> Mapping[str, Json | None]:
+    """Ours, without the schema's property at `path` in the first version of `plural`."""
+    found = {name: one if plural not in name else copy.deepcopy(one) for name, one in _definitions().items()}
+    node = found[f"{plural}.kubeflow.org"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    for name in path[:-1]:
+        node = node["properties"][name]
+    del node["properties"][path[-1]]
+    return dict(found)
+
+
+def _without_pod_fields() -> Mapping[str, Json | None]:
+    """Ours, but pods of PyTorchJobs have no security context."""
+    found = copy.deepcopy(_definitions()["pytorchjobs.kubeflow.org"])
+    spec = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    replica = spec["properties"]["pytorchReplicaSpecs"]["additionalProperties"]
+    del replica["properties"]["template"]["properties"]["spec"]["properties"]["securityContext"]
+    return {**definitions(), "pytorchjobs.kubeflow.org": found}
+
+
+def deployment(
+    name: str, image: str, *args: str, namespace: str = "kubeflow", replicas: int | None = None, ready: int = 1, **labels: str
+) -> Json:
+    """A Deployment with one container."""
+    container = {"name": "main", "image": image, "args": list(args)}
+    return {
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {
+            **({} if replicas is None else {"replicas": replicas}),
+            "template": {"spec": {"serviceAccountName": "runner", "containers": [container]}},
+        },
+        "status": {"readyReplicas": ready},
+    }
+
+
+def ours(*args: str, name: str = "ours", ready: int = 1, version: str = jobcommon.__version__) -> Json:
+    """A Deployment of this project."""
+    part_of = {"app.kubernetes.io/part-of": "jobcommon", "app.kubernetes.io/version": version}
+    return deployment(name, "registry/jobcommon:1", "operator", *args, namespace="training-operators", ready=ready, **part_of)
+
+
+def lease(name: str, age: float = 5, holder: str = "pod_1", namespace: str = "kubeflow") -> Json:
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": format_time(NOW - age)},
+    }
+
+
+def webhook(name: str, service: str, plural: str, group: str = "kubeflow.org") -> Json:
+    hook = {
+        "name": f"hook.{name}",
+        "clientConfig": {"service": {"name": service, "namespace": "kubeflow"}},
+        "rules": [{"apiGroups": [group], "apiVersions": ["v1"], "resources": [plural], "operations": ["CREATE"]}],
+    }
+    return {"kind": "ValidatingWebhookConfiguration", "metadata": {"name": name}, "webhooks": [hook]}
+
+
+def launcher(*, suspend: bool = False, owner: str = "MPIJob", over: bool = False) -> Json:
+    conditions = [{"type": "Complete", "status": "True"}] if over else []
+    return {
+        "metadata": {"name": "pi-launcher", "namespace": "team-a", "ownerReferences": [{"kind": owner, "name": "pi"}]},
+        "spec": {"suspend": suspend},
+        "status": {"conditions": conditions},
+    }
+
+
+def kueue(*frameworks: str) -> Json:
+    lines = "".join(f"  - {name}\n" for name in frameworks)
+    return {"data": {"controller_manager_config.yaml": f"integrations:\n  frameworks:\n{lines}"}}
+
+
+ALL_QUEUED = ("kubeflow.org/tfjob", "kubeflow.org/pytorchjob", "kubeflow.org/mpijob")
+REFERENCE = deployment("training-operator", "docker.io/kubeflow/training-operator:v1-5170a36")
+VOLCANO, COSCHEDULING = "scheduling.volcano.sh", "scheduling.x-k8s.io"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was read, and the findings: severity, and texts that are all in it."""
+
+    name: str
+    read: Mapping[str, Any]
+    found: tuple[tuple[Severity, tuple[str, ...]], ...] = ()
+    definitions: Mapping[str, Json | None] = field(default_factory=definitions)
+
+
+def rows() -> Iterator[Row]:
+    yield Row("nothing is wrong", {"version": "v1.36.2"})
+    yield from _definition_rows()
+    yield from _other_operator_rows()
+    yield from _platform_rows()
+
+
+# fmt: off
+def _definition_rows() -> Iterator[Row]:
+    yield Row("a definition is missing", {},
+        ((E, ("tfjobs.kubeflow.org is not installed", "jobcommon crds --framework tensorflow | kubectl apply")),),
+        {**definitions(), "tfjobs.kubeflow.org": None})
+    yield Row("a version is not served, the stored one",
+        {}, ((E, ("mpijobs", "does not serve version v2beta1", "the operator reads this version")),),
+        definitions("mpijobs", versions=[
+            {**one, "served": one["name"] != "v2beta1"} for one in _definitions()["mpijobs.kubeflow.org"]["spec"]["versions"]
+        ]))
+    yield Row("the status is pruned", {}, ((E, ("drops fields of the status in v1: status.restarts", "--force-conflicts")),),
+        pruning("pytorchjobs", "status", "restarts"))
+    yield Row("the spec is pruned", {}, ((W, ("drops fields of v1: spec.runPolicy.suspend",)),),
+        pruning("pytorchjobs", "spec", "runPolicy", "suspend"))
+    yield Row("fields of the pod template are no concern of ours", {}, (), _without_pod_fields())
+    yield Row("there is no status subresource", {}, ((E, ("no status subresource",)),),
+        definitions("pytorchjobs", versions=[{
+            **_definitions()["pytorchjobs.kubeflow.org"]["spec"]["versions"][0], "subresources": {},
+        }]))
+    yield Row("versions are converted by a webhook",
+        {}, ((E, ("converts versions by a webhook at kubeflow/mpi", '"strategy":"None"')),),
+        definitions("mpijobs", conversion={
+            "strategy": "Webhook",
+            "webhook": {"clientConfig": {"service": {"namespace": "kubeflow", "name": "mpi"}}},
+        }))
+    stored = {**_definitions()["tfjobs.kubeflow.org"], "status": {"storedVersions": ["v1beta2", "v1"]}}
+    yield Row("objects are stored in a version that we do not have",
+        {}, ((E, ("stored as v1beta2", '"storedVersions":["v1"]', "kubectl replace")),),
+        {**definitions(), "tfjobs.kubeflow.org": stored})
+    broken = {"conditions": [{"type": "Established", "status": "False", "message": "names conflict"}]}
+    yield Row("a definition is not established", {}, ((E, ("is not established: names conflict",)),),
+        {**definitions(), "tfjobs.kubeflow.org": {**_definitions()["tfjobs.kubeflow.org"], "status": broken}})
+    yield Row("definitions cannot be read, but the served schema",
+        {"unread": {"CustomResourceDefinition tfjobs.kubeflow.org": "forbidden"},
+         "undeclared": {"tfjobs.kubeflow.org": frozenset({"restarts"})}},
+        ((E, ("tfjobs", "status.restarts")), (U, ("CustomResourceDefinition tfjobs.kubeflow.org", "forbidden"))),
+        {name: one for name, one in definitions().items() if "tfjobs" not in name})
+
+
+def _other_operator_rows() -> Iterator[Row]:
+    yield Row("training-operator runs", {"deployments": [REFERENCE]},
+        ((E, ("training-operator in kubeflow", "MPIJob, MXJob, PyTorchJob, TFJob", TWO,
+              "kubectl scale deployment training-operator --namespace kubeflow --replicas=0")),))
+    yield Row("training-operator is stopped", {"deployments": [{**REFERENCE, "spec": {**REFERENCE["spec"], "replicas": 0}}]})
+    yield Row("training-operator runs other kinds", {"deployments": [
+        deployment("training-operator", "kubeflow/training-operator", "--enable-scheme=jaxjob", "-enable-scheme", "xgboostjob"),
+    ]})
+    yield Row("training-operator runs one of our kinds", {"deployments": [
+        deployment("training-operator", "kubeflow/training-operator", "--enable-scheme=TFJob", "--enable-scheme=xgboostjob"),
+    ]}, ((E, ("acts on TFJob", TWO)),))
+    yield Row("mpi-operator runs, and our operator for other kinds", {"deployments": [
+        deployment("mpi-operator", "mpioperator/mpi-operator:0.6.0"), ours("--framework=pytorch"),
+    ]})
+    yield Row("mpi-operator runs beside ours", {"deployments": [
+        deployment("mpi-operator", "mpioperator/mpi-operator@sha256:1", replicas=2), ours(),
+    ]}, ((E, ("runs mpi-operator, which acts on MPIJob",)),))
+    yield Row("a distribution's image", {"deployments": [deployment("t", "quay.io/x/odh-training-operator:1.9")]},
+        ((E, ("runs training-operator",)),))
+    yield Row("the controller of Trainer v2 has other kinds", {"deployments": [
+        deployment("kubeflow-trainer-controller-manager", "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0"),
+    ]})
+    yield Row("its lease is held", {"leases": [lease("1ca428e5.training-operator.kubeflow.org")]},
+        ((E, ("Lease 1ca428e5", "is held by pod_1: a training-operator runs", TWO)),))
+    yield Row("its lease has expired", {"leases": [lease("mpi-operator", 3600)]})
+    yield Row("its lease was released", {"leases": [lease("mpi-operator", holder="")]})
+    yield Row("a lease of that name is ours", {
+        "leases": [lease("mpi-operator", namespace="training-operators")],
+        "deployments": [ours("--framework=mpi", "--lease-name=mpi-operator")],
+    })
+    yield Row("a Deployment says more than its lease",
+        {"leases": [lease("1ca428e5.training-operator.kubeflow.org")], "deployments": [REFERENCE]},
+        ((E, ("Deployment training-operator",)),))
+    yield Row("two of ours", {"deployments": [ours("--lease-name=a"), ours("--lease-name=b", name="second")]},
+        ((E, ("second in training-operators", "same namespaces as Deployment ours", TWO)),))
+    yield Row("two of ours in two namespaces", {"deployments": [
+        ours("--lease-name=a", "--namespace=team-a"), ours("--lease-name=b", "--namespace=team-b", name="second"),
+    ]})
+    yield Row("the reference's webhook is left", {"webhooks": [
+        webhook("validator.training-operator.kubeflow.org", "training-operator", "tfjobs"),
+    ]}, ((E, ("is asked about tfjobs", "kubectl delete validatingwebhookconfiguration validator.training-operator")),))
+    yield Row("another's webhook", {"webhooks": [webhook("policy", "policy", "*")]},
+        ((W, ("asked about mpijobs, mxjobs, pytorchjobs, tfjobs", "if nothing needs it")),))
+    yield Row("webhooks that are no concern of ours", {"webhooks": [
+        webhook("kueue-validating-webhook-configuration", "kueue-webhook-service", "tfjobs"),
+        webhook("validator.training-operator.kubeflow.org", "training-operator", "jaxjobs"),
+        webhook("all", "policy", "*", group="*"),
+    ]})
+    yield Row("mpi-operator's launcher runs", {"batch_jobs": [launcher()]},
+        ((E, ("MPIJob pi in team-a", "batch Job pi-launcher", "second launcher", '{"suspend":true}')),))
+    yield Row("mpi-operator's launcher is suspended", {"batch_jobs": [launcher(suspend=True)]},
+        ((W, ("kubectl delete job pi-launcher --namespace team-a",)),))
+    yield Row("batch Jobs that are no concern of ours", {"batch_jobs": [launcher(over=True), launcher(owner="CronJob")]})
+
+
+def _platform_rows() -> Iterator[Row]:
+    yield Row("Kubernetes is too old", {"version": "v1.28.9+k3s1"}, ((E, ("v1.28.9+k3s1", "1.29 or later")),))
+    yield Row("our operator is not ready", {"deployments": [ours(ready=0)]},
+        ((E, ("ours in training-operators has no pod that is ready", "kubectl logs deployment/ours")),))
+    yield Row("our operator is of another version", {"deployments": [ours(version="0.0.9")]}, ((N, ("0.0.9",)),))
+    rights = (Right("", "pods", "create"), Right("", "pods", "patch"), Right("kubeflow.org", "tfjobs/status", "update"))
+    account = "system:serviceaccount:training-operators:runner"
+    yield Row("our operator lacks rights", {"denied": [Denied(account, "", rights)]},
+        ((E, (account, "may not create, patch pods in all namespaces")), (E, ("may not update tfjobs/status.kubeflow.org",))))
+    yield Row("this user lacks rights", {"denied": [Denied("", "team-a", rights[:1])]},
+        ((W, ("may not create pods in namespace team-a",)),))
+    yield Row("the gang scheduler is missing", {"deployments": [ours("--gang-scheduler-name=volcano")]},
+        ((E, ("volcano", f"{VOLCANO} is not served")),))
+    yield Row("the coscheduling plugin is missing",
+        {"deployments": [ours("--gang-scheduler-name", "scheduler-plugins-scheduler")], "groups": {VOLCANO}},
+        ((E, (f"{COSCHEDULING} is not served",)),))
+    yield Row("Volcano does not run", {"deployments": [ours("--gang-scheduler-name=volcano")], "groups": {VOLCANO}},
+        ((W, ("no ready volcano-scheduler",)),))
+    yield Row("Volcano runs", {"groups": {VOLCANO}, "deployments": [
+        ours("--gang-scheduler-name=volcano"), deployment("volcano-scheduler", "volcanosh/vc-scheduler"),
+    ]})
+    yield Row("a gang scheduler that is not used", {"deployments": [ours()], "groups": {VOLCANO}},
+        ((N, ("does no gang scheduling", VOLCANO)),))
+    yield Row("the gang scheduler is found by itself",
+        {"deployments": [ours("--gang-scheduler-name=auto")], "groups": {COSCHEDULING}})
+    yield Row("Kueue queues all that it can",
+        {"groups": {"kueue.x-k8s.io"}, "kueue_configuration": kueue(*ALL_QUEUED)}, ((N, ("no integration of MXJob",)),))
+    yield Row("Kueue does not queue a kind",
+        {"groups": {"kueue.x-k8s.io"}, "kueue_configuration": kueue(*ALL_QUEUED[1:])},
+        ((W, ("does not queue TFJob", "add kubeflow.org/tfjob to integrations.frameworks")), (N, ("MXJob",))))
+    yield Row("Kueue's configuration is none",
+        {"groups": {"kueue.x-k8s.io"}, "kueue_configuration": {"data": {"controller_manager_config.yaml": "[1]"}}},
+        ((U, ("is not a configuration of Kueue",)),))
+    yield Row("something could not be read", {"unread": {"Leases": "leases is forbidden"}},
+        ((U, ("Leases could not be read", "leases is forbidden")),))
+# fmt: on
+
+
+@pytest.mark.parametrize("row", [*rows()], ids=lambda row: row.name)
+def test_findings(row: Row) -> None:
+    found = examine(ClusterState(definitions=row.definitions, **row.read), FRAMEWORKS, _definitions(), NOW)
+    texts = [f"{one.subject} {one.what} {one.why} {one.mend}" for one in found]
+    assert len(found) == len(row.found), texts
+    for severity, wanted in row.found:
+        assert any(
+            one.severity is severity and all(part in text for part in wanted) for one, text in zip(found, texts, strict=True)
+        ), (wanted, texts)
+    assert found == sorted(found, key=lambda one: one.severity), "the worst first"
+    assert all(one.mend for one in found if one.severity <= Severity.WARNING), "what mends it is said"

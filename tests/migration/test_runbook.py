@@ -1,0 +1,383 @@
+"""docs/migration.md, executed: its commands move a cluster with running jobs to our operators, and back.
+
+The test plays what the server lacks: the kubelet, and the Deployment controller, which starts our operator as the Deployment
+says.
+Neither the old operators nor their webhook's server run; their Deployments, definitions, webhook and jobs are there.
+"""
+
+import asyncio
+import contextlib
+import copy
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+import yaml
+
+from jobcommon.client.request import JSON, MERGE_PATCH, Request, Transport
+from jobcommon.client.transport import HttpTransport
+from jobcommon.crd import custom_resource_definition
+from jobcommon.framework import FINALIZER
+from jobcommon.localcluster.kubeconfig import kubeconfig
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.cluster import cluster_for
+from jobcommon.testutil.conformance import envtest
+from tests.cli.commands import ROOT, kubectl_path
+from tests.migration.runbook import INSTALLERS, OPERATORS, Block, blocks
+from tests.upgrade.reference import SHAPES, Shape
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+Json = dict[str, Any]
+T = TypeVar("T")
+SECONDS = 180.0
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+WEBHOOK = "validator.training-operator.kubeflow.org"
+OURS = "/apis/apps/v1/namespaces/training-operators/deployments"
+MPI_JOBS = "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs"
+PODS = "/api/v1/namespaces/default/pods"
+PYTORCH_SHAPE = next(shape for shape in SHAPES if shape.framework is PYTORCH)
+
+
+class Cluster:
+    """A server, its administrator's kubeconfig, and the directory in which commands are run."""
+
+    def __init__(self, transport: Transport, directory: Path, kubeconfig: str) -> None:
+        self.transport, self.directory = transport, directory
+        self.kubeconfig = directory / "kubeconfig"
+        self.kubeconfig.write_text(kubeconfig)
+        programs = directory / "bin"
+        programs.mkdir()
+        for name, command in {
+            "kubectl": kubectl_path(),
+            "jobcommon": f"{sys.executable} -m jobcommon.cli",
+            "helm": f"{sys.executable} {Path(__file__).with_name('helm_command.py')}",
+        }.items():
+            (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+            (programs / name).chmod(0o755)
+        # The commands are for a checkout of the repository.
+        for name in ("charts", "jobcommon"):
+            (directory / name).symlink_to(ROOT / name)
+        self.env = {
+            **os.environ, "KUBECONFIG": str(self.kubeconfig), "PATH": f"{programs}:{os.environ['PATH']}",
+            "HOME": str(directory),
+        }  # fmt: skip
+
+    async def send(self, method: str, path: str, body: Json | None = None, content_type: str = JSON) -> Json:
+        payload = None if body is None else msgspec.json.encode(body)
+        answer = await self.transport.send(Request(method, path, body=payload, content_type=content_type))
+        assert answer.status < 300, (method, path, answer.body)
+        return dict(msgspec.json.decode(answer.body))
+
+    async def there(self, path: str) -> bool:
+        return (await self.transport.send(Request("GET", path))).status == 200
+
+    async def run(self, block: Block) -> str:
+        """The commands of a block, as bash runs them. They must end with the announced exit code."""
+        process = await asyncio.create_subprocess_exec(
+            "bash", "-euo", "pipefail", "-c", block.commands, cwd=self.directory, env=self.env,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        out, _ = await asyncio.wait_for(process.communicate(), SECONDS)
+        assert process.returncode == block.code, f"{block.heading}: {block.commands}\n{out.decode()}"
+        return out.decode()
+
+
+async def until(read: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) -> T:
+    """What is read, once it is so. Raises TimeoutError."""
+    async with asyncio.timeout(SECONDS):
+        while not holds(found := await read()):  # noqa: ASYNC110  (what changes is a server's)
+            await asyncio.sleep(0.1)
+    return found
+
+
+@asynccontextmanager
+async def embedded(directory: Path) -> AsyncIterator[Cluster]:
+    async with cluster_for(operators=False) as running:
+        cluster = Cluster(running.cluster.transport, directory, running.cluster.kubeconfig())
+        # It has no webhooks: their configurations are objects without effect here.
+        names = {"kind": "ValidatingWebhookConfiguration", "plural": "validatingwebhookconfigurations"}
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+        group = "admissionregistration.k8s.io"
+        spec = {"group": group, "scope": "Cluster", "names": names, "versions": [version]}
+        annotations = {"api-approved.kubernetes.io": "unapproved, for a test"}
+        metadata = {"name": f"{names['plural']}.{group}", "annotations": annotations}
+        await cluster.send("POST", DEFINITIONS, {"metadata": metadata, "spec": spec})
+        yield cluster
+
+
+@asynccontextmanager
+async def real(directory: Path) -> AsyncIterator[Cluster]:
+    assets = envtest.assets()
+    if assets is None:
+        pytest.skip(f"no real API server: set {envtest.ASSETS} to a directory with etcd and kube-apiserver")
+    # Without a controller manager there are no service accounts, which pods of namespace default would need.
+    async with envtest.servers(assets, ["--disable-admission-plugins=ServiceAccount"]) as servers:
+        endpoint = servers.endpoint
+        transport = HttpTransport(endpoint)
+        try:
+            yield Cluster(transport, directory, kubeconfig(endpoint.base_url, endpoint.token or "", servers.certificate))
+        finally:
+            await transport.close()
+
+
+def older(definition: Json, *versions: str) -> Json:
+    """The definition as the old operators have it: these versions, a status without our fields, no rules."""
+    found = copy.deepcopy(definition)
+    kept = [one for one in found["spec"]["versions"] if one["name"] in versions]
+    for version in kept:
+        version["storage"] = version["name"] == versions[0]
+        schema = version["schema"]["openAPIV3Schema"]
+        schema.pop("x-kubernetes-validations", None)
+        status = schema["properties"]["status"]["properties"]
+        known = ("conditions", "replicaStatuses", "startTime", "completionTime", "lastReconcileTime")
+        schema["properties"]["status"]["properties"] = {name: status[name] for name in known if name in status}
+    found["spec"]["versions"] = kept
+    return found
+
+
+async def old_operator(cluster: Cluster, operator: str) -> None:
+    """The old operator as it is installed, with its definitions and its webhook."""
+    namespace = "kubeflow" if operator == "training-operator" else operator
+    await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    labels = {"control-plane": "kubeflow-training-operator"} if operator == "training-operator" else {"app": operator}
+    container = {"name": operator, "image": f"kubeflow/{operator}:1"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    await cluster.send(
+        "POST",
+        f"/apis/apps/v1/namespaces/{namespace}/deployments",
+        {"metadata": {"name": operator}, "spec": {"selector": {"matchLabels": labels}, "template": template}},
+    )
+    if operator == "mpi-operator":
+        await cluster.send("POST", DEFINITIONS, older(custom_resource_definition(MPI), "v2beta1"))
+        return
+    for framework in (MPI, MXNET, PYTORCH, TF):
+        await cluster.send("POST", DEFINITIONS, older(custom_resource_definition(framework), "v1"))
+    hook = {
+        "name": "validator.pytorchjob.training-operator.kubeflow.org",
+        "clientConfig": {"service": {"name": operator, "namespace": namespace, "path": "/validate"}, "caBundle": ""},
+        "rules": [
+            {"apiGroups": ["kubeflow.org"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pytorchjobs"]}
+        ],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Fail",
+    }
+    await cluster.send(
+        "POST", WEBHOOKS,
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": WEBHOOK}, "webhooks": [hook],
+        },
+    )  # fmt: skip
+
+
+def unscheduled(pod: Json) -> Json:
+    """The pod, for no scheduler and kubelet: the test says how it goes on."""
+    return {**pod, "spec": {**pod["spec"], "schedulerName": "none"}}
+
+
+def job_of(shape: Shape, name: str) -> Json:
+    """A job whose pods no scheduler takes."""
+    job = shape.job()
+    for spec in job["spec"][shape.framework.replica_specs].values():
+        spec["template"]["spec"] = {**spec["template"]["spec"], "schedulerName": "none"}
+    return {**job, "metadata": {"name": name}}
+
+
+def jobs_path(name: str = "") -> str:
+    return f"/apis/kubeflow.org/v1/namespaces/default/pytorchjobs{f'/{name}' if name else ''}"
+
+
+async def becomes(cluster: Cluster, pod: str, phase: str) -> None:
+    """The kubelet reports a pod's state."""
+    ended = phase == "Succeeded"
+    state: Json = {"terminated": {"exitCode": 0, "reason": "Completed"}} if ended else {"running": {}}
+    container = {"name": "pytorch", "image": "any", "imageID": "", "restartCount": 0, "ready": not ended, "state": state}
+    ready = {"type": "Ready", "status": str(not ended)}
+    status = {"phase": phase, "conditions": [ready], "containerStatuses": [container]}
+    await cluster.send("PATCH", f"{PODS}/{pod}/status", {"status": status}, MERGE_PATCH)
+
+
+async def uids(cluster: Cluster, prefix: str) -> dict[str, str]:
+    pods = (await cluster.send("GET", PODS))["items"]
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods if pod["metadata"]["name"].startswith(f"{prefix}-")}
+
+
+async def running_job(cluster: Cluster) -> dict[str, str]:
+    """A PyTorchJob that training-operator runs; the UIDs of its pods."""
+    # The webhook's server is not there, so the job comes first in its life, as the object does here.
+    job = await cluster.send("POST", jobs_path(), job_of(PYTORCH_SHAPE, "demo"))
+    job = {**job, "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}
+    for kind, index in PYTORCH_SHAPE.slots:
+        await cluster.send("POST", PODS, unscheduled(PYTORCH_SHAPE.pod(job, kind, index)))
+        if (service := PYTORCH_SHAPE.service(job, kind, index)) is not None:
+            await cluster.send("POST", "/api/v1/namespaces/default/services", service)
+        await becomes(cluster, PYTORCH_SHAPE.pod_name(kind, index), "Running")
+    status = PYTORCH_SHAPE.status(time.time(), "Running", "active")
+    await cluster.send("PUT", f"{jobs_path('demo')}/status", {**job, "status": status})
+    return await uids(cluster, "demo")
+
+
+async def mpi_job(cluster: Cluster) -> None:
+    """An MPIJob that mpi-operator runs, as far as the operators read it: the job, and its launcher as a batch Job."""
+    container = {"name": "mpi", "image": "any", "command": ["true"]}
+    template = {"spec": {"schedulerName": "none", "containers": [container]}}
+    specs = {"Launcher": {"replicas": 1, "template": template}, "Worker": {"replicas": 2, "template": template}}
+    body = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "pi"}}
+    job = await cluster.send("POST", MPI_JOBS, {**body, "spec": {"mpiReplicaSpecs": specs}})
+    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi", "uid": job["metadata"]["uid"]}
+    launcher = {"spec": {**template["spec"], "restartPolicy": "Never"}}
+    await cluster.send(
+        "POST", "/apis/batch/v1/namespaces/default/jobs",
+        {
+            "metadata": {"name": "pi-launcher", "ownerReferences": [{**owner, "controller": True}]},
+            "spec": {"suspend": False, "template": launcher},
+        },
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def deployed(cluster: Cluster) -> AsyncIterator[Json]:
+    """What the Deployment controller and a node do: our operator runs as its Deployment says, and is reported available."""
+    (deployment,) = (await cluster.send("GET", OURS))["items"]
+    pod = deployment["spec"]["template"]["spec"]
+    account = f"/api/v1/namespaces/training-operators/serviceaccounts/{pod['serviceAccountName']}/token"
+    token = (await cluster.send("POST", account, {"spec": {"expirationSeconds": 3600}}))["status"]["token"]
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    path = cluster.directory / "operator"
+    path.write_text(yaml.safe_dump(config))
+    arguments = [argument.replace("$(POD_NAMESPACE)", "training-operators") for argument in pod["containers"][0]["args"]]
+    arguments = [argument for argument in arguments if not argument.startswith("--metrics-port")]
+    with (cluster.directory / "operator.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "jobcommon.cli", *arguments, "--metrics-port=-1", cwd=ROOT,
+            env={**os.environ, "KUBECONFIG": str(path)}, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        replicas = deployment["spec"]["replicas"]
+        counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), replicas)
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        condition = {"type": "Available", "status": "True", "lastUpdateTime": now, "lastTransitionTime": now}
+        status = {**counts, "observedGeneration": deployment["metadata"].get("generation", 1), "conditions": [condition]}
+        await cluster.send("PATCH", f"{OURS}/{deployment['metadata']['name']}/status", {"status": status}, MERGE_PATCH)
+        yield deployment
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+
+
+def is_now(condition: str) -> Callable[[Json], bool]:
+    return lambda job: [one["type"] for one in (job.get("status") or {}).get("conditions") or ()][-1:] == [condition]
+
+
+def steps(operator: str, installer: str) -> dict[str, list[Block]]:
+    """The blocks by heading."""
+    found: dict[str, list[Block]] = {}
+    for block in blocks(operator, installer):
+        found.setdefault(block.heading, []).append(block)
+    return found
+
+
+SERVERS = {"embedded": embedded, "real": real}
+PATHS = [("training-operator", "kubectl"), ("training-operator", "helm"), ("mpi-operator", "kubectl")]
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(("operator", "installer"), PATHS)
+async def test_the_runbook(operator: str, installer: str, server: str, tmp_path: Path) -> None:
+    if installer == "helm":
+        pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
+    check, stop, replace, install, back = steps(operator, installer).values()
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(SERVERS[server](tmp_path))
+        await old_operator(cluster, operator)
+        training = operator == "training-operator"
+        # A real server serves a kind some time after its definition was created.
+        served = jobs_path() if training else MPI_JOBS
+        await until(lambda: cluster.there(served), bool)
+        before = {}
+        if training:
+            # Its server is not there to let the job in.
+            hook = await cluster.send("GET", f"{WEBHOOKS}/{WEBHOOK}")
+            await cluster.send("DELETE", f"{WEBHOOKS}/{WEBHOOK}")
+            before = await running_job(cluster)
+            kept = {"metadata": {"name": WEBHOOK}, "webhooks": hook["webhooks"]}
+            await cluster.send("POST", WEBHOOKS, {"apiVersion": hook["apiVersion"], "kind": hook["kind"], **kept})
+        else:
+            await mpi_job(cluster)
+
+        said = "".join([await cluster.run(block) for block in check])
+        assert f"runs {operator}" in said
+        assert ("webhook" in said) == training
+        assert ("second launcher" in said) != training
+        for block in stop:
+            await cluster.run(block)
+        if training:
+            assert not await cluster.there(f"{WEBHOOKS}/{WEBHOOK}")
+            # Accepted in between, although no operator acts on it.
+            await cluster.send("POST", jobs_path(), job_of(PYTORCH_SHAPE, "second"))
+        else:
+            # mpi-operator has suspended the batch Job, as it was asked to, before it was stopped.
+            launcher = "/apis/batch/v1/namespaces/default/jobs/pi-launcher"
+            await cluster.send("PATCH", launcher, {"spec": {"suspend": True}}, MERGE_PATCH)
+        for block in replace:
+            await cluster.run(block)
+        await cluster.run(install[0])
+        running = AsyncExitStack()
+        deployment = await running.enter_async_context(deployed(cluster))
+        async with running:
+            said = await cluster.run(install[1])
+            assert "0 errors" in said
+            for block in install[2:]:
+                await cluster.run(block)
+            await (_training_continues(cluster, before) if training else _mpi_job_runs(cluster))
+
+        await cluster.run(back[0])
+        assert not await cluster.there(f"{OURS}/{deployment['metadata']['name']}")
+        held = [pod for pod in (await cluster.send("GET", PODS))["items"] if FINALIZER in pod["metadata"].get("finalizers", ())]
+        assert held, "else nothing is shown by the next step"
+        for block in back[1:]:
+            await cluster.run(block)
+        pods = (await cluster.send("GET", PODS))["items"]
+        assert not [pod for pod in pods if FINALIZER in pod["metadata"].get("finalizers", ())]
+        namespace = "kubeflow" if training else operator
+        old = await cluster.send("GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/{operator}")
+        assert old["spec"]["replicas"] == 1
+        assert await cluster.there(f"{WEBHOOKS}/{WEBHOOK}") == training
+
+
+async def _training_continues(cluster: Cluster, before: dict[str, str]) -> None:
+    """The job that ran has its pods and succeeds; the one that was created in between gets its own."""
+    await until(lambda: uids(cluster, "second"), lambda pods: len(pods) == len(before))
+    assert await uids(cluster, "demo") == before
+    await becomes(cluster, "demo-master-0", "Succeeded")
+    job = await until(lambda: cluster.send("GET", jobs_path("demo")), is_now("Succeeded"))
+    assert await uids(cluster, "demo") == before
+    assert job["status"]["completionTime"]
+
+
+async def _mpi_job_runs(cluster: Cluster) -> None:
+    """The MPIJob was started anew, with a launcher pod of ours and without the batch Job."""
+    await until(lambda: uids(cluster, "pi"), lambda pods: set(pods) == {"pi-launcher", "pi-worker-0", "pi-worker-1"})
+    assert not await cluster.there("/apis/batch/v1/namespaces/default/jobs/pi-launcher")
+
+
+def test_every_block_belongs_to_a_path() -> None:
+    """What the test above does not run would be a command that is never tried."""
+    run = {block.commands for path in PATHS for block in blocks(*path)}
+    everything = {block.commands for operator in OPERATORS for installer in INSTALLERS for block in blocks(operator, installer)}
+    assert run == everything
+    assert len(run) >= 12

@@ -1,0 +1,167 @@
+"""Building manifests from commands and functions, and the text of progress: pure."""
+
+import contextlib
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jobcommon.reconcile import read_job
+from jobcommon.sdk.build import build_job, framework_of, program
+from jobcommon.sdk.progress import described
+
+OUTSIDE = 3
+
+
+def train(word: str, times: int = 1) -> None:
+    import os
+
+    def again() -> str:
+        return " ".join([word] * times)
+
+    print(again(), "$(HOME)", os.sep)
+
+
+def decorated(function: Any) -> Any:
+    return function
+
+
+@decorated
+def with_decorator() -> None:
+    """Its decorator stays here."""
+
+
+async def asynchronous() -> None:
+    """It would return a coroutine."""
+
+
+def uses_outside() -> int:
+    return OUTSIDE
+
+
+def uses_outside_within() -> Callable[[], int]:
+    return lambda: OUTSIDE
+
+
+def recursive(n: int) -> int:
+    return recursive(n - 1) if n else 0
+
+
+def nested() -> Callable[[], int]:
+    enclosed = OUTSIDE
+
+    def inner() -> int:
+        return enclosed
+
+    return inner
+
+
+def replicas(manifest: dict[str, Any]) -> dict[str, tuple[int, list[str]]]:
+    (specs,) = (value for key, value in manifest["spec"].items() if key.endswith("ReplicaSpecs"))
+    containers = {kind: spec["template"]["spec"]["containers"][0] for kind, spec in specs.items()}
+    return {kind: (spec["replicas"], containers[kind].get("command", [])) for kind, spec in specs.items()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "expected"),
+    [
+        ("PyTorchJob", 1, {"Master": (1, ["x"])}),
+        ("pytorch", 3, {"Master": (1, ["x"]), "Worker": (2, ["x"])}),
+        ("TFJob", {"PS": 1, "Worker": 2}, {"PS": (1, ["x"]), "Worker": (2, ["x"])}),
+        ("tfjobs", 2, {"Worker": (2, ["x"])}),
+        ("MPIJob", 2, {"Launcher": (1, ["x"]), "Worker": (2, [])}),
+    ],
+)
+def test_the_replicas_of_a_kind(kind: str, count: Any, expected: dict[str, tuple[int, list[str]]]) -> None:
+    assert replicas(build_job("j", image="i", command=["x"], kind=kind, replicas=count)) == expected
+
+
+def test_a_function_of_an_mpijob_is_started_by_mpirun() -> None:
+    built = replicas(build_job("j", image="i", function=recursive, arguments={"n": 1}, kind="MPIJob", replicas=3))
+    assert built["Launcher"][1][:6] == ["mpirun", "-n", "3", "python", "-u", "-c"]
+    assert built["Worker"] == (3, [])
+
+
+def test_everything_else_of_a_manifest() -> None:
+    built = build_job(
+        "j", image="i", command=["x"], resources={"nvidia.com/gpu": 1}, env={"A": "b"}, namespace="n",
+        run_policy={"backoffLimit": 2}, pod={"nodeSelector": {"disk": "fast"}},
+    )  # fmt: skip
+    assert built["metadata"] == {"name": "j", "namespace": "n"}
+    assert built["spec"]["runPolicy"] == {"backoffLimit": 2}
+    assert built["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"] == {
+        "containers": [
+            {
+                "name": "pytorch", "image": "i", "command": ["x"],
+                "env": [{"name": "A", "value": "b"}], "resources": {"limits": {"nvidia.com/gpu": "1"}},
+            }
+        ],
+        "nodeSelector": {"disk": "fast"},
+    }  # fmt: skip
+
+
+def test_the_program_calls_the_function() -> None:
+    text = program(train, {"word": "it's", "times": 2})
+    # Kubernetes makes one $ of two.
+    assert "$$(HOME)" in text
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(text.replace("$$", "$"), "job", "exec"), {"__name__": "__main__"})
+    assert out.getvalue() == "it's it's $(HOME) /\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"function": uses_outside}, "function uses_outside: it uses OUTSIDE from outside"),
+        ({"function": uses_outside_within}, "it uses OUTSIDE from outside"),
+        ({"function": nested()}, "it uses enclosed from outside"),
+        ({"function": with_decorator}, "its decorators cannot be sent"),
+        ({"function": asynchronous}, "only a plain function"),
+        ({"function": lambda: None}, "only a plain function"),
+        ({"function": print}, "only a plain function"),
+        ({"function": train}, "arguments: train: missing a required argument: 'word'"),
+        ({"function": train, "arguments": {"word": "a", "other": 1}}, "unexpected keyword argument 'other'"),
+        ({"function": train, "arguments": {"word": object()}}, "they are sent as JSON"),
+        ({"function": train, "command": ["x"]}, "command: there is a function, too"),
+        ({"arguments": {"a": 1}}, "arguments: they are a function's"),
+        (
+            {"kind": "Nonsense"},
+            'kind "Nonsense": no such kind of job is installed; use one of .*MPIJob, .*PyTorchJob',
+        ),
+        ({"replicas": 0}, "replicas: 0 is too few"),
+        ({"replicas": {"Master": 2}}, r"spec\.pytorchReplicaSpecs\[Master\]"),
+        ({"run_policy": {"backoffLimit": -1}}, r"spec\.runPolicy\.backoffLimit"),
+    ],
+)
+def test_what_makes_no_job(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build_job("j", image="i", **given)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({}, "submitted: Master 0/1, Worker 0/2"),
+        (
+            {
+                "conditions": [{"type": "Created", "status": "True", "message": "it waits: \n no node"}],
+                "replicaStatuses": {"Master": {"active": 1}},
+            },
+            "Created: Master 1/1, Worker 0/2; it waits: no node",
+        ),
+        (
+            {
+                "conditions": [{"type": "Running", "status": "True", "message": "m"}],
+                "replicaStatuses": {"Master": {"active": 1}, "Worker": {"active": 1, "succeeded": 1}},
+                "restarts": 2,
+            },
+            "Running: Master 1/1, Worker 2/2; 2 restarts",
+        ),
+    ],
+)
+def test_progress(status: dict[str, Any], expected: str) -> None:
+    job = build_job("j", image="i", command=["x"], replicas=3) | {"status": status}
+    assert described(read_job(framework_of("PyTorchJob"), json.loads(json.dumps(job)))) == expected

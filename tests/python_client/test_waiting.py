@@ -1,0 +1,156 @@
+"""`wait` and `logs` against answers as data."""
+
+import io
+import json
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.request import Request, Response
+from jobcommon.sdk.async_client import AsyncJobClient
+from jobcommon.sdk.build import build_job
+from jobcommon.sdk.failure import JobFailed
+
+JOB = build_job("j", image="i", command=["x"], namespace="default")
+FAILURE = {"replica": "Master-0", "pod": "j-master-0", "reason": "Error", "exitCode": 3, "message": "boom"}
+
+
+def job(condition: str, uid: str = "u", **status: Any) -> Response:
+    conditions = [{"type": condition, "status": "True", "reason": "Why", "message": "m"}]
+    metadata = {"name": "j", "namespace": "default", "uid": uid}
+    return answer({**JOB, "metadata": metadata, "status": {"conditions": conditions, **status}})
+
+
+def answer(body: object, status: int = 200) -> Response:
+    return Response(status, json.dumps(body).encode())
+
+
+class Answers:
+    """A transport that gives each read of the job, and each log, the next answer."""
+
+    def __init__(
+        self, *jobs: Response | TransportError, logs: tuple[list[bytes | TransportError] | StatusError, ...] = ()
+    ) -> None:
+        self._jobs, self._logs = iter(jobs), iter(logs)
+        self.asked: list[Request] = []
+
+    async def send(self, request: Request) -> Response:
+        self.asked.append(request)
+        if request.path.endswith("/pods/j-master-0"):
+            return answer({"metadata": {"name": "j-master-0", "uid": "p"}})
+        if "/kubeflow.org/" not in request.path:
+            return answer({"message": "not yours"}, 403)
+        given = next(self._jobs)
+        if isinstance(given, TransportError):
+            raise given
+        return given
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        self.asked.append(request)
+        given = next(self._logs)
+        if isinstance(given, StatusError):
+            raise given
+        for line in given:
+            if isinstance(line, TransportError):
+                raise line
+            yield line
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def client(transport: Answers) -> AsyncJobClient:
+    async def pause(_seconds: float) -> None:
+        """The next answer is there at once."""
+
+    return AsyncJobClient(transport, pause=pause)
+
+
+async def test_it_waits_until_the_job_has_succeeded_whatever_the_server_does(capsys: pytest.CaptureFixture[str]) -> None:
+    busy = answer({"message": "busy"}, 503)
+    transport = Answers(job("Created"), TransportError("refused"), busy, job("Running"), job("Running"), job("Succeeded"))
+    done = await client(transport).wait("j")
+    assert done["status"]["conditions"][0]["type"] == "Succeeded"
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" ", 2)[2] for line in lines] == [
+        "Created: Master 0/1; m",
+        "the API server does not answer: refused",
+        "the API server does not answer: 503: busy",
+        "Running: Master 0/1",
+        "Succeeded: Master 0/1",
+    ]
+
+
+async def test_a_terminal_gets_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    await client(Answers(job("Running"), job("Succeeded"))).wait("j")
+    assert terminal.getvalue().count("\n") == 1
+    assert terminal.getvalue().endswith("\rpytorchjob/j 0:00 Succeeded: Master 0/1\x1b[K\n")
+
+
+async def test_a_failure_says_why() -> None:
+    with pytest.raises(JobFailed) as failure:
+        await client(Answers(job("Failed", failures=[FAILURE]))).wait("j", progress=False)
+    found = failure.value
+    assert (found.job, found.exit_code) == ("pytorchjob/j", 3)
+    assert [one.replica for one in found.failures] == ["Master-0"]
+    assert "Master-0" in found.sentence
+    assert str(found).startswith(f"pytorchjob/j: {found.reason}: {found.sentence}")
+    assert found.advice in str(found)
+
+
+@pytest.mark.parametrize("then", [answer({"message": "not found"}, 404), job("Running", uid="another")])
+async def test_a_job_that_is_deleted_meanwhile_has_failed(then: Response) -> None:
+    with pytest.raises(JobFailed, match="Deleted: it was deleted"):
+        await client(Answers(job("Running"), then)).wait("j", progress=False)
+
+
+async def test_a_job_that_never_was_is_a_refusal() -> None:
+    with pytest.raises(StatusError, match="404"):
+        await client(Answers(answer({"message": "not found"}, 404))).wait("mpijob/j", progress=False)
+
+
+async def test_a_time_limit_says_what_the_job_does() -> None:
+    with pytest.raises(
+        TimeoutError, match=r"^pytorchjob/j is not over after 0 s, and goes on: Starting: its pods are being created"
+    ):
+        await client(Answers(job("Running"))).wait("j", timeout=0, progress=False)
+    with pytest.raises(TimeoutError, match="goes on: the API server does not answer: refused"):
+        await client(Answers(TransportError("refused"))).wait("j", timeout=0, progress=False)
+
+
+def line(second: int, text: str) -> bytes:
+    return f"2026-01-01T00:00:{second:02}.000000000Z {text}".encode()
+
+
+async def test_logs_that_are_followed_continue_after_the_last_line() -> None:
+    waiting = StatusError(400, "BadRequest", "waiting to start")
+    first = [line(1, "one"), line(2, "two"), line(2, "three")]
+    cut_off = TransportError("cut off")
+    transport = Answers(
+        *[job("Running")] * 2, *[job("Succeeded")] * 2, logs=(waiting, first, [cut_off], [*first, line(3, "four")])
+    )
+    assert [said async for said in client(transport).logs("j", follow=True, tail=5)] == ["one", "two", "three", "four"]
+    queries = [dict(request.query) for request in transport.asked if request.path.endswith("/log")]
+    assert [query.get("sinceTime", query.get("tailLines")) for query in queries] == [
+        "5",
+        "5",
+        "2026-01-01T00:00:02.000000000Z",
+        "2026-01-01T00:00:02.000000000Z",
+    ]
+
+
+async def test_logs_of_what_is_not_there() -> None:
+    with pytest.raises(TransportError, match="cut off"):
+        [said async for said in client(Answers(job("Running"), logs=([TransportError("cut off")],))).logs("j")]
+    with pytest.raises(StatusError, match="waiting to start"):
+        [said async for said in client(Answers(job("Running"), logs=(StatusError(400, "", "waiting to start"),))).logs("j")]
+    with pytest.raises(ValueError, match="replica Worker-7: pytorchjob/j has no such replica; it has Master-0"):
+        [said async for said in client(Answers(job("Running"))).logs("j", replica="Worker-7")]

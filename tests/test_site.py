@@ -1,0 +1,19 @@
+"""The site builds: every page is in its navigation, every link and anchor leads somewhere."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.source import ROOT
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "not included in the" not in done.stderr, done.stderr
+    for page in ("tutorial.html", "kinds/pytorchjob.html", "architecture.html", "people/on-call.html"):
+        assert (tmp_path / page).is_file()

@@ -1,0 +1,75 @@
+"""Runs of the jobs of one framework: without a fault, with a fault at each write, and with a random set of faults a seed."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from random import Random
+
+from jobcommon.framework import Framework
+from jobcommon.testutil.sim.canonical import objects_in
+from jobcommon.testutil.sim.differential import compare
+from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.framework_lifecycles import ENDS
+from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.simulation import Run, simulate
+from jobcommon.testutil.sim.swarm import faults_of
+from jobcommon.testutil.sim.sweep import WRITE_FAULTS
+
+_REFERENCES_KEPT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run: a lifecycle of the framework by name, the seed of its network, and the faults."""
+
+    lifecycle: str
+    seed: int
+    faults: tuple[Fault, ...] = ()
+
+
+class Trials:
+    """The trials of one framework, for the lifecycles that `framework_lifecycles.lifecycles_of` makes of it."""
+
+    def __init__(self, framework: Framework, scenarios: Sequence[Scenario]) -> None:
+        self._framework = framework
+        self._scenarios = {scenario.name.partition("/")[2]: scenario for scenario in scenarios}
+        self._reference = lru_cache(maxsize=_REFERENCES_KEPT)(self._run)
+
+    @property
+    def lifecycles(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self._scenarios)
+
+    def without_faults(self, seed: int = 0) -> Iterator[Trial]:
+        """Every lifecycle."""
+        yield from (Trial(name, seed) for name in self._scenarios)
+
+    def at_writes(self, seed: int = 0) -> Iterator[Trial]:
+        """Every fault at every write of every lifecycle."""
+        for name in self._scenarios:
+            for point in range(len(self._reference(name, seed).trace)):
+                for fault in WRITE_FAULTS:
+                    yield Trial(name, seed, (replace(fault, write=point),))
+
+    def of_seed(self, seed: int) -> Trial:
+        """The trial of a seed of the swarm."""
+        random = Random(f"{seed}/swarm")  # noqa: S311 - reproducibility is the point
+        return Trial(random.choice(self.lifecycles), seed, faults_of(seed, random))
+
+    def judge(self, trial: Trial) -> list[str]:
+        """What is wrong: the wrong end without a fault, another end than that with faults. Empty if nothing is."""
+        scenario, reference = self._scenarios[trial.lifecycle], self._reference(trial.lifecycle, trial.seed)
+        found = compare(reference, simulate(scenario, trial.seed, trial.faults), scenario)
+        return found if trial.faults else [*self._wrong_end(ENDS[trial.lifecycle], reference), *found]
+
+    def _run(self, lifecycle: str, seed: int) -> Run:
+        return simulate(self._scenarios[lifecycle], seed)
+
+    def _wrong_end(self, wanted: str, run: Run) -> Iterator[str]:
+        """Without any fault the job comes to the end that the lifecycle is for."""
+        (job,) = objects_in(run.end, frozenset({f"{self._framework.plural}.{self._framework.group}"}))
+        conditions = (job.get("status") or {}).get("conditions") or ()
+        held = [one["type"] for one in conditions if one["status"] == "True"]
+        if wanted not in held:
+            yield f"the job has not {wanted.lower()}; its status is {json.dumps(job.get('status'))}"
