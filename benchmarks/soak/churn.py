@@ -151,8 +151,6 @@ class Churn:
         if job.fate is Fate.SUSPENDED:
             await self._watch.until(name, lambda found: "Suspended" in (found or ()))
             await insist(self._user, Request("PATCH", path, body=_RESUME, content_type=MERGE_PATCH))
-        await node.until(lambda: len(node.appeared[name]) >= job.pods)
-        created = max(node.appeared[name])
         if job.fate is Fate.DELETED:
             await self._watch.until(name, lambda found: "Running" in (found or ()))
             await self._delete(framework, name)
@@ -161,8 +159,9 @@ class Churn:
             ended = await self._watch.until(name, lambda found: any(one in _FINAL for one in found or ()))
             if job.end not in self._watch.conditions(name):
                 raise RuntimeError(f"it ended as {', '.join(self._watch.conditions(name))}")
-            if job.fate is Fate.SUCCEEDS:
-                self.lives.append(Life(start, created - start, ended - node.ended.get(name, ended)))
+            # An operator that is killed between the creations may find the deciding pod at its end; then there is no other one.
+            if job.fate is Fate.SUCCEEDS and len(created := node.appeared[name]) >= job.pods:
+                self.lives.append(Life(start, max(created) - start, ended - node.ended.get(name, ended)))
         await node.until(lambda: not node.present[name])
         self._judge(job)
         if job.fate is not Fate.DELETED:

@@ -1,19 +1,24 @@
 """The long run in a thin form, and what its figures say. Nothing here depends on how fast the machine is."""
 
 import asyncio
+from collections import deque
 from copy import copy
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from benchmarks.apiserver import EMBEDDED
+from benchmarks.jobs import ObservedJob
 from benchmarks.seeds import STARTED
 from benchmarks.soak import node as soak_node
-from benchmarks.soak.churn import Life
+from benchmarks.soak.churn import Churn, JobWatch, Life
 from benchmarks.soak.figures import ColdStart, Run, Sample, goals, lines
 from benchmarks.soak.jobs import FATES, FRAMEWORKS, Fate, SoakJob
 from benchmarks.soak.run import Plan, run
 from benchmarks.soak.warming import Warming
+from jobcommon.cache.informer import Batch
+from jobcommon.cache.store import Change, ChangeKind
 from jobcommon.cli.frameworks import installed
 from jobcommon.client.request import Request, Response
 from tests.runtime.world import World
@@ -64,7 +69,8 @@ async def test_the_kubelet_ends_a_deletion_that_was_broken_off(monkeypatch: pyte
     world = World()
     metadata = {"name": "demo-worker-0", "namespace": "default", "uid": "1", "creationTimestamp": STARTED}
     metadata |= {"deletionTimestamp": STARTED, "deletionGracePeriodSeconds": 0}
-    world.server.storage.put("pods", "default", "demo-worker-0", {"metadata": metadata, "spec": {"containers": [{"name": "main"}]}})
+    pod = {"metadata": metadata, "spec": {"containers": [{"name": "main"}]}}
+    world.server.storage.put("pods", "default", "demo-worker-0", pod)
     sent: list[str] = []
 
     async def send(request: Request) -> Response:
@@ -76,6 +82,25 @@ async def test_the_kubelet_ends_a_deletion_that_was_broken_off(monkeypatch: pyte
     async with asyncio.timeout(30.0), soak_node.node(recording) as kubelet:
         await kubelet.until(lambda: not world.pods())
     assert sent == ["DELETE"]
+
+
+async def test_a_job_that_ended_before_its_other_pod_was_made_is_over() -> None:
+    """The operator was killed between the two creations, and found the deciding pod at its end when it started again."""
+
+    class Accepting:
+        async def send(self, request: Request) -> Response:
+            return Response(200, b"{}")
+
+    transport: Any = Accepting()
+    kubelet, watch = soak_node.Node(transport), JobWatch()
+    churn = Churn(transport, kubelet, watch, deque())
+    job = churn.submit()
+    kubelet.appeared[job.name].append(1.0)
+    kubelet.deciders[job.name] = 1
+    watch.take(Batch((Change(ChangeKind.ADDED, None, ObservedJob("default", job.name, "1", "1", ("Succeeded",))),), (), None))
+    async with asyncio.timeout(30.0):
+        await churn.finish()
+    assert (churn.ends, churn.faults, churn.lives) == ({Fate.SUCCEEDS: 1}, [], [])
 
 
 @pytest.mark.cluster
