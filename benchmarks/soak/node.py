@@ -1,7 +1,7 @@
 """A kubelet that runs nothing: every pod runs as soon as it appears, and ends after a moment as its fate says.
 
-It also deletes for good what is only marked as deleted. The API server deletes a pod in two steps, and does not take the second one
-if the client is killed after the first.
+It also deletes for good what is only marked as deleted. The API server deletes a pod in two steps, and does not take the
+second one if the client is killed after the first.
 """
 
 import asyncio
