@@ -25,7 +25,7 @@ RUN = Results(
         WorkloadResult("1x100", 1, 100, [TIMINGS], [replace(TIMINGS, created=1.1, cpu=0.2)]),
         WorkloadResult("1x5000", 1, 5000, [TIMINGS], [replace(TIMINGS, created=1.2, cpu=20.0, settle=Spread(1.3, 1.3))]),
     ],
-    memory=[Memory(0, 80_000_000), Memory(50_000, 150_000_000)],
+    memory=[Memory(0, 60_000_000), Memory(50_000, 130_000_000)],
     cold_start=ColdStart(5000, 2.0, 1.0, 0, 3.0),
     small=Small(5000, [0.01], [0.05], [0.04]),
 )
