@@ -114,7 +114,7 @@ def test_a_script_runs_here_as_a_job(script: Path) -> None:
     ("words", "incomplete", "expected"),
     [
         ([], "wh", ["why"]),
-        ([], "s", ["suspend", "scale"]),
+        ([], "s", ["simulate", "suspend", "scale"]),
         (["logs", "digits"], "--fo", ["--follow"]),
         (["scale", "digits", "--replicas"], "", []),
         (["list"], "", []),

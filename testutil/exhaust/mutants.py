@@ -37,6 +37,7 @@ TRIALS: Mapping[str, tuple[str, Bounds]] = {
 
 _RECREATED = "needs a second job of the name"
 _STOPPED = "needs a user who suspends, resumes or scales the job"
+_SHARDS = "needs replicas that share the jobs; here one operator has all of them"
 _REFUSED = "needs a platform that refuses creates"
 _TIME = "is about how long something takes, and time stands still here"
 _OTHER_KIND = "is about another kind of job; this is a PyTorchJob"
@@ -68,6 +69,10 @@ LEFT_OUT: Mapping[str, str] = {
     "E4-scaled-down-without-a-record": _STOPPED,
     "E5-success-forgotten-when-scaled-away": _STOPPED,
     "E6-exit-0-before-the-platform": "needs a pod that answers its eviction with exit 0; here it shows 137",
+    "S1-acts-after-the-loss": _SHARDS,
+    "S2-not-listed-again": _SHARDS,
+    "S3-released-in-mid-write": _SHARDS,
+    "S4-another-slot-on-the-pods": _SHARDS,
     "E7-helper-succeeds": _OTHER_KIND,
     "E8-sidecars-are-charged": "needs pods with several containers",
     "E9-waits-for-the-sidecar": "needs pods with several containers",
