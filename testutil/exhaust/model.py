@@ -319,7 +319,7 @@ class Model:
 
 
 def is_wasted(request: Request, effect: Effect) -> bool:
-    """Whether a write had no effect, although nobody but the operator writes the job, and creates and releases pods.
+    """Whether a write had no effect, although the operator alone writes the job, and creates and releases pods.
 
     Pods are gone by themselves, so a deletion may come too late. To be asked as long as no answer was lost.
     """
