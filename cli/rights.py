@@ -5,9 +5,9 @@ from typing import Any
 
 import yaml
 
-from jobcommon import rbac
+from jobcommon.crd import rbac
+from jobcommon.crd.rbac import Rule
 from jobcommon.framework import Framework
-from jobcommon.rbac import Rule
 
 Json = dict[str, Any]
 LEASE = "jobcommon-operator"

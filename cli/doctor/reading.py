@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from jobcommon import rbac
 from jobcommon.api.gang import gang_scheduler
 from jobcommon.cli.doctor.definitions import definition_name
 from jobcommon.cli.doctor.operators import OwnOperator, own_operators
@@ -15,6 +14,7 @@ from jobcommon.cli.doctor.platform import KUEUE, KUEUE_CONFIGURATION, KUEUE_DEPL
 from jobcommon.cli.doctor.state import ClusterState, Denied, Json, Right, names
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
+from jobcommon.crd import rbac
 from jobcommon.framework import Framework
 from jobcommon.runtime.served_schema import undeclared_status_fields
 

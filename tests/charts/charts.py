@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from jobcommon import rbac
 from jobcommon.api.gang import COSCHEDULING, VOLCANO
+from jobcommon.crd import rbac
+from jobcommon.crd.rbac import Rule
 from jobcommon.framework import Framework
 from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
@@ -20,7 +21,6 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.rbac import Rule
 
 helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
 Json = dict[str, Any]
@@ -100,7 +100,7 @@ def rules_template() -> str:
         + "{{- end }}\n"
         for name, rules in parts.items()
     ]
-    return "{{- /* Written from jobcommon/rbac.py by: make golden */}}\n" + "\n".join(texts)
+    return "{{- /* Written from jobcommon/crd/rbac.py by: make golden */}}\n" + "\n".join(texts)
 
 
 if os.environ.get("GOLDEN") == "write":

@@ -19,8 +19,8 @@ import msgspec
 import pytest
 import yaml
 
-from jobcommon import rbac
 from jobcommon.client.request import Request
+from jobcommon.crd import rbac
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.apiserver.users import service_account

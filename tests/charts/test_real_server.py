@@ -9,11 +9,11 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from jobcommon import rbac
 from jobcommon.client.request import Request, Response, Transport
+from jobcommon.crd import rbac
+from jobcommon.crd.rbac import Rule
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.companions import companions
-from jobcommon.rbac import Rule
 from jobcommon.reconcile import read_job
 from jobcommon.testutil.builders import Pod, job_manifest
 from jobcommon.testutil.conformance import real

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from jobcommon import rbac
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
-from jobcommon.crd import custom_resource_definition
+from jobcommon.crd import custom_resource_definition, rbac
+from jobcommon.crd.rbac import Rule
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.operators.jax import JAX
@@ -22,7 +22,6 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
-from jobcommon.rbac import Rule
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.recording import Access, Recording, access

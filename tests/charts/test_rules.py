@@ -1,13 +1,13 @@
-"""The roles in the charts are those of `jobcommon.rbac`, and no more than what is meant."""
+"""The roles in the charts are those of `jobcommon.crd.rbac`, and no more than what is meant."""
 
 from itertools import chain
 
 import pytest
 import yaml
 
-from jobcommon import rbac
 from jobcommon.api.gang import COSCHEDULING, VOLCANO
 from jobcommon.cli.rights import as_values
+from jobcommon.crd import rbac
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.frameworks import TEST_JOB

@@ -7,10 +7,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from jobcommon import rbac
 from jobcommon.cli.definitions import as_yaml
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.main import app
+from jobcommon.crd import rbac
 from jobcommon.framework import CelRule
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.frameworks import TEST_JOB

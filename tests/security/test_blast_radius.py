@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobcommon import rbac
-from jobcommon.rbac import Rule
+from jobcommon.crd import rbac
+from jobcommon.crd.rbac import Rule
 from jobcommon.testutil.cluster import TestCluster
 from tests.charts.charts import NAMESPACE, OPERATORS, Json
 from tests.charts.test_install import empty_cluster, install

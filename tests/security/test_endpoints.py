@@ -18,11 +18,10 @@ import aiohttp
 import pytest
 import yaml
 
-from jobcommon import rbac
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.main import app
 from jobcommon.cli.operate import token_in
-from jobcommon.crd import custom_resource_definition
+from jobcommon.crd import custom_resource_definition, rbac
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.settings import Settings

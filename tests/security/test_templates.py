@@ -6,11 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobcommon import rbac
 from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.client.request import Request, Response
-from jobcommon.crd import custom_resource_definition
+from jobcommon.crd import custom_resource_definition, rbac
 from jobcommon.framework import FINALIZER, Framework, Replica
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.apiserver.users import User

@@ -11,9 +11,9 @@ from urllib.parse import quote
 from jobcommon.api import labels
 from jobcommon.client.request import Request
 from jobcommon.crd import custom_resource_definition
+from jobcommon.crd.rbac import handed_on, job_rules
 from jobcommon.localcluster.timestamps import format_time
 from jobcommon.localcluster.training import DEFINITIONS, install
-from jobcommon.rbac import handed_on, job_rules
 from jobcommon.testutil.chaos.processes import Process
 from jobcommon.testutil.real.cluster import ADMINISTRATOR, OPERATORS
 from jobcommon.testutil.real.intermediary import Intermediary, intermediary
