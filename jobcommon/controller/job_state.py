@@ -131,16 +131,16 @@ class JobState:
 
     def read(self, framework: Framework, cached: ObjectView) -> Job:
         """The job in `cached`, parsed once for all events of its pods. Refusals of an earlier spec are dropped."""
-        job = self._job
+        job, raw = self._job, self._raw
         if job is None or cached is not self._seen:
-            before, self._raw = self._raw, cached.raw
-            job = reread_job(framework, job, before, self._raw) if job is not None else read_job(framework, self._raw)
+            raw = cached.raw
+            job = reread_job(framework, job, self._raw, raw) if job is not None else read_job(framework, raw)
         if job.generation != self.generation:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.begun = self.begun or job.status.start_time is not None
         self.finished, self.running = job.status.finished, job.status.has(ConditionType.RUNNING)
         self.condition = intern(job.status.conditions[-1].type) if job.status.conditions else ""
-        self._seen, self._job = cached, job
+        self._seen, self._job, self._raw = cached, job, raw
         return job
 
     @property
