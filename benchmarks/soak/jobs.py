@@ -7,19 +7,25 @@ from typing import Any
 
 from benchmarks.workloads import IMAGE, Manifest
 from jobcommon.framework import Framework
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
 
 NAMESPACE = "default"
-FRAMEWORKS = (TF, PYTORCH, MPI, MXNET)
-#: The replica that decides, and the other one.
-REPLICAS: Mapping[str, tuple[str, str]] = {
+FRAMEWORKS = (TF, PYTORCH, MPI, MXNET, XGBOOST, PADDLE, JAX)
+#: The replica that decides, and the other one; a JAXJob has workers only.
+REPLICAS: Mapping[str, tuple[str, ...]] = {
     TF.kind: ("Chief", "Worker"),
     PYTORCH.kind: ("Master", "Worker"),
     MPI.kind: ("Launcher", "Worker"),
     MXNET.kind: ("Scheduler", "Worker"),
+    XGBOOST.kind: ("Master", "Worker"),
+    PADDLE.kind: ("Master", "Worker"),
+    JAX.kind: ("Worker",),
 }
 #: The label by which the driver selects the jobs that come and go; the value is `CHURN` or `KEPT`.
 LABEL, CHURN, KEPT = "benchmark.example.com/soak", "churn", "kept"
@@ -61,7 +67,7 @@ class SoakJob:
     @property
     def pods(self) -> int:
         """The number of its replicas."""
-        return 2
+        return len(REPLICAS[self.framework.kind])
 
     @property
     def end(self) -> str:
@@ -74,9 +80,9 @@ class SoakJob:
 
 
 def manifest(framework: Framework, name: str, label: str, fate: Fate = Fate.SUCCEEDS, *, suspend: bool = False) -> Manifest:
-    """A job of two replicas. Only the one that decides has the fate; the other one runs until it is deleted."""
-    decider, other = REPLICAS[framework.kind]
-    specs = {decider: _replica(framework, fate), other: _replica(framework, None)}
+    """A job of one replica of each type. Only the one that decides has the fate; the other one runs until it is deleted."""
+    decider, *others = REPLICAS[framework.kind]
+    specs = {decider: _replica(framework, fate)} | {other: _replica(framework, None) for other in others}
     # A launcher is run again whatever it ended with, as a batch Job's pod is.
     once = framework is MPI and fate is Fate.FAILS
     policy: dict[str, Any] = {"cleanPodPolicy": "All", "backoffLimit": 0 if once else 3}

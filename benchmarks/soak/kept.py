@@ -57,7 +57,7 @@ def final_status(framework: Framework, job: Manifest) -> Manifest:
     metadata = {**job["metadata"], "uid": "uid", "resourceVersion": "1", "generation": 1, "creationTimestamp": STARTED}
     raw: Manifest = {**job, "metadata": metadata}
     found = read_job(framework, raw)
-    decider, _ = REPLICAS[framework.kind]
+    decider = REPLICAS[framework.kind][0]
     pods = []
     for replica in found.replicas:
         pod = pod_manifest(framework, found, replica)
