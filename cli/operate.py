@@ -33,4 +33,5 @@ async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfi
         await run_against(cluster, frameworks, settings, handle_signals=True)
     except OSError as error:
         text = error.strerror or str(error)
-        raise UserError(f"--metrics-port {settings.metrics_port}: {text}; choose another, or -1 for none") from error
+        where = f"--metrics-host {settings.metrics_host} --metrics-port {settings.metrics_port}"
+        raise UserError(f"{where}: {text}; choose another, or --metrics-port -1 for none") from error

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from jobcommon.cli.errors import JOB_FAILED, UserError
+from jobcommon.cli.errors import JOB_FAILED, UserError, first_of
 from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Request, Transport
@@ -101,9 +101,7 @@ async def connected(place: Place) -> AsyncIterator[Api]:
         text = f"the API server at {cluster.base_url} does not answer: {error}"
         raise UserError(f"{text}; check the kubeconfig with: kubectl cluster-info", JOB_FAILED) from None
     except ExceptionGroup as group:
-        first = _first(group)
-        if isinstance(first, UserError | OSError):
-            raise first from None
+        first = first_of(group)
         if isinstance(first, ClientError):
             raise UserError(explained(first) if isinstance(first, StatusError) else str(first), JOB_FAILED) from None
         raise
@@ -126,11 +124,6 @@ def explained(error: StatusError) -> str:
         f"{right['user']} may not {right['verb']} {right['resource']}{where}; "
         f"ask for a {kind} with the rule {msgspec.json.encode(rule).decode()}"
     )
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    inner = group.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
 async def together(*reads: Any) -> list[Any]:

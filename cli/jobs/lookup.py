@@ -59,7 +59,7 @@ async def find_job(api: Api, reference: str) -> FoundJob:
     hint = (
         f"; did you mean {' or '.join(close)}?"
         if close
-        else f"; there are {', '.join(there[:8])}"
+        else f"; there are {', '.join([*there[:8], *(('…',) if len(there) > 8 else ())])}"
         if there
         else "; it has no jobs"
     )

@@ -96,6 +96,13 @@ def test_ctrl_c_ends_a_command_that_still_reads_its_imports(module: str, tmp_pat
     assert out == ""
 
 
+def test_ctrl_c_is_handled_before_anything_slow_is_imported() -> None:
+    """Until then it gives a traceback. Without site, which imports more or less by machine."""
+    shown = "import sys, jobcommon.cli.interruption; print(*{'asyncio', 're', 'threading', 'typing'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-S", "-c", shown], capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE)
+    assert (done.stdout, done.stderr) == ("\n", "")
+
+
 def test_kill_9_leaves_no_process_either(marker: str, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB.format(marker=marker))
     with started("run", "-f", str(tmp_path / "job.yaml"), until="| ready") as process:

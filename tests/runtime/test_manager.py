@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from io import StringIO
+from math import nan
 from random import Random
 from typing import Any
 
@@ -337,7 +338,9 @@ WRONG: dict[str, dict[str, Any]] = {
     "workers must be at least 1": {"workers": 0},
     "concurrency must be at least 1": {"concurrency": 0},
     "slow_start_cap must be at least 1": {"slow_start_cap": -1},
-    "qps must be over 0": {"qps": 0.0},
+    "qps must be a number over 0, not 0.0": {"qps": 0.0},
+    "qps must be a number over 0, not nan": {"qps": nan},
+    'lease_name "A_B" is no name of a lease': {"lease_name": "A_B", "leader_elect": True},
     "metrics_port must be from 0 to 65535": {"metrics_port": 70000},
 }
 
