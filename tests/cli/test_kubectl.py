@@ -67,7 +67,8 @@ def test_a_job_by_hand(kubectl: Kubectl, tmp_path: Path) -> None:
     header, row = kubectl("get", "pytorchjob", "mnist").splitlines()
     assert header.split() == ["NAME", "STATE", "AGE"]
     assert row.split()[:2] == ["mnist", "Running"]
-    assert kubectl("get", "pytorchjob/mnist", "-o", "jsonpath={.status.replicaStatuses.Worker.active}") == "2"
+    # The first worker makes it Running; the count of the second is written up to a second later.
+    kubectl.until("2", "get", "pytorchjob/mnist", "-o", "jsonpath={.status.replicaStatuses.Worker.active}")
     assert "kind: PyTorchJob" in kubectl("get", "pytorchjob", "mnist", "-o", "yaml")
     assert kubectl("get", "pytorchjob", "mnist", "-o", "wide").splitlines()[1].split()[0] == "mnist"
     assert kubectl("get", "pytorchjobs", "-l", "team=vision", "-o", "name") == "pytorchjob.kubeflow.org/mnist\n"
