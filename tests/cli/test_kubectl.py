@@ -91,6 +91,7 @@ def test_a_job_by_hand(kubectl: Kubectl, tmp_path: Path) -> None:
     kubectl("wait", "--for=condition=Succeeded", "pytorchjob/mnist", f"--timeout={PATIENCE:.0f}s")
     assert kubectl("logs", "mnist-worker-1", "--tail=1") == "finished\n"
 
+    kubectl.told("PyTorchJob", "mnist", "PyTorchJobSucceeded")
     said = kubectl("describe", "pytorchjob", "mnist")
     assert "SuccessfulCreatePod" in said
     assert "Created pod: mnist-worker-0" in said
