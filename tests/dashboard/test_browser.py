@@ -161,6 +161,20 @@ def test_lists_are_live_and_keep_what_the_reader_did(shown: Shown, browser: Chro
     assert button.text == "Resume"
 
 
+def test_a_paused_page_stays_also_when_an_update_was_under_way(shown: Shown, browser: Chrome) -> None:
+    browser.get(shown.origin + JOB)
+    browser.execute_script("fetch = () => new Promise((answer) => { window.answer = answer; })")
+    until(lambda: browser.execute_script("return Boolean(window.answer)"))
+    pause(browser)
+    heading = browser.find_element(By.TAG_NAME, "h1")
+    browser.execute_async_script("""
+        const page = document.documentElement.outerHTML, done = arguments[0];
+        answer(new Response(page));
+        new Response(page).text().then(() => setTimeout(done));
+    """)
+    assert not staleness_of(heading)(browser)
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_a_narrow_screen(shown: Shown, browser: Chrome, path: str) -> None:
     resize(browser, 360, 740)
