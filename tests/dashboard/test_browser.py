@@ -21,6 +21,8 @@ pytestmark = [
 ]
 JOB = "/jobs/pytorchjobs/default/resnet"
 LOG = "/pods/default/resnet-master-0/log"
+# A page that is to be missing; and Chromium ends streams when other programs give the machine an address or take it away.
+EXPECTED = ("/no/such/page", "net::ERR_NETWORK_CHANGED")
 PAGES = ("/", JOB, f"{JOB}/yaml", LOG, "/jobs/pytorchjobs/default/broken", "/jobs/pytorchjobs/default/later", "/no/such/page")
 
 
@@ -40,7 +42,7 @@ def nothing_is_complained_of(request: pytest.FixtureRequest) -> Iterator[None]:
         driver = request.getfixturevalue("browser")
         resize(driver, 1000, 1000)
         entries = [entry["message"] for entry in driver.get_log("browser")]
-        assert [text for text in entries if "/no/such/page" not in text] == []
+        assert [text for text in entries if not any(part in text for part in EXPECTED)] == []
 
 
 def text(driver: Chrome) -> str:
