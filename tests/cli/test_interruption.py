@@ -90,7 +90,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["asyncio", "typer", "jobcommon.framework", "pydantic", "jobcommon.cli.run"])
+@pytest.mark.parametrize("module", ["typer", "jobcommon.cli.process", "jobcommon.framework", "pydantic", "jobcommon.cli.run"])
 def test_ctrl_c_ends_a_command_that_still_reads_its_imports(module: str, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB.format(marker="60"))
     command = [sys.executable, "-c", INTERRUPTED, module, "run", "-f", str(tmp_path / "job.yaml")]
