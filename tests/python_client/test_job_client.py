@@ -83,16 +83,16 @@ def test_the_notebook(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None
     shown = [out.data["text/plain"] for out in outputs if out.output_type == "display_data"]
     # In place: one output for each wait, with the last state.
     assert [text.split(": ")[0].split()[0::2] for text in shown] == [
-        ["pytorchjob/series", "Succeeded"],
+        ["jaxjob/series", "Succeeded"],
         ["pytorchjob/forgetful", "Failed"],
         ["pytorchjob/shell", "Suspended"],
         ["pytorchjob/shell", "Succeeded"],
     ]
-    assert "Worker-1 rank 2 of 3: " in printed
+    assert "Worker-1 rank 1 of 3: " in printed
     assert "FileNotFoundError" in printed
     assert "exit code: 1" in printed
     assert "pytorchjob/shell is not over after 10 s, and goes on: Suspended" in printed
-    assert printed.endswith("forgetful Failed\nseries Succeeded\nshell Succeeded\n")
+    assert printed.endswith("forgetful Failed\nshell Succeeded\nseries Succeeded\n")
 
 
 def test_without_the_package_it_names_the_extra(tmp_path: Path) -> None:
