@@ -207,11 +207,11 @@ STUCK = VALID.replace("          containers:", "          nodeSelector: {disk: f
 @pytest.mark.cluster
 def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(STUCK)
-    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"), "--stuck-after", "1")
+    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"), "--stuck-after", "5")
     assert done.returncode == 3, done.stdout + done.stderr
     cause = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
     assert (
-        "pytorchjob/quick has been stuck for 1 s (--stuck-after): stopping; pod/quick-worker-0 Pending: " + cause in done.stdout
+        "pytorchjob/quick has been stuck for 5 s (--stuck-after): stopping; pod/quick-worker-0 Pending: " + cause in done.stdout
     )
     assert f"PyTorchJob quick is created; waiting: Worker-0: Unschedulable: {cause}" in done.stdout
     assert re.search(r"^ended after \d+:\d\d$", done.stdout, re.MULTILINE)

@@ -105,7 +105,7 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
         await resume(api, await find_job(api, "demo"), said.append)
         await cluster.until(PYTORCH, "demo", has(ConditionType.RUNNING))
         before = {pod["metadata"]["uid"] for pod in await cluster.pods()}
-        await restart(api, await find_job(api, "demo"), said.append, recreate=False, seconds=60)
+        await restart(api, await find_job(api, "demo"), said.append, recreate=False, seconds=PATIENCE)
         await cluster.until(PYTORCH, "demo", has(ConditionType.RUNNING))
         assert not before & {pod["metadata"]["uid"] for pod in await cluster.pods()}
         await scale(api, await find_job(api, "demo"), 3, None, said.append)
@@ -124,15 +124,15 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
     async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
         await cluster.create(PYTORCH, shell_job("exit 7"))
         job = await find_job(api, "demo")
-        status, reached = await wait_for(api, job, "finished", 60)
+        status, reached = await wait_for(api, job, "finished", PATIENCE)
         assert status is not None
         assert reached
         assert exit_code(status, await why(api, await find_job(api, "demo"))) == 7
-        assert (await wait_for(api, job, "succeeded", 60))[1] is False
+        assert (await wait_for(api, job, "succeeded", PATIENCE))[1] is False
         job = await find_job(api, "demo")
         with pytest.raises(UserError, match=r"is over .Failed.; --recreate deletes it"):
-            await restart(api, job, str, recreate=False, seconds=60)
-        await restart(api, job, str, recreate=True, seconds=60)
+            await restart(api, job, str, recreate=False, seconds=PATIENCE)
+        await restart(api, job, str, recreate=True, seconds=PATIENCE)
         again = await cluster.until(PYTORCH, "demo", failed)
         with pytest.raises(UserError, match="there is no such job in namespace default; did you mean demo"):
             await find_job(api, "dem")
@@ -196,7 +196,7 @@ async def test_waiting_gives_up_after_its_time() -> None:
         job = await find_job(api, "demo")
         with pytest.raises(UserError, match=r"pytorchjob/demo is not finished after 0.1 s"):
             await wait_for(api, job, "finished", 0.1)
-        waiting = asyncio.create_task(wait_for(api, job, "deleted", 60))
+        waiting = asyncio.create_task(wait_for(api, job, "deleted", PATIENCE))
         await cluster.send("DELETE", cluster.path(PYTORCH, "demo"))
         assert await waiting == (None, True)
 
@@ -223,11 +223,11 @@ def test_run_on_a_cluster_ends_with_the_programs_exit_code_and_ctrl_c_only_detac
             rest = following.communicate(timeout=PATIENCE)[0]
         assert following.returncode == 130
         assert "pytorchjob/endless: detached; runs on\n  its logs: kubectl train logs -f endless -n default" in rest
-        assert kubectl("get", "pytorchjob", "endless", "-o", "jsonpath={.status.conditions[-1:].type}") == "Running"
+        kubectl.until("Running", "get", "pytorchjob", "endless", "-o", "jsonpath={.status.conditions[-1:].type}")
 
         stuck = tmp_path / "stuck.yaml"
         stuck.write_text(yaml.safe_dump(unschedulable()))
-        done = jobcommon("run", "-f", str(stuck), "--stuck-after", "1", "--kubeconfig", str(kubectl.kubeconfig))
+        done = jobcommon("run", "-f", str(stuck), "--stuck-after", "5", "--kubeconfig", str(kubectl.kubeconfig))
         assert done.returncode == 3, done.stdout + done.stderr
         assert "pytorchjob/demo  Created  NodeSelector" in done.stdout
         assert "do:   correct nodeSelector" in done.stdout

@@ -30,7 +30,7 @@ async def seed(cluster: TestCluster, now: float) -> None:
     del definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["restarts"]
     await cluster.send("POST", DEFINITIONS, definition)
     await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": "kubeflow"}})
-    lease = {"holderIdentity": "host_1", "leaseDurationSeconds": 15, "renewTime": f"{format_time(now)[:-1]}.000000Z"}
+    lease = {"holderIdentity": "host_1", "leaseDurationSeconds": 3600, "renewTime": f"{format_time(now)[:-1]}.000000Z"}
     await cluster.send(
         "POST",
         "/apis/coordination.k8s.io/v1/namespaces/kubeflow/leases",

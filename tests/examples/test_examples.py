@@ -11,7 +11,7 @@ import yaml
 from jobcommon.cli.frameworks import of_manifest
 from tests.cli.commands import ROOT, cluster_up, jobcommon
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 # Those that `jobcommon run` takes as they are; the converter's examples have tests of their own.
 DIRECTORIES = ("pytorch", "jax", "xgboost", "paddle", "run-policy")

@@ -109,7 +109,7 @@ async def test_bodies_have_a_limit(http: Http, chunked: bool) -> None:
 
 
 async def test_a_watch_streams_and_ends(http: Http) -> None:
-    query = {"watch": "true", "timeoutSeconds": "1"}
+    query = {"watch": "true", "timeoutSeconds": "3"}
     async with http.session.get(http.url + MAPS, params=query) as answer:
         assert answer.status == 200
         http.server.handle(Request("POST", MAPS, (), b'{"metadata":{"name":"a"}}'), ADMIN)
@@ -289,7 +289,7 @@ async def test_the_in_process_transport() -> None:
     created = await transport.send(Request("POST", PODS, (), json.dumps(pod("a")).encode()))
     assert created.status == 201
     assert json.loads(created.body)["metadata"]["managedFields"][0]["manager"] == "somebody"
-    lines = transport.stream(Request("GET", PODS, (("watch", "true"), ("resourceVersion", "0"), ("timeoutSeconds", "1"))))
+    lines = transport.stream(Request("GET", PODS, (("watch", "true"), ("resourceVersion", "0"), ("timeoutSeconds", "3"))))
     assert json.loads(await anext(lines))["type"] == "ADDED"
     waiting = asyncio.ensure_future(anext(lines))
     await transport.send(Request("DELETE", f"{PODS}/a"))
