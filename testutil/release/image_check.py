@@ -22,8 +22,8 @@ from jobcommon.testutil.release.consistency import version_of
 from jobcommon.testutil.release.program import ReleaseError, output_of
 from jobcommon.testutil.release.sandbox import Sandbox
 
-#: What an operator in a cluster needs none of.
-LEFT_OUT = ("localcluster", "testutil")
+#: What an operator in a cluster needs none of: ours, and what installs packages.
+LEFT_OUT = ("jobcommon/localcluster", "jobcommon/testutil", "pip", "pip-*", "pip3*", "ensurepip", "setuptools", "setuptools-*")
 #: Prints the rights of a process in the container, and where it can write.
 PROBE = """
 import os
@@ -68,7 +68,7 @@ def check(image: str) -> None:
     _expect("its entry point", config.get("Entrypoint"), container["command"])
     with mounted(image) as root, tempfile.TemporaryDirectory(prefix="jobcommon-image-") as scratch:
         size = int(output_of(["du", "--summarize", "--block-size=1", root]).split()[0]) / 1e6
-        found = [str(path.relative_to(root)) for path in root.rglob("jobcommon/*") if path.name in LEFT_OUT]
+        found = sorted(str(path.relative_to(root)) for name in LEFT_OUT for path in root.rglob(name))
         _expect("parts that have no place in it", found, [])
         variables = dict(variable.split("=", 1) for variable in config["Env"])
         sandbox = Sandbox(root, Path(scratch) / "serviceaccount", f"{user}:{group}", variables)
