@@ -173,8 +173,8 @@ release: $(DEV) ## wheel, sdist, charts, CRDs, SBOM and checksums in dist/; SNAP
 	@$(MAKE) --no-print-directory sbom
 	$(BIN)/python -m jobcommon.testutil.release $(if $(SNAPSHOT),--snapshot)
 
-image: $(DEV) ## build the operators' image with buildah and run a job with it; BASE=image@digest, IMAGE_OPTIONS='--volume …'
-	$(BIN)/python -m jobcommon.testutil.release.image $(if $(BASE),--base $(BASE)) -- $(IMAGE_OPTIONS)
+image: $(DEV) ## build the operators' image with buildah and run a job with it; BASE=image@digest; QUICK=yes: its steps alone
+	$(BIN)/python -m jobcommon.testutil.release.image $(if $(QUICK),--quick) $(if $(BASE),--base $(BASE)) -- $(IMAGE_OPTIONS)
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

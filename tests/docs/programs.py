@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,8 +29,13 @@ from tests.docs.blocks import simple_commands
 COMMANDS: Mapping[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 # Nothing listens there.
-NOWHERE = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\n" \
-    "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"  # fmt: skip
+NOWHERE = """
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+"""
 # What is said to a command that was understood: there is no server, or not the file of the example; the name is in capitals.
 UNDERSTOOD = re.compile(
     r"was refused|EOF$|the path \"[\w.-]+\" does not exist|no objects passed to apply"
@@ -157,7 +163,7 @@ def helm(words: Sequence[str]) -> str:
 def podman(words: Sequence[str]) -> str:
     """The Containerfile takes these arguments."""
     text = (ROOT / "Containerfile").read_text(encoding="utf-8")
-    given = [after.partition("=")[0] for word, after in zip(words, words[1:], strict=False) if word == "--build-arg"]
+    given = [after.partition("=")[0] for word, after in pairwise(words) if word == "--build-arg"]
     return ", ".join(f"no ARG {name}" for name in given if f"ARG {name}\n" not in text)
 
 

@@ -1,5 +1,7 @@
 """Every fenced block of the documents is checked: commands by test_commands, Python by being run, the rest here or by a test named here."""
 
+import pkgutil
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -10,9 +12,9 @@ import pytest
 import yaml
 
 from jobcommon.cli.frameworks import of_manifest
-from tests.architecture.source import ROOT
+from tests.architecture.source import ROOT, documents
 from tests.cli.commands import answered, kubectl_path
-from tests.docs.blocks import Block, blocks
+from tests.docs.blocks import Block, blocks, inline_code
 
 BLOCKS = blocks()
 CHECKED_BY = {
@@ -90,4 +92,30 @@ def built(kustomization: str, directory: Path) -> list[dict[str, Any]]:
 
 def test_a_part_of_a_manifest_with_an_unknown_field_is_refused() -> None:
     with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(whole({"rules": [], "noSuch": 1}, "rbac.authorization.k8s.io/v1", "Role"), "1.36", strict=True)
+        kubernetes_validate.validate(
+            whole({"rules": [], "noSuch": 1}, "rbac.authorization.k8s.io/v1", "Role"), "1.36", strict=True
+        )
+
+
+PATH = re.compile(r"((jobcommon|operators|localcluster|testutil|cli|tests|charts|examples|benchmarks|docs)/[\w./-]*)(:.*)?")
+NAME = re.compile(r"(jobcommon(?:\.[A-Za-z_]\w*)+)(\(.*\))?")
+NO_MODULE = {"jobcommon.frameworks", "jobcommon.testutil.rbac"}
+"""A group of entry points; a module that the changelog says is gone."""
+
+
+@pytest.mark.parametrize("document", documents(), ids=str)
+def test_files_and_names_in_running_text_exist(document: Path) -> None:
+    code = list(inline_code(document))
+    paths = {found[1] for text in code if (found := PATH.fullmatch(text))}
+    names = {found[1] for text in code if (found := NAME.fullmatch(text))} - NO_MODULE
+    assert {path for path in paths if not (ROOT / path).exists()} == set()
+    assert {name for name in names if not exists(name)} == set()
+
+
+def exists(name: str) -> bool:
+    """Whether there is such a module, or such a name in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True

@@ -45,7 +45,12 @@ def main() -> None:
             config.uninstall(given.name, timeout=180)
             return
         config.install(
-            given.chart, given.name, values(given.set), namespace=given.namespace, create_namespace=given.create_namespace, timeout=180
+            given.chart,
+            given.name,
+            values(given.set),
+            namespace=given.namespace,
+            create_namespace=given.create_namespace,
+            timeout=180,
         )
 
 
