@@ -1,4 +1,4 @@
-"""Every fenced block of the documents is checked: commands by test_commands, Python by being run, the rest here or by a test named here."""
+"""Every fenced block of the documents is checked: commands by test_commands, the rest here or by a test that is named here."""
 
 import pkgutil
 import re

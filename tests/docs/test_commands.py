@@ -71,7 +71,7 @@ def in_text(words: list[str]) -> str:
         case "pip":
             return pip(rest)
         case _:
-            return module(rest[1:])
+            return module([rest[1], "--help"] if "…" in rest else rest[1:])
 
 
 @pytest.mark.parametrize(

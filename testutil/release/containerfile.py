@@ -1,4 +1,4 @@
-"""The Containerfile by its instructions, and its steps without a builder: this machine's Python and files stand in for the base.
+"""The Containerfile by its instructions, and its steps without a builder: this machine stands in for the base.
 
 That takes a fraction of an image's time. What only a real base shows, it cannot show: whether the base has what is needed.
 """

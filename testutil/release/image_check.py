@@ -70,7 +70,7 @@ def check(image: str) -> None:
 def check_root(
     root: Path, stated_user: str, entry_point: object, variables: dict[str, str], system: tuple[Path, ...] = ()
 ) -> None:
-    """Print what was seen of a root directory, with `system` mounted from this machine. Raises ReleaseError with what is wrong."""
+    """Print what was seen of a root directory, with `system` mounted from this machine. Raises ReleaseError."""
     began = time.monotonic()
     pod = _pod()
     (container,), context = pod["containers"], pod["securityContext"]
