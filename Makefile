@@ -79,7 +79,7 @@ fuzz: $(DEV) ## over a million inputs to every parser of what a cluster or a use
 mutants: $(DEV) ## known defects put back one by one, and which oracle catches each
 	$(BIN)/python -m jobcommon.testutil.sim.mutants --workers $(WORKERS)
 
-poison: $(DEV) ## 1,000 healthy jobs alone, then among 1,775 bad ones (a minute)
+poison: $(DEV) ## 1,000 healthy jobs alone, then among 1,800 bad ones (a minute)
 	$(BIN)/python -m jobcommon.testutil.poison
 
 chaos: $(DEV) ## kill -9 of operators and cluster while 70 jobs run, and leader election (six minutes)

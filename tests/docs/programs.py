@@ -1,9 +1,10 @@
-"""What is wrong with a command of a document: it is parsed by the program that would run it, and not carried out.
+"""What is wrong with a command of a document: the program that would run it parses it, and does not carry it out.
 
-Each check returns what is wrong, or nothing. Only kubectl runs, on a kubeconfig that leads nowhere.
+Each check returns what is wrong, or nothing. Only kubectl and make run: on a kubeconfig that leads nowhere, and dry.
 """
 
 import argparse
+import importlib
 import importlib.util
 import io
 import os
@@ -11,9 +12,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,6 @@ from tests.cli.commands import kubectl_path
 from tests.docs.blocks import simple_commands
 
 COMMANDS: Mapping[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
-MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-# Nothing listens there.
 NOWHERE = """
 apiVersion: v1
 kind: Config
@@ -50,21 +48,17 @@ class Parsed(Exception):  # noqa: N818  it is no error
 
 def jobcommon(words: Sequence[str], *, placeholders: bool = False) -> str:
     """Ours. In running text values are names such as FILE, and some may be missing: there the options must exist."""
-    if not words or words[0].startswith("-"):
-        known = {"--version", "--help", "-h", "--install-completion", "--show-completion"}
-        return "" if set(words) <= known else f"no option {words}"
     name, *rest = words
-    if placeholders and name.isupper():
-        return ""
+    if name.startswith("-"):
+        return "" if name in {"--version", "--help", "--install-completion"} else f"no option {name}"
     if name not in COMMANDS:
-        return f"no command {name}"
-    command = COMMANDS[name]
+        return "" if placeholders and name.isupper() else f"no command {name}"
     if placeholders:
         given = [word.partition("=")[0] for word in rest[: rest.index("--") if "--" in rest else None] if word[0] == "-"]
-        there = {"--help", "-"}.union(*([*found.opts, *found.secondary_opts] for found in command.params))
+        there = {"--help", "-"}.union(*([*found.opts, *found.secondary_opts] for found in COMMANDS[name].params))
         return ", ".join(f"no option {option}" for option in given if option not in there)
     try:
-        command.make_context(name, list(rest))
+        COMMANDS[name].make_context(name, list(rest))
     except Exception as error:  # Typer's, which are not public, and those of the types of options
         return f"{type(error).__name__}: {error}"
     return ""
@@ -83,26 +77,19 @@ def kubectl(words: Sequence[str], kubeconfig: Path) -> str:
 
 def make(words: Sequence[str]) -> str:
     """Its targets and variables exist; what it would run is correct, too."""
-    variables = [word.partition("=")[0] for word in words if "=" in word]
-    if unused := [name for name in variables if f"$({name})" not in MAKEFILE and f"$(if $({name})" not in MAKEFILE]:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    if unused := [name for word in words if "=" in word and f"$({(name := word.partition('=')[0])})" not in makefile]:
         return f"no variable {unused}"
     done = subprocess.run(["make", "--dry-run", *words], cwd=ROOT, capture_output=True, text=True, timeout=120)
     if done.returncode:
         return done.stderr
     ours = [line for line in done.stdout.splitlines() if re.search(r"python -m (jobcommon|benchmarks)", line)]
-    return "".join(module(found[2:]) for line in ours for found in simple_commands(line) if found[1:2] == ["-m"])
-
-
-def python(words: Sequence[str], **_: object) -> str:
-    """``python -m MODULE``."""
-    if words[0] != "-m":
-        return "" if words[0] == "-u" else f"no check for python {words[0]}"
-    return module(words[1:])
+    return "".join(module(found[1:]) for line in ours for found in simple_commands(line) if found[1:2] == ["-m"])
 
 
 def module(words: Sequence[str]) -> str:
-    """A module of ours parses its arguments; pytest's are files."""
-    name, *rest = words
+    """``-m MODULE``: a module of ours parses its arguments; those of pytest are files."""
+    _, name, *rest = words
     if name in ("pytest", "pip"):
         return ", ".join(f"{word} does not exist" for word in rest if word.startswith("tests") and not (ROOT / word).exists())
     spec = importlib.util.find_spec(name)
@@ -113,34 +100,32 @@ def module(words: Sequence[str]) -> str:
     source = Path(spec.origin).read_text(encoding="utf-8")
     if "parse_args(" not in source:
         return f"{name} takes no arguments" if rest and "sys.argv" not in source else ""
+    return _parsed(importlib.import_module(spec.name).main, [name, *rest])
+
+
+def _parsed(main: Callable[[], object], argv: list[str]) -> str:
+    parse = argparse.ArgumentParser.parse_args
+
+    def and_no_more(*arguments: Any, **more: Any) -> None:
+        parse(*arguments, **more)
+        raise Parsed
+
     said = io.StringIO()
-    with _only_parsing(), patch.object(sys, "argv", [name, *rest]), redirect_stderr(said), redirect_stdout(said):
+    with patch.object(argparse.ArgumentParser, "parse_args", and_no_more), patch.object(sys, "argv", argv):
         try:
-            importlib.import_module(spec.name).main()
+            with redirect_stderr(said), redirect_stdout(said):
+                main()
         except Parsed:
             return ""
         except SystemExit as ended:
             return said.getvalue() if ended.code and not UNDERSTOOD.search(said.getvalue()) else ""
-    return f"{name} did not parse its arguments"
-
-
-@contextmanager
-def _only_parsing() -> Iterator[None]:
-    parse = argparse.ArgumentParser.parse_args
-
-    def parsed(*arguments: Any, **more: Any) -> None:
-        parse(*arguments, **more)
-        raise Parsed
-
-    with patch.object(argparse.ArgumentParser, "parse_args", parsed):
-        yield
+    return f"{argv[0]} did not parse its arguments"
 
 
 def pip(words: Sequence[str]) -> str:
     """Our extras exist."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = re.findall(r"jobcommon\[(\w+)\]", " ".join(words))
-    return ", ".join(f"no extra {extra}" for extra in extras if extra not in project["optional-dependencies"])
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    return ", ".join(f"no extra {extra}" for extra in re.findall(r"jobcommon\[(\w+)\]", " ".join(words)) if extra not in known)
 
 
 def helm(words: Sequence[str]) -> str:
@@ -149,35 +134,30 @@ def helm(words: Sequence[str]) -> str:
     from tests.charts.charts import render
     from tests.migration.helm_command import parsed, values
 
-    if words == ["template"]:
-        return ""
     try:
         given = parsed(words)
         if given.command == "install":
-            render(Path(given.chart).name, given.name, given.namespace, **values(given.set))
-    except (SystemExit, library.HelmError) as error:
+            render(Path(given.chart).relative_to("charts").name, given.name, given.namespace, **values(given.set))
+    except (SystemExit, library.HelmError, ValueError) as error:
         return str(error)
-    return "" if given.command == "uninstall" or given.chart.startswith("charts/") else f"no chart {given.chart}"
+    return ""
 
 
 def podman(words: Sequence[str]) -> str:
     """The Containerfile takes these arguments."""
-    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
     given = [after.partition("=")[0] for word, after in pairwise(words) if word == "--build-arg"]
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
     return ", ".join(f"no ARG {name}" for name in given if f"ARG {name}\n" not in text)
 
 
-@cache
-def _checks() -> Mapping[str, Callable[[Sequence[str]], str]]:
-    return {"jobcommon": jobcommon, "make": make, "python": python, "pip": pip, "helm": helm, "podman": podman}
+CHECKS = {"jobcommon": jobcommon, "make": make, "python": module, "pip": pip, "helm": helm, "podman": podman}
 
 
 def fault(words: Sequence[str], kubeconfig: Path) -> str:
     """What is wrong with a command."""
-    program, *rest = words
-    if program in ("export", "true", "grep"):
-        return ""
+    program, rest = words[0].rpartition("/")[2], words[1:]
     if program == "kubectl":
         return kubectl(rest, kubeconfig)
-    check = _checks().get(program.rpartition("/")[2])
-    return check(rest) if check else f"no test knows the program {program}"
+    if program in CHECKS:
+        return CHECKS[program](rest)
+    return "" if program in ("export", "true", "grep") else f"no test knows the program {program}"

@@ -10,7 +10,7 @@ import pytest
 from jobcommon.cli.new import Package
 from tests.architecture.source import documents
 from tests.docs.blocks import Block, blocks, inline_code, simple_commands
-from tests.docs.programs import fault, jobcommon, make, module, pip
+from tests.docs.programs import CHECKS, fault, jobcommon
 
 BLOCKS = blocks()
 SHELL = [block for block in BLOCKS if block.language == "sh"]
@@ -61,17 +61,10 @@ def test_the_commands_of_a_package_are_understood() -> None:
 
 def in_text(words: list[str]) -> str:
     program, *rest = words
-    match program.rpartition("/")[2]:
-        case "jobcommon":
-            return jobcommon(rest, placeholders=True)
-        case "kubectl":
-            return jobcommon(rest[1:], placeholders=True)
-        case "make":
-            return make(rest)
-        case "pip":
-            return pip(rest)
-        case _:
-            return module([rest[1], "--help"] if "…" in rest else rest[1:])
+    program = program.rpartition("/")[2]
+    if program in ("jobcommon", "kubectl"):
+        return jobcommon(rest if program == "jobcommon" else rest[1:], placeholders=True)
+    return CHECKS[program]([*rest[:2], "--help"] if "…" in rest else rest)
 
 
 @pytest.mark.parametrize(
