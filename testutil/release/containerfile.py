@@ -62,8 +62,9 @@ def why_not() -> str | None:
         return f"{', '.join(missing)} not found; on Debian: apt-get install util-linux"
     if os.geteuid() != 0:
         return "it needs root, to mount directories read-only"
+    tried = "mount --bind /usr /usr && mount -o remount,bind,ro /usr"
     try:
-        output_of(["unshare", "--mount", "--propagation", "private", "true"])
+        output_of(["unshare", "--mount", "--propagation", "private", "sh", "-c", tried])
     except ReleaseError:
         return "this machine does not let root mount directories; a container needs the capability SYS_ADMIN for it"
     return None
