@@ -1,17 +1,23 @@
-"""The Python clients on the embedded cluster, by HTTP and TLS; and the notebook of the docs."""
+"""The Python clients on the embedded cluster, by HTTP and TLS; the notebook of the docs, and docs/python-client.md."""
 
 import asyncio
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from jobcommon import AsyncJobClient, JobClient, JobFailed, StatusError, build_job
+from jobcommon import AsyncJobClient, JobClient, JobFailed, StatusError, build_job, read_job
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.sdk.progress import Progress, described
 from tests.cli.commands import PATIENCE, ROOT, Kubectl, cluster_up
+from tests.docs.blocks import blocks
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -20,6 +26,11 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.filterwarnings(
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     with cluster_up(tmp_path_factory.mktemp("up")) as kubectl:
         yield kubectl
+
+
+PAGE = [block for block in blocks() if block.document.name == "python-client.md"]
+SNIPPETS = [block.text for block in PAGE if block.language == "python"]
+PROGRESS, FAILURE = (block.text for block in PAGE if block.language == "text")
 
 
 def train(word: str) -> None:
@@ -89,10 +100,33 @@ def test_the_notebook(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None
         ["pytorchjob/shell", "Succeeded"],
     ]
     assert "Worker-1 rank 1 of 3: " in printed
-    assert "FileNotFoundError" in printed
+    # What the page shows of it, with a mark for the lines that it leaves out.
+    assert re.search(re.escape(FAILURE).replace(re.escape("  ...\n"), r"(  \| .*\n)+"), printed)
     assert "exit code: 1" in printed
     assert "pytorchjob/shell is not over after 10 s, and goes on: Suspended" in printed
     assert printed.endswith("forgetful Failed\nshell Succeeded\nseries Succeeded\n")
+
+
+def test_the_code_of_the_page(kubectl: Kubectl, tmp_path: Path) -> None:
+    blocking, awaited = SNIPPETS
+    program = tmp_path / "page.py"
+    program.write_text(
+        f"{blocking}\njobs.delete(job)\n\n\nasync def asynchronous():\n{indent(awaited, ' ' * 4)}\n\n"
+        "import asyncio\nasyncio.run(asynchronous())\n"
+    )
+    env = {**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)}
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, env=env, check=False)
+    assert (done.returncode, done.stdout) == (0, "rank 0 trains for 3\n" * 2), done.stderr
+    assert re.search(r"^pytorchjob/digits \d:\d\d Succeeded: Master 1/1, Worker 3/3$", done.stderr, re.MULTILINE)
+    kubectl("delete", "pytorchjob", "digits")
+
+
+def test_the_progress_that_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = {"Master": {"active": 1}, "Worker": {"active": 3}}
+    status = {"conditions": [{"type": "Running", "status": "True"}], "restarts": 1, "replicaStatuses": counts}
+    job = read_job(PYTORCH, build_job("digits", image="any", command=["true"], replicas=4) | {"status": status})
+    Progress().show("pytorchjob/digits", 4, described(job))
+    assert capsys.readouterr().err == PROGRESS
 
 
 def test_without_the_package_it_names_the_extra(tmp_path: Path) -> None:
