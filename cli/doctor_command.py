@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import typer
 
+from jobcommon.cli.configured import configured_cluster
 from jobcommon.cli.doctor import Finding, Severity, examine, our_definitions
 from jobcommon.cli.doctor.reading import read_state
 from jobcommon.cli.errors import JOB_FAILED, UserError
-from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.client.errors import ClientError
 from jobcommon.client.transport import HttpTransport
 from jobcommon.framework import Framework
@@ -23,10 +23,7 @@ async def doctor(frameworks: Sequence[Framework], kubeconfig: str | None, contex
     """Print the findings about the cluster. The exit code: 1 if one of them is an error. Raises `UserError`."""
     if output not in FORMATS:
         raise UserError(f"--output {output}: use {' or '.join(FORMATS)}")
-    try:
-        cluster = await find_cluster(kubeconfig, context)
-    except ConfigError as error:
-        raise UserError(str(error)) from None
+    cluster = await configured_cluster(kubeconfig, context)
     transport = HttpTransport(cluster)
     try:
         findings = examine(await read_state(transport, frameworks), frameworks, our_definitions(frameworks), time.time())

@@ -8,9 +8,9 @@ import msgspec
 import typer
 
 from jobcommon.api import labels
+from jobcommon.cli.configured import configured_cluster
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.client import objects
-from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
@@ -29,10 +29,7 @@ async def release_finalizers(
     frameworks: Sequence[Framework], namespace: str | None, kubeconfig: str | None, context: str | None
 ) -> None:
     """Release the pods of `frameworks` and print each. Raises `UserError` if one cannot be released."""
-    try:
-        transport = HttpTransport(await find_cluster(kubeconfig, context), concurrency=AT_ONCE)
-    except ConfigError as error:
-        raise UserError(str(error)) from None
+    transport = HttpTransport(await configured_cluster(kubeconfig, context), concurrency=AT_ONCE)
     try:
         released = 0
         async for page in _held(transport, frameworks, namespace):
