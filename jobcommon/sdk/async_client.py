@@ -119,7 +119,8 @@ class AsyncJobClient:
                             if late or now.status.has(ConditionType.FAILED):
                                 why = diagnose(await read_found(target.framework, body, self._send_all), time.time())
                                 if now.status.finished:
-                                    raise JobFailed.of(target.title, why, now.status.failures)
+                                    told = why.reason, why.sentence, why.advice, why.lines, now.status.failures
+                                    raise JobFailed(target.title, *told, why.exit_code, why.evidence)
                                 text = "; ".join(filter(None, (f"{why.reason}: {why.sentence}", why.advice)))
                 except (TransportError, StatusError) as error:
                     if uid and isinstance(error, StatusError) and error.code == 404:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from jobcommon.api.status import Failure
-from jobcommon.diagnosis import Diagnosis
 
 
 class JobFailed(Exception):  # noqa: N818  the name of a state, as users know it
@@ -22,8 +21,3 @@ class JobFailed(Exception):  # noqa: N818  the name of a state, as users know it
         self.lines, self.failures, self.evidence, self.exit_code = tuple(lines), tuple(failures), tuple(evidence), exit_code
         parts = [f"{job}: {reason}: {sentence}", *(f"  | {line}" for line in lines), *(f"  - {fact}" for fact in evidence)]
         super().__init__("\n".join([*parts, *([f"do: {advice}"] if advice else [])]))
-
-    @classmethod
-    def of(cls, job: str, why: Diagnosis, failures: Sequence[Failure]) -> "JobFailed":
-        """The failure that a diagnosis explains."""
-        return cls(job, why.reason, why.sentence, why.advice, why.lines, failures, why.exit_code, why.evidence)
