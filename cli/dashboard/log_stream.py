@@ -51,8 +51,9 @@ def waiting_for(pod: Mapping[str, Any], container: str) -> str:
 
     Of a pod that no node has yet, an API server answers with an empty log.
     """
-    status = pod.get("status") or {}
-    if status.get("phase") in ("Succeeded", "Failed"):
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    known = [one.get("name") for one in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))]
+    if container not in known or status.get("phase") in ("Succeeded", "Failed"):
         return ""
     found = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     of_it: Mapping[str, Any] = next((one for one in found if one.get("name") == container), {})

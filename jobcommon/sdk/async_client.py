@@ -119,7 +119,7 @@ class AsyncJobClient:
                             if late or now.status.has(ConditionType.FAILED):
                                 why = diagnose(await read_found(target.framework, body, self._send_all), time.time())
                                 if now.status.finished:
-                                    told = why.reason, why.sentence, why.advice, why.lines, now.status.failures
+                                    told = str(why.reason), why.sentence, why.advice, why.lines, now.status.failures
                                     raise JobFailed(target.title, *told, why.exit_code, why.evidence)
                                 text = "; ".join(filter(None, (f"{why.reason}: {why.sentence}", why.advice)))
                 except (TransportError, StatusError) as error:

@@ -18,6 +18,7 @@ from jobcommon.testutil.builders import condition
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
 from tests.runtime.world import JOBS, World, operating, world_with_testjobs
 
+POD = {"metadata": {"name": "p"}, "spec": {"initContainers": [{"name": "first"}], "containers": [{"name": "main"}]}}
 EVIL = "<script>alert(1)</script>\"'&"
 Page = Callable[[str], Any]
 
@@ -207,7 +208,7 @@ async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_h
     pauses: list[float] = []
 
     def show() -> None:
-        transport.on("GET", path, reply({"metadata": {"name": "p"}, "status": states.pop(0)}))
+        transport.on("GET", path, reply({**POD, "status": states.pop(0)}))
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
@@ -230,13 +231,18 @@ async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_h
         ({"phase": "Failed"}, ""),
         ({"phase": "Running", "containerStatuses": [{"name": "main", "state": {"terminated": {}}}]}, ""),
         ({"containerStatuses": [{"name": "main", "state": {"waiting": {}}, "lastState": {"terminated": {}}}]}, ""),
-        ({"initContainerStatuses": [{"name": "main", "state": {"running": {}}}]}, ""),
+        ({"initContainerStatuses": [{"name": "first", "state": {"running": {}}}]}, "Pending"),
         ({"containerStatuses": [{"name": "side", "state": {"running": {}}}]}, "Pending"),
         ({}, "Pending"),
     ],
 )
 def test_a_container_waits_until_it_has_run(status: dict[str, Any], why: str) -> None:
-    assert waiting_for({"metadata": {}, "status": status}, "main") == why
+    assert waiting_for({**POD, "status": status}, "main") == why
+
+
+@pytest.mark.parametrize("container", ["", "gone"])
+def test_a_container_that_the_pod_does_not_have_is_not_waited_for(container: str) -> None:
+    assert waiting_for({**POD, "status": {}}, container) == "", "the API server says what is wrong"
 
 
 @pytest.mark.parametrize(
