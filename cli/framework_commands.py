@@ -41,8 +41,8 @@ def rbac_command(
     namespace: Annotated[
         str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only Roles, in this namespace.")
     ] = None,
-    shards: Annotated[int, typer.Option(metavar="N", min=1, max=SLOTS, help="That of the operator.")] = 1,
-    lease_name: Annotated[str, typer.Option(metavar="NAME", help="That of the operator.")] = LEASE,
+    shards: Annotated[int, typer.Option(metavar="N", min=1, max=SLOTS, help="As given to jobcommon operator.")] = 1,
+    lease_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = LEASE,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, or values: those of a chart, for one framework.")
     ] = "yaml",
