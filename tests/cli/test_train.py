@@ -10,7 +10,7 @@ import yaml
 
 from jobcommon.api.status import ConditionType
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.jobs.access import Api, explained
+from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
 from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
 from jobcommon.cli.jobs.listing import jobs_of, show_jobs, top
@@ -19,12 +19,13 @@ from jobcommon.cli.jobs.lookup import FoundJob, find_job
 from jobcommon.cli.jobs.why import why
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import create
+from jobcommon.client.refusal import explained
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
 from tests.cli.commands import PATIENCE, cluster_up, jobcommon, started
 from tests.cli.jobs import shell_job
-from tests.cli.train_cluster import Output, api_for
+from tests.cli.train_cluster import Output, api_for, reader
 
 BOTH = {"Master": 1, "Worker": 3}
 
@@ -150,26 +151,6 @@ async def test_a_number_that_the_job_may_not_have_is_refused(replicas: int, elas
     job = found(elasticPolicy=elastic) if elastic else found()
     with pytest.raises(UserError, match=message):
         await scale(Api(None, "default"), job, replicas, None, str)  # type: ignore[arg-type]
-
-
-async def reader(cluster: Any, *verbs: str) -> str:
-    """The token of a service account that may do this with jobs, pods, their logs and events."""
-    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
-    rules = [
-        {"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": list(verbs)},
-        {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": list(verbs)},
-    ]
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"}, "rules": rules}
-    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": "default"}
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
-    binding = {**role, "kind": "RoleBinding", "subjects": [subject], "roleRef": reference}
-    binding.pop("rules")
-    await cluster.create("serviceaccounts", {"metadata": {"name": "reader"}})
-    await cluster.send("POST", f"{rbac}/roles", role)
-    await cluster.send("POST", f"{rbac}/rolebindings", binding)
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    made = await cluster.send("POST", cluster.path("serviceaccounts", "reader/token"), asked)
-    return str(made["status"]["token"])
 
 
 @pytest.mark.cluster

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
@@ -46,21 +47,25 @@ def fail(code: int) -> None:
     sys.exit(code)
 
 
-def test_the_synchronous_client(kubectl: Kubectl, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_synchronous_client(kubectl: Kubectl, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def pause(_seconds: float) -> None:
+        raise AssertionError("it polls")
+
+    monkeypatch.setattr(time, "sleep", pause)
     jobs = JobClient(str(kubectl.kubeconfig))
     job = jobs.submit(build_job("sync", image="any", function=train, arguments={"word": "hello"}, replicas=2))
+    done = jobs.wait(job, interval=3600)
+    assert done["metadata"]["uid"] == job["metadata"]["uid"]
+    assert "Succeeded: Master 1/1" in capsys.readouterr().err
     with pytest.raises(StatusError, match="409"):
         jobs.submit(build_job("sync", image="any", command=["true"]))
     assert list(jobs.logs(job, follow=True)) == ["hello from rank 0 of 2"]
-    done = jobs.wait(job, timeout=PATIENCE, interval=0.2)
-    assert done["metadata"]["uid"] == job["metadata"]["uid"]
-    assert "Succeeded: Master 1/1" in capsys.readouterr().err
     assert [one["metadata"]["name"] for one in jobs.list()] == ["sync"]
     assert jobs.list(kind="MPIJob") == jobs.list(selector="no=such") == []
 
     jobs.submit(failing := build_job("fails", image="any", function=fail, arguments={"code": 3}))
     with pytest.raises(JobFailed) as failure:
-        jobs.wait(failing, timeout=PATIENCE, progress=False, interval=0.2)
+        jobs.wait(failing, timeout=PATIENCE, progress=False, interval=3600)
     assert (failure.value.exit_code, failure.value.lines) == (3, ("$(HOME) before the end",))
     assert [one.replica for one in failure.value.failures] == ["Master-0"]
     for name in ("sync", "fails"):
@@ -76,9 +81,9 @@ async def test_the_asynchronous_client(kubectl: Kubectl) -> None:
         suspended = ("wait", "--for=condition=Suspended", "pytorchjob/async", f"--timeout={PATIENCE:.0f}s")
         await asyncio.to_thread(kubectl, *suspended)
         with pytest.raises(TimeoutError, match=r"is not over after 0\.5 s, and goes on: Suspended"):
-            await jobs.wait(job, timeout=0.5, progress=False, interval=0.1)
+            await jobs.wait(job, timeout=0.5, progress=False)
         await jobs.resume(job)
-        await jobs.wait("pytorchjob/async", timeout=PATIENCE, progress=False, interval=0.2)
+        await jobs.wait("pytorchjob/async", timeout=PATIENCE, progress=False)
         assert [line async for line in jobs.logs(job)] == ["hello"]
         assert (await jobs.suspend(job))["spec"]["runPolicy"]["suspend"] is True
         await jobs.delete(job)

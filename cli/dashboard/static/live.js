@@ -54,10 +54,14 @@ function follow(log) {
     state.textContent = "Live.";
   });
   source.addEventListener("message", (event) => {
+    state.textContent = "Live.";
     const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
     log.append(event.data + "\n");
     while (log.childNodes.length > MAX_LINES) log.firstChild.remove();
     if (atEnd) log.scrollTop = log.scrollHeight;
+  });
+  source.addEventListener("waiting", (event) => {
+    state.textContent = event.data;
   });
   source.addEventListener("ended", (event) => {
     source.close();
