@@ -139,7 +139,7 @@ class JobState:
         """Record whether the plan's status was written."""
         if work.job is None or (status := work.plan.status) is None or (version := result.status_version) is None:
             return
-        self.finished, self.condition = status.finished, _condition(status)
+        self.finished, self.condition = status.finished, _current_type(status)
         if only_reports(work.job.status, status) and not result.shortened:
             self.written = version
 
@@ -157,7 +157,7 @@ class JobState:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.begun = self.begun or job.status.start_time is not None
         self.finished, self.running = job.status.finished, job.status.has(ConditionType.RUNNING)
-        self.condition = _condition(job.status)
+        self.condition = _current_type(job.status)
         self._seen, self._job, self._raw = cached, job, raw
         return job
 
@@ -185,7 +185,7 @@ class JobState:
         return None
 
 
-def _condition(status: JobStatus) -> str:
+def _current_type(status: JobStatus) -> str:
     return intern(status.conditions[-1].type) if status.conditions else ""
 
 
