@@ -125,7 +125,7 @@ class Operator:
         self._loop = SimLoop()
         self._refusals: dict[str, Refusals] = {}
         self._plans: dict[Any, Work] = {}
-        self._texts: dict[int, tuple[str, str]] = {}
+        self._texts: dict[Any, tuple[str, str]] = {}
         self._requests: dict[Any, Request | Result] = {}
         self._took: dict[tuple[Cached, Memory, tuple[str, Content]], Memory] = {}
         self.lapsed: list[str] = []
@@ -212,8 +212,8 @@ class Operator:
         """
         work, found = self._work(flight), self.next(flight)
         plan = work.plan
-        if (texts := self._texts.get(id(work))) is None:
-            texts = self._texts[id(work)] = repr(plan), repr(plan.actions)
+        if (texts := self._texts.get(flight.begun)) is None:
+            texts = self._texts[flight.begun] = repr(plan), repr(plan.actions)
         if isinstance(found, Result):
             outcomes = tuple((o.effect, _awaited(o.resource_version), repr(o.error)) for o in found.outcomes)
             status = _awaited(found.status_version), repr(found.status_error), found.stale
