@@ -26,6 +26,7 @@ from jobcommon.controller.expectations import TIMEOUT, Creation, Expected
 from jobcommon.controller.job_state import COUNTS_DELAY, JobState
 from jobcommon.controller.refusals import Refusals
 from jobcommon.controller.workqueue import BASE_DELAY
+from jobcommon.reconcile.plan import Create
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.builders import START
@@ -125,7 +126,7 @@ class Operator:
         self._loop = SimLoop()
         self._refusals: dict[str, Refusals] = {}
         self._plans: dict[Any, Work] = {}
-        self._texts: dict[Any, tuple[str, str]] = {}
+        self._texts: dict[Any, tuple[Any, ...]] = {}
         self._requests: dict[Any, Request | Result] = {}
         self._took: dict[tuple[Cached, Memory, tuple[str, Content]], Memory] = {}
         self.lapsed: list[str] = []
@@ -207,13 +208,14 @@ class Operator:
     def essence(self, flight: Flight) -> tuple[Any, ...]:
         """All of a flight that its future depends on.
 
-        Of the caches that is the plan, and the versions that its requests name; of the answer to a write its version if the
+        Of the caches that is the plan with its manifests, and the versions that its requests name; of the answer to a write its version if the
         caches do not have it yet. Once the plan is carried out, it is what `JobController.finish` reads.
         """
         work, found = self._work(flight), self.next(flight)
         plan = work.plan
         if (texts := self._texts.get(flight.begun)) is None:
-            texts = self._texts[flight.begun] = repr(plan), repr(plan.actions)
+            manifests = tuple(msgspec.json.encode(action.manifest) for action in plan.actions if isinstance(action, Create))
+            texts = self._texts[flight.begun] = (repr(plan), *manifests), (repr(plan.actions), *manifests)
         if isinstance(found, Result):
             outcomes = tuple((o.effect, _awaited(o.resource_version), repr(o.error)) for o in found.outcomes)
             status = _awaited(found.status_version), repr(found.status_error), found.stale
