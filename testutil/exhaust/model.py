@@ -4,14 +4,20 @@ A transition is one of these:
 
 * the operator makes its next plan, or a timer fires first; nothing is written yet;
 * the next request of the plan is performed; its answer arrives, or is lost; or the request never arrives;
-* the result of a plan reaches the controller;
 * the operator crashes; a new one starts with empty memory and complete lists;
 * a watch delivers its next event; at most `lag` events of a resource are on their way;
 * a pod is scheduled, runs, exits, is restarted in place, is evicted, is stopped, is gone.
 
 Two steps are one where nothing can come between them that makes a difference. An answer that does not end a plan reaches the
 executor as soon as it is sent: only the next request depends on it, which may come at any time later. A plan without writes
-is over when it is made. The order of steps is not reduced otherwise, nor is symmetry used: a master and a worker differ.
+is over when it is made.
+
+The last answer reaches the controller as soon as it is sent, too. What may come before it can come after it as well, and both
+orders lead to the same state: the cluster knows nothing of the controller's memory; a crash forgets both; and an event of
+a watch lowers expectations, changes the caches and queues the job, while a result lowers expectations and raises the barrier,
+reads of the caches only whether there is the job, and queues it. One difference is left: a back-off replaces a timer that an
+event has set before it, but not one that is set after it. So the order that is kept allows what the other one does, and that timer.
+The order of steps is not reduced otherwise, nor is symmetry used: a master and a worker differ.
 """
 
 import math
@@ -111,6 +117,7 @@ class Model:
         self._memories.id(None)
         self._flights.id(())
         self._in_flight: list[Flight | None] = [None]
+        self._over = bytearray(1)
         self._failing = (RETRYABLE, PERMANENT) if policy == "ExitCode" else (RETRYABLE,)
         self._known: dict[tuple[object, ...], Any] = {}
 
@@ -163,6 +170,7 @@ class Model:
         number = self._flights.id(self._operator.essence(flight))
         if number == len(self._in_flight):
             self._in_flight.append(flight)
+            self._over.append(isinstance(self._operator.next(flight), Result))
         return number
 
     def _once(self, work_out: Callable[..., T], *parts: int) -> T:
@@ -190,11 +198,12 @@ class Model:
         elif not flight:
             if self._is_due(memory, 0.0, LAPSE):
                 yield from self._plan(cluster, memory, past)
-        elif self._in_flight[flight].over:  # type: ignore[union-attr]
-            yield Step("result", "", (cluster, self._once(self._finished, shown, memory, flight), _NONE, past))
         else:
             for part in self._once(self._requested, cluster, flight, past):
-                yield Step(part.what, part.about, (part.cluster, memory, part.flight, part.past), part.fault, part.wrong)
+                after, left = memory, part.flight
+                if self._over[left]:
+                    after, left = self._once(self._finished, shown, memory, left), _NONE
+                yield Step(part.what, part.about, (part.cluster, after, left, part.past), part.fault, part.wrong)
         if memory:
             for what, about, after, event, renaming in self._once(self._delivered, cluster):
                 took = self._once(self._took, shown, memory, event)
@@ -292,8 +301,7 @@ class Model:
         return found
 
     def _answered(self, flight: Flight, answer: Answer | None) -> int:
-        after = replace(flight, answers=(*flight.answers, answer))
-        return self._flight(replace(after, over=isinstance(self._operator.next(after), Result)))
+        return self._flight(replace(flight, answers=(*flight.answers, answer)))
 
     def _moved(self, cluster: int, number: int, observed: int) -> list[Part]:
         """What may become of the pods."""

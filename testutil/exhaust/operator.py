@@ -69,14 +69,13 @@ class Memory:
 
 @dataclass(frozen=True)
 class Flight:
-    """A plan that is being carried out. `over`: its last answer is on its way to the operator."""
+    """A plan that is being carried out."""
 
     cached: Versioned
     memory: Memory
     now: float
     answers: tuple[Answer | None, ...] = ()
     """Those so far; None for an answer that was lost."""
-    over: bool = False
 
     @property
     def begun(self) -> tuple[Any, ...]:
@@ -94,7 +93,7 @@ class Flight:
         answers = tuple(
             replace(a, version=numbers[a.version]) if a is not None and a.resource == resource else a for a in self.answers
         )
-        return Flight(tuple(cached), self.memory, self.now, answers, self.over)
+        return Flight(tuple(cached), self.memory, self.now, answers)
 
 
 class _Script:
