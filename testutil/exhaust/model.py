@@ -16,7 +16,7 @@ The last answer reaches the controller as soon as it is sent, too. What may come
 orders lead to the same state: the cluster knows nothing of the controller's memory; a crash forgets both; and an event of
 a watch lowers expectations, changes the caches and queues the job, while a result lowers expectations and raises the barrier,
 reads of the caches only whether there is the job, and queues it. One difference is left: a back-off replaces a timer that an
-event has set before it, but not one that is set after it. So the order that is kept allows what the other one does, and that timer.
+event has set before it, but not one that is set after it. So the order that is kept allows what the other does, and that timer.
 The order of steps is not reduced otherwise, nor is symmetry used: a master and a worker differ.
 """
 

@@ -209,8 +209,8 @@ class Operator:
     def essence(self, flight: Flight) -> tuple[Any, ...]:
         """All of a flight that its future depends on.
 
-        Of the caches that is the plan with its manifests, and the versions that its requests name; of the answer to a write its version if the
-        caches do not have it yet. Once the plan is carried out, it is what `JobController.finish` reads.
+        Of the caches that is the plan with its manifests, and the versions that its requests name; of the answer to a write
+        its version if the caches do not have it yet. Once the plan is carried out, it is what `JobController.finish` reads.
         """
         work, found = self._work(flight), self.next(flight)
         plan = work.plan
