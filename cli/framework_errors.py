@@ -137,7 +137,7 @@ def _versions(framework: Framework) -> Iterator[str]:
     for version in framework.versions:
         for name in version.defaults:
             if name not in known:
-                yield f"versions[{version.name}].defaults: {name} is no field of the spec"
+                yield f"versions[{version.name}].defaults: {name} is not a field of the spec"
 
 
 def _definition(framework: Framework) -> Iterator[str]:
@@ -156,7 +156,7 @@ def _definition(framework: Framework) -> Iterator[str]:
             yield f"scale.{name}: {getattr(framework.scale, name)!r} cannot be used; it begins with {root}"
     before, _, kind = framework.scale.spec.removesuffix(".replicas").rpartition(".")
     if before == f".spec.{framework.replica_specs}" and kind not in [one.name for one in framework.replica_types]:
-        yield f"scale.spec: {kind} is no replica type; use one of {', '.join(one.name for one in framework.replica_types)}"
+        yield f"scale.spec: {kind} is not a replica type; use one of {', '.join(one.name for one in framework.replica_types)}"
 
 
 def _companion_kinds(kinds: Iterable[CompanionKind]) -> Iterator[str]:

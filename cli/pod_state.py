@@ -5,7 +5,8 @@ from typing import Any
 
 from jobcommon.api.pod import PodView, Terminated
 from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
-from jobcommon.reconcile.waiting import how, last_failure_in_place, said
+from jobcommon.reconcile.restarts import how, last_failure_in_place
+from jobcommon.reconcile.waiting import said
 
 
 def why(pod: PodView) -> str:

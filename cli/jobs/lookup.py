@@ -95,7 +95,7 @@ def _referenced(reference: str) -> tuple[list[Framework], str]:
         named = [f for f in frameworks if wanted in (f.singular, f.plural, f.name)]
         if not named:
             known = ", ".join(framework.singular for framework in frameworks)
-            raise UserError(f'{reference}: "{kind}" is no kind of job; use one of {known}')
+            raise UserError(f'{reference}: "{kind}" is not a kind of job; use one of {known}')
         frameworks = named
     if not name:
         raise UserError(f'"{reference}" names no job; write its name, as in digits or pytorchjob/digits')

@@ -11,6 +11,7 @@ from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request
 from jobcommon.diagnosis import Found
+from jobcommon.diagnosis.found import belongs_to, failed_container
 
 # Of a job of a thousand pods with the same trouble, some are enough.
 MAX_PODS = 8
@@ -24,7 +25,7 @@ async def pods_of(api: Api, job: FoundJob) -> list[Object]:
     """The pods of a job."""
     query = (("labelSelector", f"{labels.JOB_NAME}={job.name}"),)
     items = await api.items(collection_path("v1", "pods", job.namespace), query)
-    return [pod for pod in items if _owner(pod) in ("", job.uid)]
+    return [pod for pod in items if belongs_to(pod, job.uid)]
 
 
 async def surroundings(api: Api, job: FoundJob) -> Found:
@@ -77,11 +78,11 @@ async def _events(api: Api, job: FoundJob, pods: Sequence[Object], unread: dict[
 async def _logs(api: Api, job: FoundJob, pods: Sequence[Object], failed: Sequence[str]) -> dict[str, list[str]]:
     """The last lines of failed runs, by pod: those on record first."""
     names = [name for name in dict.fromkeys(failed) if name]
-    wanted = sorted((pod for pod in pods if _has_failed(pod)), key=lambda pod: _rank(names, pod["metadata"]["name"]))
+    wanted = sorted((pod for pod in pods if failed_container(pod)[0]), key=lambda pod: _rank(names, pod["metadata"]["name"]))
 
     async def tail(pod: Object) -> tuple[str, list[str]]:
         name = str(pod["metadata"]["name"])
-        container, previous = _failed_container(pod)
+        container, previous = failed_container(pod)
         return name, await log_tail(api, job.namespace, name, container, previous=previous)
 
     return dict(await together(*map(tail, wanted[:MAX_LOGS])))
@@ -133,10 +134,6 @@ def _owners(item: Object) -> list[Object]:
     return [owner for owner in item["metadata"].get("ownerReferences") or () if isinstance(owner, dict)]
 
 
-def _owner(item: Object) -> str:
-    return next((str(owner.get("uid")) for owner in _owners(item) if owner.get("controller")), "")
-
-
 def _is_well(pod: Object) -> bool:
     status = pod.get("status") or {}
     if pod["metadata"].get("deletionTimestamp"):
@@ -145,22 +142,6 @@ def _is_well(pod: Object) -> bool:
     ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
     calm = not any(container.get("restartCount") for container in statuses)
     return status.get("phase") == "Succeeded" or (status.get("phase") == "Running" and ready and calm)
-
-
-def _has_failed(pod: Object) -> bool:
-    return bool(_failed_container(pod)[0])
-
-
-def _failed_container(pod: Object) -> tuple[str, bool]:
-    """The container that failed last, and whether it has been started again since; "" for none."""
-    status = pod.get("status") or {}
-    for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        if ((container.get("state") or {}).get("terminated") or {}).get("exitCode"):
-            return str(container["name"]), False
-        if ((container.get("lastState") or {}).get("terminated") or {}).get("exitCode"):
-            # While it waits for its next start, the run that failed is still the last one.
-            return str(container["name"]), "running" in (container.get("state") or {})
-    return "", False
 
 
 def _rank(names: Sequence[str], name: str) -> int:

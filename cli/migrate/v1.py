@@ -103,7 +103,7 @@ def _replicas(
         restart, limit = _restart(spec)
         for kind, number in _counts(framework, str(one.get("name")), marks, count, node):
             if not kind:
-                notes.warn(path, f"{one.get('name')} is no replica type of {framework.kind} and is left out")
+                notes.warn(path, f"{one.get('name')} is not a replica type of {framework.kind} and is left out")
                 continue
             replica = {"replicas": number, "restartPolicy": restart, "template": template}
             if kind not in found:

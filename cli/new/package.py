@@ -108,7 +108,7 @@ def write(package: Package, directory: Path) -> None:
     """Make the package in `directory`, which is new or empty. Raises `UserError`."""
     try:
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-            raise UserError(f"{directory}: exists already, and is no empty directory")
+            raise UserError(f"{directory}: exists already, and is not an empty directory")
         _write({directory / name: text for name, text in package.files().items()})
         _write(dict(_of_the_framework(package, directory)))
     except OSError as error:

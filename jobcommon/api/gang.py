@@ -59,7 +59,7 @@ def gang_scheduler(name: str) -> GangScheduler | None:
         return VOLCANO
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f'gang_scheduler_name "{name[:80]}" is no name of a scheduler; use volcano, auto, or the schedulerName of the '
+            f'gang_scheduler_name "{name[:80]}" is not the name of a scheduler; use volcano, auto, or the schedulerName of the '
             "scheduler that runs the coscheduling plugin"
         )
     return GangScheduler(name, COSCHEDULING_API)

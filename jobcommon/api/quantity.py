@@ -72,4 +72,4 @@ def _bounded(nanos: int) -> int:
 
 
 def _advice(value: object) -> str:
-    return f"{str(value)[:40]!r} is no quantity; write a number, with a suffix such as m, k, M, G, Ki, Mi or Gi if needed"
+    return f"{str(value)[:40]!r} is not a quantity; write a number, with a suffix such as m, k, M, G, Ki, Mi or Gi if needed"

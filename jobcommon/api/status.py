@@ -1,4 +1,4 @@
-"""The status of a job: conditions, counts per replica type, times, and the story of what failed.
+"""The status of a job: conditions, counts per replica type, times, and the first failures.
 
 `read_status` is total: it reads as much as possible of a forged or malformed status and never raises.
 """

@@ -173,7 +173,7 @@ _shared: dict[Hashable, Any] = {}
 
 
 def shared(value: H) -> H:
-    """`value`, or an equal one of late: the pods of a job have their owner and many times in common.
+    """`value`, or an equal one that was seen before: the pods of a job have their owner and many times in common.
 
     For small frozen values of one type, which are interchangeable when they are equal.
     """

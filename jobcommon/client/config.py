@@ -148,7 +148,7 @@ def _source(
     default = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
     if not default.exists():
         raise ConfigError(
-            f"no API server is configured: {default} does not exist, $KUBECONFIG is not set and this is no pod; name a "
+            f"no API server is configured: {default} does not exist, $KUBECONFIG is not set and this is not a pod; name a "
             "kubeconfig with --kubeconfig FILE (jobcommon up writes one to .jobcommon/kubeconfig)"
         )
     return Kubeconfig(str(default), context, environ, now)

@@ -67,7 +67,7 @@ class Exchange:
     def began(self) -> None:
         """The head is complete."""
 
-    def take(self, chunk: bytes) -> None:
+    def receive(self, chunk: bytes) -> None:
         """Add a part of the body."""
         self._chunks.append(chunk)
 
@@ -119,8 +119,8 @@ class StreamedExchange(Exchange):
     def began(self) -> None:
         self._news.set()
 
-    def take(self, chunk: bytes) -> None:
-        super().take(chunk)
+    def receive(self, chunk: bytes) -> None:
+        super().receive(chunk)
         if self._unread <= MAX_UNREAD < self._unread + len(chunk):
             self._transport.pause_reading()
         self._unread += len(chunk)
@@ -220,7 +220,7 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         if self._exchange is not None:
-            self._exchange.take(body)
+            self._exchange.receive(body)
 
     def on_message_complete(self) -> None:
         exchange = self._exchange

@@ -341,16 +341,16 @@ class JobController:
             if wrote and outcome.resource_version and not isinstance(action, Delete):
                 plural = PODS if isinstance(action, RemoveFinalizer) else action.plural
                 self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
-        if self.pruned.take(work, result):
+        if self.pruned.record(work, result):
             self._pruned_changed()
         if result.status_version is not None:
             if work.plan.status is not None and work.plan.status.finished and work.uid in self.states:
                 self.states[work.uid].finished = True
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
         if (state := self.states.get(work.uid)) is not None:
-            state.take(result.outcomes)
+            state.record(result.outcomes)
             unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
-            if True in [state.last_observed.take(outcome, moment.wall) for outcome in unwatched]:
+            if True in [state.last_observed.record(outcome, moment.wall) for outcome in unwatched]:
                 self.queue.add((work.namespace, work.name))
 
     def _is_unwatched(self, action: Action) -> bool:

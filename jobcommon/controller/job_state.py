@@ -65,7 +65,7 @@ class JobState:
     _raw: dict[str, Any] = field(default_factory=dict)
     _job: Job | None = None
 
-    def take(self, outcomes: Iterable[ActionResult]) -> None:
+    def record(self, outcomes: Iterable[ActionResult]) -> None:
         """Record that objects were created, which the job's status may not show yet."""
         self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
 
@@ -85,7 +85,7 @@ class JobState:
                 failed = failed or action.required
             else:
                 for_now.append(outcome)
-        return not failed and self.refusals.take(plan, for_now, now)
+        return not failed and self.refusals.record(plan, for_now, now)
 
     def is_final(self, action: Create, error: StatusError) -> bool:
         """Whether a refused create is not retried for this spec."""

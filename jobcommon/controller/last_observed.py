@@ -27,7 +27,7 @@ class LastObserved:
         """The objects of a kind that were present."""
         return [view for (kind, _), view in self._found.items() if kind == plural]
 
-    def take(self, outcome: ActionResult, now: float) -> bool:
+    def record(self, outcome: ActionResult, now: float) -> bool:
         """Record the outcome of an action at `now` (seconds since the epoch).
 
         Returns whether the job must be requeued, because no watch event will do it.

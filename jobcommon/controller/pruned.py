@@ -38,7 +38,7 @@ class Pruned:
             self.dropped = frozenset()
         return self.fields != before
 
-    def take(self, work: Work, result: Result) -> bool:
+    def record(self, work: Work, result: Result) -> bool:
         """Record the fields missing from the response to a status write. Returns whether the set of lost fields changes."""
         before, status = self.fields, work.plan.status
         if isinstance(result.status_error, PrunedError):

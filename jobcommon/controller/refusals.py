@@ -15,8 +15,8 @@ from jobcommon.api.observed import FINALIZERS
 from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.reconcile.plan import Create, Plan, RemoveFinalizer
 
-FIRST_DELAY = 10.0
-MAX_DELAY = 600.0
+FIRST_RETRY_DELAY = 10.0
+MAX_RETRY_DELAY = 600.0
 _CONFLICT = 409
 # Not refusals of this object: authentication, a missing namespace or kind, too many requests.
 _OTHERWISE = (401, 404, 408, 410, 429)
@@ -37,7 +37,7 @@ class Refusals:
     _plurals: frozenset[str] = frozenset()
     _untried: bool = False
 
-    def take(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
+    def record(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record the outcomes of a plan. Returns whether something was refused and is to be retried at `until`."""
         outcomes = tuple(outcomes)
         creates = [outcome for outcome in outcomes if isinstance(outcome.action, Create)]
@@ -54,7 +54,7 @@ class Refusals:
             # A refusal during the back-off of another kind joins that back-off; otherwise the two would extend it in turns.
             self._plurals |= frozenset(missing if refused else ())
             return True
-        self.until = now + min(FIRST_DELAY * 2.0 ** min(self._tries, 10), MAX_DELAY)
+        self.until = now + min(FIRST_RETRY_DELAY * 2.0 ** min(self._tries, 10), MAX_RETRY_DELAY)
         self._tries += 1
         self._plurals = frozenset(missing if refused else ())
         return True

@@ -59,18 +59,18 @@ class Report:
     observations: tuple[Observation, ...] = ()
 
 
-def report(framework: Framework, work: Work, result: Result, said: dict[tuple[str, str], None], now: float) -> Report:
+def report(framework: Framework, work: Work, result: Result, emitted: dict[tuple[str, str], None], now: float) -> Report:
     """The report on `result` at `now` (seconds since the epoch).
 
-    `said` has the lasting events already emitted for this job as its keys; it is extended.
+    `emitted` has the lasting events already emitted for this job as its keys; it is extended.
     """
     planned = () if result.stale or (work.plan.status is not None and result.status_version is None) else work.plan.events
-    fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in said)]
+    fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in emitted)]
     done = _done(result.outcomes)
     finished = work.job is not None and work.job.status.finished
     written = dict.fromkeys([*_write_events(framework, result.outcomes, done, finished=finished), *_status_events(result)])
-    writes = [event for event in written if (event.reason, event.message) not in said]
-    said.update(((event.reason, event.message), None) for event in (*fresh, *writes) if event.lasting)
+    writes = [event for event in written if (event.reason, event.message) not in emitted]
+    emitted.update(((event.reason, event.message), None) for event in (*fresh, *writes) if event.lasting)
     counts = _counts(framework, work, result, done)
     restarts = work.plan.restarts if result.status_version is not None else ()
     return Report((*writes, *fresh), counts, restarts, observations(work, result, counts.get(PODS_CREATED, 0), now))

@@ -17,7 +17,7 @@ from jobcommon.reconcile.ending import decode, is_over
 from jobcommon.reconcile.waiting import REPORT_AFTER
 
 # The operator removes its finalizer, and a kubelet ends a pod, within seconds.
-PATIENCE = 60.0
+OVERDUE_SECONDS = 60.0
 # The kubelet's back-off of a container: 10 s, doubled with each restart, at most 5 minutes.
 _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 300.0
 _SIDECAR = "Always"
@@ -56,7 +56,7 @@ def ended(member: Member, found: Found) -> Cause:
 
 
 def _terminating(pod: PodView, found: Found, now: float) -> Cause | None:
-    late = pod.deletion_time is not None and now > pod.deletion_time + PATIENCE
+    late = pod.deletion_time is not None and now > pod.deletion_time + OVERDUE_SECONDS
     if not late or not pod.scheduled:
         return None
     if is_over(pod):

@@ -127,7 +127,7 @@ def account_for_pods(framework: Framework, job: Job, slots: Slots) -> Accounting
         restarts=restarts,
         disruptions=disruptions,
         in_place=in_place,
-        failures=_story(status, entries),
+        failures=_first_failures(status, entries),
         counted_pods=pods_to_remember(status, slots, entries),
     )
 
@@ -243,7 +243,7 @@ def _recorded_restarts(job: Job) -> dict[str, int]:
     return {kind: max((statuses[kind].restarts or 0) if kind in statuses else 0, 0) for kind in job.replica_specs}
 
 
-def _story(status: JobStatus, entries: list[Entry]) -> tuple[Failure, ...]:
+def _first_failures(status: JobStatus, entries: list[Entry]) -> tuple[Failure, ...]:
     """The first failures, in the order in which they happened; a requested deletion is no failure."""
     faults = [e for e in entries if e.ending.verdict not in _NO_FAULT and not e.ending.deleted]
     faults.sort(key=lambda e: (e.ending.finished_at or float("inf"), e.pod.name))

@@ -21,7 +21,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time, readable_time
 from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile import cleanup, limits, restart_causes, waiting
+from jobcommon.reconcile import cleanup, limits, restart_causes, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
 from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
@@ -146,7 +146,7 @@ class _Pass:
         if job.suspended or is_stopping(job, self.slots, self.accounting):
             return self._suspend()
         if limits.backoff_exceeded(job, self.accounting):
-            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, waiting.backoff_message(job, self.accounting, self.slots.pods))
+            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, restarts.backoff_message(job, self.accounting, self.slots.pods))
         due = limits.deadline(job, now)
         if due is not None and due.passed and not job.status.has(ConditionType.SUSPENDED):
             text = f"Job {job.name} has failed because it was active longer than specified deadline"
@@ -175,7 +175,7 @@ class _Pass:
         moment = format_time(self.now)
         changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, self.now)}
         if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
-            changes["failures"] = [*status.failures, *waiting.failures_in_place(self.slots.pods)][:MAX_FAILURES]
+            changes["failures"] = [*status.failures, *restarts.last_failures(self.slots.pods)][:MAX_FAILURES]
         status = status.model_copy(update=changes)
         return Plan(
             status=if_changed(self.job, status),
@@ -317,7 +317,7 @@ class _Pass:
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
-            text = (waiting.restarted(job, self.slots.pods) if self.accounting.in_place else "") + note
+            text = (restarts.note(job, self.slots.pods) if self.accounting.in_place else "") + note
             message = f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]
             steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))
         elif (current := job.status.running_or_restarting) is not None:
@@ -389,7 +389,7 @@ class _Pass:
                     failed={kind: t.failed for kind, t in self.tallies.items()},
                     selectors=selectors(self.framework, job),
                 ),
-                "restarts": waiting.restarts(job, self.accounting, self.slots.pods, ends=ends) or None,
+                "restarts": restarts.count(job, self.accounting, self.slots.pods, ends=ends) or None,
                 "disruptions": self.accounting.disruptions or None,
                 "failures": list(self.accounting.failures),
                 "counted_pods": list(self.accounting.counted_pods),

@@ -9,8 +9,8 @@ from jobcommon.reconcile.accounting import Accounting
 
 # The first restart is immediate. Repeated quick failures are delayed exponentially, so that a program which cannot start does
 # not load the API server. Same shape as the kubelet's CrashLoopBackOff, with a lower cap.
-FIRST_DELAY = 1.0
-MAX_DELAY = 60.0
+FIRST_RESTART_DELAY = 1.0
+MAX_RESTART_DELAY = 60.0
 # If a job reaches us more than these seconds after its creation, another replica may have handled it already, created its pods
 # and recorded its end: a live read must verify it.
 FRESH_JOB_SECONDS = 10.0
@@ -65,7 +65,7 @@ def restart_due(pod: PodView, earlier: int, now: float, recorded_at: float | Non
     """
     if earlier <= 1 or pod.deletion_time is not None:
         return Due(now, now)
-    delay = min(FIRST_DELAY * 2.0 ** min(earlier - 2, 10), MAX_DELAY)
+    delay = min(FIRST_RESTART_DELAY * 2.0 ** min(earlier - 2, 10), MAX_RESTART_DELAY)
     started = pod.start_time if pod.start_time is not None else pod.creation_time
     if started is not None and started > now:
         started = recorded_at

@@ -10,7 +10,7 @@ from jobcommon.api.status import JobStatus
 from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.ending import PLATFORM_REASONS, SIGNALS, Verdict, decode, is_over
 from jobcommon.reconcile.plan import Plan
-from jobcommon.reconcile.waiting import last_failure_in_place
+from jobcommon.reconcile.restarts import last_failure_in_place
 
 OTHER = "Other"
 # The kubelet's and the control plane's own words: of a container's end, of a DisruptionTarget condition, and of this package.

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from jobcommon.api import reasons
-from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE, Failure
+from jobcommon.api.status import MAX_MESSAGE
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile.accounting import Accounting, Entry, restart_policy
-from jobcommon.reconcile.ending import Verdict, awaited, charged_containers, decode, is_over, left_running, restarts_in_place
+from jobcommon.reconcile.accounting import Entry
+from jobcommon.reconcile.ending import awaited, is_over, left_running
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
+from jobcommon.reconcile.restarts import how
 
 # Normally a scheduler and a kubelet need seconds, and pulling a large image a few minutes, which is worth reporting, too.
 REPORT_AFTER = 90.0
@@ -117,79 +117,6 @@ def with_note(message: str, note: str) -> str:
     return f"{base}{note}"[:MAX_MESSAGE] if found or note else message
 
 
-def restarted(job: Job, pods: Mapping[Replica, PodView]) -> str:
-    """The condition's text on restarts in place: the replica with most of them, and its last failure."""
-    found = [(restarts_made(pod, restart_policy(job, r)), r, pod) for r, pod in pods.items() if not is_over(pod)]
-    found = [entry for entry in found if entry[0]]
-    if not found:
-        return ""
-    count, replica, pod = max(found, key=lambda entry: entry[0])
-    run = last_failure_in_place(pod)
-    why = f", last: {how(run)}" if run is not None else ""
-    more = f"; {len(found) - 1} more restarted" if len(found) > 1 else ""
-    return f"; {replica} restarted {'once' if count == 1 else f'{count} times'}{why}{more}"
-
-
-def restarts(job: Job, accounting: Accounting, pods: Mapping[Replica, PodView], *, ends: bool) -> int:
-    """The restarts made or about to be made, in place or by a new pod; the last failure of a job that `ends` causes none.
-
-    The number never decreases, although the count of a deleted pod is lost with it.
-    """
-    failed_now = len(accounting.having(Verdict.RETRYABLE)) if ends else 0
-    living = pods.items() if accounting.in_place else ()
-    in_place = sum(restarts_made(pod, restart_policy(job, replica)) for replica, pod in living if not is_over(pod))
-    return max(accounting.recorded - failed_now + in_place, job.status.restarts or 0)
-
-
-def backoff_message(job: Job, accounting: Accounting, pods: Mapping[Replica, PodView]) -> str:
-    """Why a job with an exhausted backoffLimit has failed, with the last cause."""
-    text = f"Job {job.name} has failed because it has reached the specified backoff limit"
-    causes = [entry.ending.describe(entry.replica, entry.pod.node_name) for entry in accounting.having(Verdict.RETRYABLE)]
-    for replica, pod in pods.items():
-        run = None if is_over(pod) else last_failure_in_place(pod)
-        if run is not None:
-            causes.append(f"{replica}: {how(run)}")
-    cause = f"; last: {causes[-1]}" if causes else ""
-    return f"{text}: failed runs {accounting.charged}, restarts allowed {job.run_policy.backoff_limit}{cause}"
-
-
-def restarts_made(pod: PodView, policy: RestartPolicy) -> int:
-    """The completed restarts in place, without the one that the kubelet still backs off from."""
-    put_off = (isinstance(c.state, Waiting) and c.state.reason == reasons.CRASH_LOOP_BACK_OFF for c in charged_containers(pod))
-    return restarts_in_place(pod, policy) - sum(put_off)
-
-
-def last_failure_in_place(pod: PodView) -> Terminated | None:
-    """The latest failed run of a container in a pod that still lives."""
-    for container in charged_containers(pod):
-        run = container.state if isinstance(container.state, Terminated) else container.last
-        if run is not None and run.exit_code != 0:
-            return run
-    return None
-
-
-def how(run: Terminated) -> str:
-    """How a run ended, and the end of its termination message: ``exited with code 1 (Error): no such file``."""
-    end = f"exited with code {run.exit_code} ({decode(run)})" if run.exit_code is not None else decode(run)
-    words = " ".join(run.message.split())
-    return f"{end}: {_in_short(words, tail=True)}" if words else end
-
-
-def failures_in_place(pods: Mapping[Replica, PodView]) -> Iterable[Failure]:
-    """The last failures of living pods, for the status of a job that ends because of them."""
-    runs = ((replica, pod, last_failure_in_place(pod)) for replica, pod in pods.items() if not is_over(pod))
-    for replica, pod, run in ((replica, pod, run) for replica, pod, run in runs if run is not None):
-        yield Failure(
-            replica=str(replica),
-            pod=pod.name,
-            node=pod.node_name or None,
-            reason=decode(run),
-            exit_code=run.exit_code,
-            message=run.message or None,
-            time=format_time(run.finished_at) if run.finished_at is not None else None,
-        )
-
-
 def container_events(framework: Framework, job: Job, pods: Mapping[Replica, PodView]) -> list[Event]:
     """One event for each pod whose main container has succeeded while another one runs on."""
     events: list[Event] = []
@@ -277,8 +204,5 @@ def _names(replicas: list[Replica]) -> str:
     return f"{named} and {len(replicas) - MAX_NAMES} more" if len(replicas) > MAX_NAMES else named
 
 
-def _in_short(text: str, *, tail: bool = False) -> str:
-    """The text, shortened to its beginning, or to its `tail` where the cause comes last."""
-    if len(text) <= MAX_TEXT:
-        return text
-    return f"…{text[-MAX_TEXT:]}" if tail else f"{text[:MAX_TEXT]}…"
+def _in_short(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"

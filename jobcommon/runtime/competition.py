@@ -13,9 +13,9 @@ from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.leader import JITTER, LeaderElector
 from jobcommon.runtime.shard_operator import ShardOperator, cancelled
 
-# A shard that is found free so many times in a row is taken beyond the fair share: the replica it is meant for may be gone.
-PATIENCE = 3
-# Replicas are often started together. In so many first rounds each takes one shard only, chosen at random, so that none loads
+# A shard that is found free this many times in a row is taken beyond the fair share: the replica it is meant for may be gone.
+TAKE_AFTER_ROUNDS = 3
+# Replicas are often started together. In this many first rounds each takes one shard only, chosen at random, so that none loads
 # the jobs of all shards first.
 FIRST_ROUNDS = 3
 
@@ -80,7 +80,7 @@ class Competition:
         claimed = await asyncio.gather(*(self._shards[number][1].claim() for number in wanted))
         for number in compress(wanted, claimed):
             self._terms[number] = asyncio.create_task(self._shards[number][0].term(stop), name=f"shard {number}")
-        await self._apply(free=self._waiting is None and found[-1])
+        await self._hold_candidate_lease(free=self._waiting is None and found[-1])
         running = [self._shards[number][0] for number in sorted(self._terms)]
         # One after the other, so that each handover is decided on what the one before has left.
         if running and self._balance().must_release and not any(operator.leaving for operator in running):
@@ -90,12 +90,12 @@ class Competition:
         """The free shards to take now."""
         wanted: list[int] = []
         for number in free:
-            if self._balance(wanted).may_take or self._shards[number][1].times_free >= PATIENCE:
+            if self._balance(wanted).may_take or self._shards[number][1].times_free >= TAKE_AFTER_ROUNDS:
                 wanted.append(number)
         self._rounds += 1
         return [wanted[int(len(wanted) * self._random())]] if wanted and self._rounds <= FIRST_ROUNDS else wanted
 
-    async def _apply(self, *, free: bool) -> None:
+    async def _hold_candidate_lease(self, *, free: bool) -> None:
         """Hold the candidate lease while this replica has less than its share."""
         if self._balance().in_need:
             if free and await self._candidate.claim():

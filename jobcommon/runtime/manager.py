@@ -44,8 +44,8 @@ from jobcommon.runtime.stalls import event_loop_watchdog
 from jobcommon.runtime.start_line import log_start
 from jobcommon.runtime.terminating_namespace import release_if_terminating
 
-# After the last write: for the pods of a namespace that is being deleted, the last events, and the release of the lease.
-FAREWELL_SECONDS = 3.0
+# The seconds, after the last write, for each of the last steps: pods of a namespace that is being deleted, events, the lease.
+CLOSING_SECONDS = 3.0
 
 
 @dataclass
@@ -170,9 +170,9 @@ class Manager:
                 if settings.namespace is not None:
                     operators = [framework.operator_name for framework in self._frameworks]
                     leaving = release_if_terminating(settings.namespace, operators, self._unfenced, self.log)
-                    await clock.bounded(leaving, clock.monotonic() + FAREWELL_SECONDS)
-                await self.recorder.flush(clock.monotonic() + FAREWELL_SECONDS)
-                await clock.bounded(self._release(), clock.monotonic() + FAREWELL_SECONDS)
+                    await clock.bounded(leaving, clock.monotonic() + CLOSING_SECONDS)
+                await self.recorder.flush(clock.monotonic() + CLOSING_SECONDS)
+                await clock.bounded(self._release(), clock.monotonic() + CLOSING_SECONDS)
             finally:
                 await cancelled(started)
                 await cancelled(recording)

@@ -15,6 +15,7 @@ from jobcommon.client.objects import collection_path, create, merge, object_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
 from jobcommon.diagnosis import Diagnosis, Found, diagnose
+from jobcommon.diagnosis.found import belongs_to, failed_container
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job
 from jobcommon.sdk.build import KIND, framework_of
@@ -191,13 +192,16 @@ class AsyncJobClient:
                 unread[resource] = response_error(response).message
             return [] if response.status >= 400 else list(msgspec.json.decode(response.body)["items"])
 
-        pods = await items("pods", ("labelSelector", f"{labels.JOB_NAME}={target.name}"))
+        named = await items("pods", ("labelSelector", f"{labels.JOB_NAME}={target.name}"))
+        pods = [pod for pod in named if belongs_to(pod, str(body["metadata"]["uid"]))]
         troubled = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ("Running", "Succeeded")]
         fields = [f"involvedObject.uid={about['metadata']['uid']}" for about in (body, *troubled[:MAX_PODS])]
         events = [event for field in fields for event in await items("events", ("fieldSelector", field))]
         logs: dict[str, list[str]] = {}
-        for name, query in [(pod["metadata"]["name"], run) for pod in pods if (run := _failed_run(pod))][:MAX_PODS]:
+        failed = [(pod["metadata"]["name"], *run) for pod in pods if (run := failed_container(pod))[0]]
+        for name, container, previous in failed[:MAX_PODS]:
             path = f"{object_path('v1', 'pods', target.namespace, name)}/log"
+            query = ("container", container), ("tailLines", "60"), ("previous", str(previous).lower())
             response = await self._transport.send(Request("GET", path, query))
             logs[name] = response.body.decode(errors="replace").splitlines() if response.status < 400 else []
         return diagnose(Found(target.framework, body, pods, events, logs, unread=unread), time.time())
@@ -213,15 +217,3 @@ def _pod(target: _Target, job: Job, replica: str | None) -> tuple[str, str]:
         raise ValueError(f"replica {replica}: {target.title} has no such replica; it has {known}")
     container = target.framework.main_container(job.replica_specs[chosen.type], chosen.index)
     return object_path("v1", "pods", target.namespace, job.pod_name(chosen)), container
-
-
-def _failed_run(pod: Object) -> tuple[tuple[str, str], ...]:
-    """The query for the last lines of the pod's failed run; empty without one."""
-    status = pod.get("status") or {}
-    for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        for field in ("state", "lastState"):
-            if ((container.get(field) or {}).get("terminated") or {}).get("exitCode"):
-                # While it waits for its next start, the run that failed is still the last one.
-                previous = field == "lastState" and "running" in (container.get("state") or {})
-                return ("container", container["name"]), ("tailLines", "60"), ("previous", str(previous).lower())
-    return ()

@@ -5,7 +5,6 @@ import inspect
 import json
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
 from types import CodeType
@@ -95,13 +94,18 @@ def program(function: Callable[..., object], arguments: Mapping[str, Any]) -> st
 @cache
 def framework_of(kind: str) -> Framework:
     """The installed framework of a kind, as in PyTorchJob, pytorchjob or pytorch. Raises ValueError for an unknown one."""
-    frameworks: list[Framework] = []
+    known: list[str] = []
+    broken = ""
     for entry in sorted(entry_points(group="jobcommon.frameworks"), key=lambda entry: entry.name):
-        with suppress(Exception):  # A third party's may be broken; the others are not.
-            frameworks.append(entry.load())
-            if kind.lower() in (frameworks[-1].singular, frameworks[-1].plural, frameworks[-1].name):
-                return frameworks[-1]
-    raise ValueError(f'kind "{kind}": no such kind of job is installed; use one of {", ".join(f.kind for f in frameworks)}')
+        try:
+            framework: Framework = entry.load()
+        except Exception as error:  # A third party's may be broken; the others are not.
+            broken += f"; {entry.name} cannot be loaded: {type(error).__name__}: {error}"
+            continue
+        if kind.lower() in (framework.singular, framework.plural, framework.name):
+            return framework
+        known.append(framework.kind)
+    raise ValueError(f'kind "{kind}": no such kind of job is installed; use one of {", ".join(known)}{broken}')
 
 
 def _counts(framework: Framework, replicas: int | Mapping[str, int]) -> dict[str, int]:

@@ -41,7 +41,7 @@ def test_what_is_too_large_or_too_small_is_bounded_at_once(value: object, canoni
      None, True, [], {}, float("nan"), float("inf")],
 )  # fmt: skip
 def test_what_is_no_quantity_is_refused_with_advice(value: object) -> None:
-    with pytest.raises(ValueError, match="is no quantity; write a number"):
+    with pytest.raises(ValueError, match="is not a quantity; write a number"):
         parse_quantity(value)
 
 

@@ -50,7 +50,7 @@ def test_the_operator_has_probes_resources_and_time_to_end(chart: str) -> None:
     assert main["ports"] == [{"name": "metrics", "containerPort": 8080}]
     assert main["resources"]["requests"]
     assert main["resources"]["limits"]
-    # Settings.shutdown_seconds for the writes, and twice FAREWELL_SECONDS.
+    # Settings.shutdown_seconds for the writes, and twice CLOSING_SECONDS.
     assert the(render(chart), "Deployment")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= 20 + 2 * 3
 
 

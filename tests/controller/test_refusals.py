@@ -1,7 +1,7 @@
 """The back-off of what the platform refuses to create for one job."""
 
 from jobcommon.client.errors import StatusError
-from jobcommon.controller.refusals import FIRST_DELAY, Refusals
+from jobcommon.controller.refusals import FIRST_RETRY_DELAY, Refusals
 from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.reconcile.plan import Create, Plan
 
@@ -21,11 +21,11 @@ def refused(*plurals: str) -> tuple[Plan, list[ActionResult]]:
 def test_what_is_refused_during_a_back_off_joins_it() -> None:
     """Each alone would end the back-off of the other early and double it."""
     refusals, now = Refusals(), 1000.0
-    assert refusals.take(*refused("services"), now)
+    assert refusals.record(*refused("services"), now)
     for number in range(8):
-        assert refusals.take(*refused("pods" if number % 2 else "configmaps"), now + number)
-    assert refusals.until == now + FIRST_DELAY
+        assert refusals.record(*refused("pods" if number % 2 else "configmaps"), now + number)
+    assert refusals.until == now + FIRST_RETRY_DELAY
     assert refusals.backed_off(now + 9) == {"services", "pods", "configmaps"}
-    assert refusals.backed_off(now + FIRST_DELAY) == frozenset()
-    assert refusals.take(*refused("pods"), now + FIRST_DELAY)
-    assert refusals.until == now + 3 * FIRST_DELAY, "it doubles when it is refused again in its time"
+    assert refusals.backed_off(now + FIRST_RETRY_DELAY) == frozenset()
+    assert refusals.record(*refused("pods"), now + FIRST_RETRY_DELAY)
+    assert refusals.until == now + 3 * FIRST_RETRY_DELAY, "it doubles when it is refused again in its time"

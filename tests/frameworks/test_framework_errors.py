@@ -76,7 +76,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"spec": ReplicaSpec}, "spec: <class 'jobcommon.api.job.ReplicaSpec'> cannot be used; give a class derived from JobSpec"),
     ({"replica_spec": "TestSpec"}, "replica_spec: 'TestSpec' cannot be used; give a class derived from ReplicaSpec"),
     ({"versions": ("v1",)}, "versions: ('v1',) cannot be used; give a tuple of Version"),
-    ({"versions": (Version("v1", True, {"slots": 1}),)}, "versions[v1].defaults: slots is no field of the spec"),
+    ({"versions": (Version("v1", True, {"slots": 1}),)}, "versions[v1].defaults: slots is not a field of the spec"),
     ({"env_in_main_only": "yes"}, "env_in_main_only: 'yes' cannot be used; give a value of type bool"),
     *(
         ({name: "no function"}, f"{name}: 'no function' cannot be used; give a function")
@@ -100,7 +100,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"scale": ScalePaths("spec.a", ".status.b", ".status.c")}, "scale.spec: 'spec.a' cannot be used; it begins with .spec."),
     (
         {"scale": ScalePaths.of_type("testReplicaSpecs", "Robot")},
-        "scale.spec: Robot is no replica type; use one of Master, Worker",
+        "scale.spec: Robot is not a replica type; use one of Master, Worker",
     ),
     ({"scale": ".spec.a"}, "scale: '.spec.a' cannot be used; give ScalePaths, or None"),
     ({"options": {}}, "options: {} cannot be used; give a value of type Options"),

@@ -11,7 +11,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from jobcommon.cache.backoff import CAP, INITIAL, RESET_AFTER, Backoff
 from jobcommon.client.limiter import TokenBucket
 from jobcommon.client.status import MAX_RETRY_AFTER, retry_after
-from jobcommon.reconcile.limits import MAX_DELAY, restart_due
+from jobcommon.reconcile.limits import MAX_RESTART_DELAY, restart_due
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.models.round_robin import RoundRobinModel
@@ -52,7 +52,7 @@ def test_a_restart_is_never_put_off_for_more_than_a_minute(
     from jobcommon.api.pod import PodView
 
     due = restart_due(PodView(namespace="n", name="p", uid="u", start_time=started), earlier, now, recorded)
-    assert due.at <= now + MAX_DELAY
+    assert due.at <= now + MAX_RESTART_DELAY
     assert due.passed == (now >= due.at)
 
 

@@ -4,11 +4,13 @@ import contextlib
 import io
 import json
 from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import pytest
 
 from jobcommon.reconcile import read_job
+from jobcommon.sdk import build
 from jobcommon.sdk.build import build_job, framework_of, program
 from jobcommon.sdk.progress import described
 
@@ -139,6 +141,13 @@ def test_the_program_calls_the_function() -> None:
 def test_what_makes_no_job(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build_job("j", image="i", **given)
+
+
+def test_a_framework_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("ray", "ray_operator.missing:RAY", "jobcommon.frameworks")
+    monkeypatch.setattr(build, "entry_points", lambda group: [*entry_points(group=group), broken])
+    with pytest.raises(ValueError, match="ray cannot be loaded: ModuleNotFoundError: No module named 'ray_operator'"):
+        framework_of("RayJob")
 
 
 @pytest.mark.parametrize(

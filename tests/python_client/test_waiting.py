@@ -106,6 +106,36 @@ async def test_a_failure_says_why() -> None:
     assert found.advice in str(found)
 
 
+class WithPods(Answers):
+    """The same, with pods that have the job's label."""
+
+    pods: tuple[dict[str, Any], ...] = ()
+
+    async def send(self, request: Request) -> Response:
+        return answer({"items": self.pods}) if request.path.endswith("/pods") else await super().send(request)
+
+
+def failed_pod(name: str, owner: str, code: int) -> dict[str, Any]:
+    state = {"terminated": {"exitCode": code, "reason": "Error"}}
+    owners = [{"kind": "PyTorchJob", "name": "j", "uid": owner, "controller": True}]
+    metadata = {"name": name, "namespace": "default", "uid": name, "ownerReferences": owners}
+    return {"metadata": metadata, "status": {"phase": "Failed", "containerStatuses": [{"name": "pytorch", "state": state}]}}
+
+
+async def test_a_pod_of_another_job_of_that_name_is_not_to_blame() -> None:
+    transport = WithPods(job("Failed"))
+    transport.pods = (failed_pod("j-chief-0", "of a TFJob", 7),)
+    with pytest.raises(JobFailed) as failure:
+        await client(transport).wait("j", progress=False)
+    assert failure.value.exit_code is None
+    assert "j-chief-0" not in str(failure.value)
+    transport = WithPods(job("Failed"))
+    transport.pods = (failed_pod("j-master-0", "u", 3),)
+    with pytest.raises(JobFailed) as failure:
+        await client(transport).wait("j", progress=False)
+    assert failure.value.exit_code == 3
+
+
 @pytest.mark.parametrize("then", [answer({"message": "not found"}, 404), job("Running", uid="another")])
 async def test_a_job_that_is_deleted_meanwhile_has_failed(then: Response) -> None:
     with pytest.raises(JobFailed, match="Deleted: it was deleted"):

@@ -4,7 +4,7 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.reconcile import plan, read_job
-from jobcommon.reconcile.limits import MAX_DELAY, restart_due
+from jobcommon.reconcile.limits import MAX_RESTART_DELAY, restart_due
 from jobcommon.reconcile.plan import Plan
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -161,7 +161,16 @@ def test_a_start_time_that_is_none_is_set_anew(start_time: str) -> None:
 
 @pytest.mark.parametrize(
     ("earlier", "ran", "delay"),
-    [(0, 0, 0), (1, 0, 0), (2, 0, 1), (3, 0, 2), (4, 3, 1), (4, 4, 0), (9, 0, MAX_DELAY), (10**9, 10, MAX_DELAY - 10)],
+    [
+        (0, 0, 0),
+        (1, 0, 0),
+        (2, 0, 1),
+        (3, 0, 2),
+        (4, 3, 1),
+        (4, 4, 0),
+        (9, 0, MAX_RESTART_DELAY),
+        (10**9, 10, MAX_RESTART_DELAY - 10),
+    ],
 )
 def test_the_pace_of_restarts(earlier: int, ran: int, delay: float) -> None:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))

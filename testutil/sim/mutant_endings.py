@@ -104,7 +104,7 @@ def _backs_off(container: ContainerView) -> bool:
 def _uncapped(pod: PodView, earlier: int, now: float, _recorded_at: float | None = None) -> limits.Due:
     if earlier <= 1 or pod.deletion_time is not None:
         return limits.Due(now, now)
-    delay = min(limits.FIRST_DELAY * 2.0 ** min(earlier - 2, 10), limits.MAX_DELAY)
+    delay = min(limits.FIRST_RESTART_DELAY * 2.0 ** min(earlier - 2, 10), limits.MAX_RESTART_DELAY)
     return limits.Due((pod.start_time or now) + delay, now)
 
 
