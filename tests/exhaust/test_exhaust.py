@@ -31,9 +31,13 @@ def test_a_mutant_is_caught_by_its_shortest_trace() -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
+        ("D1-expectations-or", "wasted-write"),
+        ("D4-expectation-after-nothing", "lapsed"),
+        ("D5-raises-on-error-paths", "raised"),
         ("D7-magic-exit-code", "stopped-on-purpose"),
         ("D9-no-completion-time", "completion-time"),
         ("R3-no-barrier", "wasted-write"),
+        ("R4-no-expectations", "wasted-write"),
         ("R7-no-second-look", "wasted-write"),
         ("R9-act-then-record", "evidence-destroyed"),
         ("R12-no-answer-is-a-success", "lapsed"),
