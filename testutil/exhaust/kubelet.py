@@ -6,6 +6,7 @@ embedded cluster. What its containers did is read back from the status that it w
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ class Move:
     evictions: int = 0
 
 
+@cache
 def moves(pod: Content, failing: tuple[int, ...]) -> tuple[Move, ...]:
     """All moves from the stored state of a pod. `failing` are the exit codes with which it may fail."""
     return tuple(_moves(pod, failing))

@@ -4,20 +4,27 @@ A transition is one of these:
 
 * the operator makes its next plan, or a timer fires first; nothing is written yet;
 * the next request of the plan is performed; its answer arrives, or is lost; or the request never arrives;
-* the result of a plan reaches the controller;
 * the operator crashes; a new one starts with empty memory and complete lists;
 * a watch delivers its next event; at most `lag` events of a resource are on their way;
 * a pod is scheduled, runs, exits, is restarted in place, is evicted, is stopped, is gone.
 
 Two steps are one where nothing can come between them that makes a difference. An answer that does not end a plan reaches the
 executor as soon as it is sent: only the next request depends on it, which may come at any time later. A plan without writes
-is over when it is made. The order of steps is not reduced otherwise, nor is symmetry used: a master and a worker differ.
+is over when it is made.
+
+The last answer reaches the controller as soon as it is sent, too. What may come before it can come after it as well, and both
+orders lead to the same state: the cluster knows nothing of the controller's memory; a crash forgets both; and an event of
+a watch lowers expectations, changes the caches and queues the job, while a result lowers expectations and raises the barrier,
+reads of the caches only whether there is the job, and queues it. One difference is left: a back-off replaces a timer that an
+event has set before it, but not one that is set after it. So the order that is kept allows what the other does, and that timer.
+The order of steps is not reduced otherwise, nor is symmetry used: a master and a worker differ.
 """
 
 import math
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -62,8 +69,7 @@ class Past:
     ends: Ends = field(default_factory=Ends)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One transition. `fault`: a run that is left alone does not make it. `wrong`: what oracles say of it."""
 
     what: str
@@ -98,16 +104,20 @@ class Model:
     """The transition relation for one restart policy. States are tuples of numbers; `open` gives what they stand for.
 
     Each transition concerns some parts of a state only. What it makes of them is worked out once, then remembered (`_known`).
+    The operator's steps concern what its caches show, not what the watches have yet to deliver.
     """
 
     def __init__(self, policy: str, bounds: Bounds) -> None:
         self.policy, self.bounds = policy, bounds
         self._server, self._operator = Server(), Operator()
         self._clusters, self._pasts = Interned[Cluster](), Interned[Past]()
+        self._caches, self._shown = Interned[Cached](), array("q")
+        self._events, self._renamings = Interned[tuple[str, Content]](), Interned[tuple[tuple[int, int], ...]]()
         self._memories, self._flights = Interned[Memory | None](), Interned[tuple[object, ...]]()
         self._memories.id(None)
         self._flights.id(())
         self._in_flight: list[Flight | None] = [None]
+        self._over = bytearray(1)
         self._failing = (RETRYABLE, PERMANENT) if policy == "ExitCode" else (RETRYABLE,)
         self._known: dict[tuple[object, ...], Any] = {}
 
@@ -123,8 +133,8 @@ class Model:
         assert cluster is not None
         bounds = self.bounds
         past = Past(bounds.crashes, bounds.lost, bounds.failures, bounds.evictions)
-        number = self._clusters.id(cluster)
-        return number, self._started(number), _NONE, self._pasts.id(past)
+        number = self._cluster(cluster)
+        return number, self._started(self._shown[number]), _NONE, self._pasts.id(past)
 
     def open(self, state: State) -> tuple[Cluster, Memory | None, Flight | None, Past]:
         """What a state consists of."""
@@ -133,10 +143,10 @@ class Model:
 
     def resynced(self, state: State) -> str:
         """The plan that is made when the job is queued once more; "" if that is none."""
-        cluster, memory, _, _ = self.open(state)
+        _, memory, _, _ = self.open(state)
         if memory is None:
             return ""
-        _, flight = self._operator.planned(_caches(cluster), replace(memory, ready=True))
+        _, flight = self._operator.planned(self._caches[self._shown[state[0]]], replace(memory, ready=True))
         return self._operator.plan(flight) if flight is not None else ""
 
     def close(self) -> None:
@@ -148,11 +158,19 @@ class Model:
         about = self._operator.plan(step.about) if isinstance(step.about, Flight) else step.about
         return f"{step.what}: {about}" if about else step.what
 
+    def _cluster(self, views: Cluster) -> int:
+        """The number of a cluster; `_shown` has that of what its caches show."""
+        number = self._clusters.id(views)
+        if number == len(self._shown):
+            self._shown.append(self._caches.id(tuple([view.cached for view in views])))
+        return number
+
     def _flight(self, flight: Flight) -> int:
         """The number of a plan in flight; those with the same future are the same."""
         number = self._flights.id(self._operator.essence(flight))
         if number == len(self._in_flight):
             self._in_flight.append(flight)
+            self._over.append(isinstance(self._operator.next(flight), Result))
         return number
 
     def _once(self, work_out: Callable[..., T], *parts: int) -> T:
@@ -174,22 +192,23 @@ class Model:
         return found
 
     def _steps(self, cluster: int, memory: int, flight: int, past: int) -> Iterator[Step]:
+        shown = self._shown[cluster]
         if not memory:
-            yield Step("operator", "starts", (cluster, self._once(self._started, cluster), _NONE, past))
+            yield Step("operator", "starts", (cluster, self._once(self._started, shown), _NONE, past))
         elif not flight:
             if self._is_due(memory, 0.0, LAPSE):
                 yield from self._plan(cluster, memory, past)
-        elif self._in_flight[flight].over:  # type: ignore[union-attr]
-            yield Step("result", "", (cluster, self._once(self._finished, cluster, memory, flight), _NONE, past))
         else:
             for part in self._once(self._requested, cluster, flight, past):
-                yield Step(part.what, part.about, (part.cluster, memory, part.flight, part.past), part.fault, part.wrong)
+                after, left = memory, part.flight
+                if self._over[left]:
+                    after, left = self._once(self._finished, shown, memory, left), _NONE
+                yield Step(part.what, part.about, (part.cluster, after, left, part.past), part.fault, part.wrong)
         if memory:
-            for resource in self._once(self._late, cluster):
-                after, about = self._once(self._delivered, cluster, resource)
-                took = self._once(self._took, cluster, memory, resource)
-                moved = self._once(self._renumbered, cluster, flight, resource) if flight else _NONE
-                yield Step(f"watch of {RESOURCES[resource]}", about, (after, took, moved, past))
+            for what, about, after, event, renaming in self._once(self._delivered, cluster):
+                took = self._once(self._took, shown, memory, event)
+                moved = self._once(self._renumbered, flight, event, renaming) if flight else _NONE
+                yield Step(what, about, (after, took, moved, past))
             if self._pasts[past].crashes:
                 after, left = self._once(self._crashed, cluster, past)
                 yield Step("operator", "crashes", (after, _NONE, _NONE, left), fault=True)
@@ -203,54 +222,55 @@ class Model:
 
     # -- the operator --------------------------------------------------------------------------------------------------
 
-    def _started(self, cluster: int) -> int:
-        return self._memories.id(self._operator.started(_caches(self._clusters[cluster])))
+    def _started(self, shown: int) -> int:
+        return self._memories.id(self._operator.started(self._caches[shown]))
 
     def _crashed(self, cluster: int, past: int) -> tuple[int, int]:
         before = self._pasts[past]
         lists = tuple(view.relisted for view in self._clusters[cluster])
-        return self._clusters.id(lists), self._pasts.id(replace(before, crashes=before.crashes - 1))
+        return self._cluster(lists), self._pasts.id(replace(before, crashes=before.crashes - 1))
 
     def _plan(self, cluster: int, memory: int, past: int) -> Iterator[Step]:
-        what, about, after, flight, wrong = self._once(self._planned, cluster, memory)
+        what, about, after, flight, wrong = self._once(self._planned, self._shown[cluster], memory)
         yield Step(what, about, (cluster, after, flight, past), wrong=wrong)
 
-    def _planned(self, cluster: int, number: int) -> tuple[str, str | Flight, int, int, tuple[str, ...]]:
+    def _planned(self, shown: int, number: int) -> tuple[str, str | Flight, int, int, tuple[str, ...]]:
         memory = self._memories[number]
         assert memory is not None
-        after, flight = self._operator.planned(_caches(self._clusters[cluster]), memory)
+        after, flight = self._operator.planned(self._caches[shown], memory)
         wrong = tuple(f"lapsed: {expected}" for expected in self._operator.lapsed)
         what = "plan" if memory.ready else f"timer after {memory.due:g} s, plan"
         return what, flight or "nothing", self._memories.id(after), self._flight(flight) if flight else _NONE, wrong
 
-    def _finished(self, cluster: int, memory: int, flight: int) -> int:
+    def _finished(self, shown: int, memory: int, flight: int) -> int:
         before, carried_out = self._memories[memory], self._in_flight[flight]
         assert before is not None
         assert carried_out is not None
-        return self._memories.id(self._operator.finished(_caches(self._clusters[cluster]), before, carried_out))
+        return self._memories.id(self._operator.finished(self._caches[shown], before, carried_out))
 
     # -- watches -------------------------------------------------------------------------------------------------------
 
-    def _late(self, cluster: int) -> list[int]:
-        """The resources whose watches have something to deliver."""
-        return [view.resource for view in self._clusters[cluster] if view.pending]
+    def _delivered(self, cluster: int) -> list[tuple[str, str, int, int, int]]:
+        """For each watch that has an event to deliver: the cluster after it, the event, and the new numbers of versions."""
+        before, found = self._clusters[cluster], []
+        for view in before:
+            if view.pending:
+                (kind, content), (delivered, renamed) = view.pending[0], view.delivered
+                after = self._cluster((*before[: view.resource], delivered, *before[view.resource + 1 :]))
+                what, about = f"watch of {RESOURCES[view.resource]}", f"{kind} {content.name}"
+                event, renaming = self._events.id((kind, content)), self._renamings.id(tuple(renamed.items()))
+                found.append((what, about, after, event, renaming))
+        return found
 
-    def _delivered(self, cluster: int, resource: int) -> tuple[int, str]:
-        before = self._clusters[cluster]
-        kind, content = before[resource].pending[0]
-        after = (*before[:resource], before[resource].delivered[0], *before[resource + 1 :])
-        return self._clusters.id(after), f"{kind} {content.name}"
-
-    def _took(self, cluster: int, number: int, resource: int) -> int:
-        views, memory = self._clusters[cluster], self._memories[number]
+    def _took(self, shown: int, number: int, event: int) -> int:
+        memory = self._memories[number]
         assert memory is not None
-        after = self._operator.took(_caches(views), memory, views[resource].pending[0])
-        return self._memories.id(after)
+        return self._memories.id(self._operator.took(self._caches[shown], memory, self._events[event]))
 
-    def _renumbered(self, cluster: int, flight: int, resource: int) -> int:
+    def _renumbered(self, flight: int, event: int, renaming: int) -> int:
         before = self._in_flight[flight]
         assert before is not None
-        return self._flight(before.renumbered(resource, self._clusters[cluster][resource].delivered[1]))
+        return self._flight(before.renumbered(self._events[event][1].resource, dict(self._renamings[renaming])))
 
     # -- the API server ------------------------------------------------------------------------------------------------
 
@@ -272,7 +292,7 @@ class Model:
             for answer in (effect.answer, None) if past.lost else (effect.answer,):
                 left = self._pasts.id(replace(done, lost=done.lost - (answer is None)))
                 how = "the answer is lost" if answer is None else f"{effect.answer.status}"
-                stored = self._clusters.id(after)
+                stored = self._cluster(after)
                 next_ = self._answered(flight, answer)
                 found.append(Part(what, how, stored, next_, left, answer is None, wrong))
         if past.lost and request.method != "GET":
@@ -281,8 +301,7 @@ class Model:
         return found
 
     def _answered(self, flight: Flight, answer: Answer | None) -> int:
-        after = replace(flight, answers=(*flight.answers, answer))
-        return self._flight(replace(after, over=isinstance(self._operator.next(after), Result)))
+        return self._flight(replace(flight, answers=(*flight.answers, answer)))
 
     def _moved(self, cluster: int, number: int, observed: int) -> list[Part]:
         """What may become of the pods."""
@@ -300,7 +319,7 @@ class Model:
                     past, failures=past.failures - move.failures, evictions=past.evictions - move.evictions, ends=effect.ends
                 )
                 fault = bool(move.failures or move.evictions)
-                stored = self._clusters.id(after)
+                stored = self._cluster(after)
                 found.append(Part(pod.name, move.name, stored, _NONE, self._pasts.id(left), fault, effect.violations))
         return found
 
@@ -336,7 +355,3 @@ def _created(request: Request, past: Past) -> tuple[str, tuple[tuple[str, int], 
     counts = dict(past.created)
     counts[name] = counts.get(name, 0) + 1
     return f"{name}#{counts[name]}", tuple(sorted(counts.items()))
-
-
-def _caches(views: Cluster) -> Cached:
-    return tuple([view.cached for view in views])

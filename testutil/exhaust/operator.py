@@ -26,10 +26,12 @@ from jobcommon.controller.expectations import TIMEOUT, Creation, Expected
 from jobcommon.controller.job_state import COUNTS_DELAY, JobState
 from jobcommon.controller.refusals import Refusals
 from jobcommon.controller.workqueue import BASE_DELAY
+from jobcommon.reconcile.plan import Create
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.exhaust.objects import FRAMEWORK, NAMESPACE, RESOURCES, Content, cached_version, pending_version
+from jobcommon.testutil.exhaust.objects import JOB as JOBS
 from jobcommon.testutil.exhaust.server import Answer
 from jobcommon.testutil.sim.clock import SimClock
 from jobcommon.testutil.sim.job_templates import JOB
@@ -49,9 +51,10 @@ Versioned = tuple[tuple[tuple[Content, int], ...], ...]
 
 @dataclass(frozen=True)
 class Memory:
-    """What an operator process has in memory beside its caches. Times are seconds from now.
+    """What an operator process has in memory beside its caches. Times are seconds after START, where time stands still.
 
-    `ready`: the job waits in the queue, or is to be queued again when it is `busy` no more. `due`: when a timer queues it.
+    `ready`: the job waits in the queue, or is to be queued again when it is `busy` no more. `due`: when a timer queues it,
+    at most `LAPSE`. A timer shows its time to the plan that it causes, and then it is START again.
     `behind`: for each resource, which of the pending events the cache must have before the next plan; 0 for none.
     """
 
@@ -66,14 +69,13 @@ class Memory:
 
 @dataclass(frozen=True)
 class Flight:
-    """A plan that is being carried out. `over`: its last answer is on its way to the operator."""
+    """A plan that is being carried out."""
 
     cached: Versioned
     memory: Memory
     now: float
     answers: tuple[Answer | None, ...] = ()
     """Those so far; None for an answer that was lost."""
-    over: bool = False
 
     @property
     def begun(self) -> tuple[Any, ...]:
@@ -91,7 +93,7 @@ class Flight:
         answers = tuple(
             replace(a, version=numbers[a.version]) if a is not None and a.resource == resource else a for a in self.answers
         )
-        return Flight(tuple(cached), self.memory, self.now, answers, self.over)
+        return Flight(tuple(cached), self.memory, self.now, answers)
 
 
 class _Script:
@@ -125,7 +127,7 @@ class Operator:
         self._loop = SimLoop()
         self._refusals: dict[str, Refusals] = {}
         self._plans: dict[Any, Work] = {}
-        self._texts: dict[int, tuple[str, str]] = {}
+        self._texts: dict[Any, tuple[Any, ...]] = {}
         self._requests: dict[Any, Request | Result] = {}
         self._took: dict[tuple[Cached, Memory, tuple[str, Content]], Memory] = {}
         self.lapsed: list[str] = []
@@ -196,7 +198,7 @@ class Operator:
         result = self.next(flight)
         assert isinstance(result, Result)
         controller = self._restored(_versioned(cached), memory)
-        controller.finish(self._work(flight), result, Moment(0.0, START + flight.now))
+        controller.finish(self._work(flight), result, Moment(0.0, START))
         return self._memory(controller, 0.0)
 
     def plan(self, flight: Flight) -> str:
@@ -207,26 +209,21 @@ class Operator:
     def essence(self, flight: Flight) -> tuple[Any, ...]:
         """All of a flight that its future depends on.
 
-        Of the caches that is the plan, and the versions that its requests name; of the answer to a write its version if the
-        caches do not have it yet. Once the plan is carried out, it is what `JobController.finish` reads.
+        Of the caches that is the plan with its manifests, and the versions that its requests name; of the answer to a write
+        its version if the caches do not have it yet. Once the plan is carried out, it is what `JobController.finish` reads.
         """
         work, found = self._work(flight), self.next(flight)
         plan = work.plan
-        if (texts := self._texts.get(id(work))) is None:
-            texts = self._texts[id(work)] = repr(plan), repr(plan.actions)
+        if (texts := self._texts.get(flight.begun)) is None:
+            manifests = tuple(msgspec.json.encode(action.manifest) for action in plan.actions if isinstance(action, Create))
+            texts = self._texts[flight.begun] = (repr(plan), *manifests), (repr(plan.actions), *manifests)
         if isinstance(found, Result):
             outcomes = tuple((o.effect, _awaited(o.resource_version), repr(o.error)) for o in found.outcomes)
             status = _awaited(found.status_version), repr(found.status_error), found.stale
             ends = plan.status is not None and plan.status.finished
             return work.job is None, texts[1], ends, plan.status is None, plan.wake_at, plan.reason, outcomes, status
         version = work.job.resource_version if work.job is not None else ""
-        answers = tuple(
-            answer
-            if answer is None or answer.status >= 300 or not answer.written
-            else (_awaited(str(answer.version)), b"deletionTimestamp" in answer.body)
-            for answer in flight.answers
-        )
-        return version, texts[0], work.orphans_of, answers
+        return version, texts[0], work.orphans_of, tuple(map(_essence_of, flight.answers))
 
     # -- carrying out -----------------------------------------------------------------------------------------------------
 
@@ -295,11 +292,10 @@ class Operator:
             if kept != Refusals():
                 refusals = repr(kept)
                 self._refusals[refusals] = kept
-        left = None if due is None else round(max(due - now, 0.0), 6)
-        backing_off = left is not None and left <= BASE_DELAY
-        left = None if backing_off else left
+        backing_off = due is not None and due - now <= BASE_DELAY
+        due = None if due is None or backing_off else round(min(due, LAPSE), 6)
         return Memory(
-            len(queue) > 0 or backing_off, left, busy, controller.expectations.lapsed(UID, math.inf), behind, fields, refusals
+            len(queue) > 0 or backing_off, due, busy, controller.expectations.lapsed(UID, math.inf), behind, fields, refusals
         )
 
 
@@ -342,6 +338,16 @@ def _behind(controller: JobController, resource: int) -> int:
         if not controller.barrier.behind(UID, {RESOURCES[resource]: str(pending_version(resource, index - 1))}):
             return index
     return _MOST
+
+
+def _essence_of(answer: Answer | None) -> object:
+    """What the rest of a plan depends on. Only the version of the job is compared with the one that the plan was made from."""
+    if answer is None or answer.status >= 300:
+        return answer
+    awaited = _awaited(str(answer.version))
+    if answer.written:
+        return awaited, b"deletionTimestamp" in answer.body
+    return answer.body, str(answer.version) if answer.resource == JOBS else awaited
 
 
 def _awaited(version: str | None) -> str | None:

@@ -9,6 +9,9 @@ from itertools import pairwise
 from jobcommon.testutil.exhaust.model import Model, State
 from jobcommon.testutil.exhaust.verdict import at_the_end
 
+_COLLECTED_AFTER = 5000
+"""States."""
+
 
 @dataclass
 class Search:
@@ -33,11 +36,12 @@ class Search:
     def run(self) -> "Search":
         """Search everything, once."""
         started = time.process_time()
-        # Nearly everything that is made is kept, so the garbage collector would run often and find little.
+        # Nearly everything is kept, so the garbage collector would search it often; it is asked now and then (`_collect`).
         gc.disable()
         try:
             self._search()
         finally:
+            gc.unfreeze()
             gc.enable()
             self.model.close()
         self.seconds = time.process_time() - started
@@ -54,6 +58,8 @@ class Search:
                 return
             if number == level_end:
                 self.depth, level_end = self.depth + 1, len(self._states)
+            if number % _COLLECTED_AFTER == 0:
+                _collect()
             if not self._expand(number, graph):
                 return
             self.states += 1
@@ -100,6 +106,12 @@ class Search:
             step = next(step for step in self.model.steps(self._states[here]) if step.state == self._states[there])
             self.trace.append(self.model.text(step))
         return False
+
+
+def _collect() -> None:
+    """Free the controllers of past steps, which refer to themselves. What is left is not searched again."""
+    gc.collect()
+    gc.freeze()
 
 
 class _Graph:

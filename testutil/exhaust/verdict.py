@@ -20,6 +20,9 @@ def at_the_end(model: Model, state: State) -> str:
     ended = next((c for c in status.get("conditions") or () if c["type"] in ENDS and c["status"] == "True"), None)
     phases = {pod.name: pod.obj["status"]["phase"] for pod in pods}
     runs, limit = past.ends.failed_runs, model.bounds.backoff_limit
+    replaced = sum(count - 1 for name, count in past.created if name.startswith("pods/"))
+    if replaced > limit + model.bounds.evictions:
+        return f"backoff-limit: {replaced} pods were replaced after {runs} failed runs"
     if ended is None:
         if len(phases) != REPLICAS or set(phases.values()) != {"Running"}:
             return f"hangs: no end, pods {phases}"
