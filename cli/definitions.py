@@ -15,6 +15,8 @@ def as_yaml(frameworks: Iterable[Framework]) -> str:
 
 def write(directory: Path, frameworks: Iterable[Framework]) -> Iterator[Path]:
     """Write a file for each; gives the paths as they are written. Raises `UserError`."""
+    if directory.exists() and not directory.is_dir():
+        raise UserError(f"--output {directory}: is a file; name a directory")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in _files(frameworks).items():

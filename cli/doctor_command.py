@@ -11,9 +11,7 @@ import typer
 from jobcommon.cli.doctor import Finding, Severity, examine, our_definitions
 from jobcommon.cli.doctor.reading import read_state
 from jobcommon.cli.errors import JOB_FAILED, UserError
-from jobcommon.client.config import ConfigError, find_cluster
-from jobcommon.client.errors import ClientError
-from jobcommon.client.transport import HttpTransport
+from jobcommon.cli.jobs.access import Place, connected
 from jobcommon.framework import Framework
 
 FORMATS = ("text", "json")
@@ -23,17 +21,9 @@ async def doctor(frameworks: Sequence[Framework], kubeconfig: str | None, contex
     """Print the findings about the cluster. The exit code: 1 if one of them is an error. Raises `UserError`."""
     if output not in FORMATS:
         raise UserError(f"--output {output}: use {' or '.join(FORMATS)}")
-    try:
-        cluster = await find_cluster(kubeconfig, context)
-    except ConfigError as error:
-        raise UserError(str(error)) from None
-    transport = HttpTransport(cluster)
-    try:
-        findings = examine(await read_state(transport, frameworks), frameworks, our_definitions(frameworks), time.time())
-    except ClientError as error:
-        raise UserError(f"{cluster.base_url}: {error}", JOB_FAILED) from None
-    finally:
-        await transport.close()
+    async with connected(Place(kubeconfig, context)) as api:
+        state = await read_state(api.transport, frameworks)
+    findings = examine(state, frameworks, our_definitions(frameworks), time.time())
     typer.echo(as_json(findings) if output == "json" else as_text(findings))
     sys.stdout.flush()
     return JOB_FAILED if any(finding.severity is Severity.ERROR for finding in findings) else 0

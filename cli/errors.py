@@ -5,6 +5,12 @@ JOB_FAILED = 1
 STUCK = 3
 
 
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error in the group that several tasks have left: of those that ended for one cause, the cause."""
+    inner = group.exceptions[0]
+    return first_of(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
 class UserError(Exception):
     """Ends the command with `code`; the text says what is wrong and what to change."""
 

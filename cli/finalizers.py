@@ -9,18 +9,15 @@ import typer
 
 from jobcommon.api import labels
 from jobcommon.cli.errors import JOB_FAILED, UserError
+from jobcommon.cli.jobs.access import Place, connected
 from jobcommon.client import objects
-from jobcommon.client.config import ConfigError, find_cluster
-from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
-from jobcommon.client.transport import HttpTransport
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile.plan import RemoveFinalizer
 from jobcommon.runtime.writes import request_for
 
 PAGE = 500
-AT_ONCE = 16
 # Between reading a pod and patching it, another client may change its finalizers.
 TRIES = 5
 
@@ -29,20 +26,12 @@ async def release_finalizers(
     frameworks: Sequence[Framework], namespace: str | None, kubeconfig: str | None, context: str | None
 ) -> None:
     """Release the pods of `frameworks` and print each. Raises `UserError` if one cannot be released."""
-    try:
-        transport = HttpTransport(await find_cluster(kubeconfig, context), concurrency=AT_ONCE)
-    except ConfigError as error:
-        raise UserError(str(error)) from None
-    try:
+    async with connected(Place(kubeconfig, context)) as api:
         released = 0
-        async for page in _held(transport, frameworks, namespace):
-            await asyncio.gather(*(_release(transport, pod) for pod in page))
+        async for page in _held(api.transport, frameworks, namespace):
+            await asyncio.gather(*(_release(api.transport, pod) for pod in page))
             released += len(page)
         typer.echo(f"{released} released")
-    except ClientError as error:
-        raise UserError(str(error), JOB_FAILED) from None
-    finally:
-        await transport.close()
 
 
 async def _held(

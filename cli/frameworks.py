@@ -51,6 +51,8 @@ def _load(entry: EntryPoint) -> Framework:
 
 def referenced(reference: str) -> Framework:
     """The framework of ``my_package:FRAMEWORK``. Raises `UserError` when it cannot be used."""
+    if EntryPoint.pattern.fullmatch(reference) is None:
+        raise UserError(f"--framework {reference}: write a module and a name in it, as in my_package:FRAMEWORK")
     return _load(EntryPoint(reference.partition(":")[2] or reference, reference, GROUP))
 
 

@@ -1,5 +1,6 @@
 """Reading the user's files, with a limit on their size (attack case S13)."""
 
+import http.client
 import sys
 import urllib.error
 import urllib.request
@@ -32,8 +33,12 @@ def read_text(name: str, limit: int) -> tuple[str, str]:
         raise UserError(f"{source}: the server answers {error.code} {error.reason}") from None
     except urllib.error.URLError as error:
         raise UserError(f"{source}: cannot be fetched: {error.reason}") from None
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise UserError(f"{source}: cannot be read: {error}") from None
+    except http.client.HTTPException as error:
+        raise UserError(f"{source}: cannot be fetched: {error or type(error).__name__}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{source}: is not text in UTF-8; give a file of YAML or JSON") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{source}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(text) > limit:
         raise UserError(f"{source}: has more than {limit} bytes; split it into several files")
     return source, text

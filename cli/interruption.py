@@ -1,38 +1,39 @@
 """Ctrl-C while the command imports its modules, before a cluster or an operator handles signals.
 
-Imports take most of a second, in which Python would answer with a traceback.
+Imports take most of a second, in which Python would answer with a traceback. So this module, and the package above it, import
+next to nothing themselves.
 """
 
 import os
 import signal
 import sys
-import threading
-from types import FrameType
-from typing import Any
 
 CODE = 128 + signal.SIGINT
 LINE = "interrupted; nothing is left running\n"
 
 
-def _leave(_number: int, _frame: FrameType | None) -> None:
+def _leave(_number: int, _frame: object) -> None:
     sys.stderr.write(LINE)
     sys.stderr.flush()
     # Nothing has been started that must be stopped; an exception could surface in the middle of an import.
     os._exit(CODE)
 
 
-def leave_at_once() -> Any:
-    """From now on Ctrl-C ends the process with one line. Returns the former handler, for `restore`."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler and threading.current_thread() is threading.main_thread():
+def leave_at_once() -> bool:
+    """From now on Ctrl-C ends the process with one line. False, and no change, where Python does not handle it by default."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return False
+    try:
         signal.signal(signal.SIGINT, _leave)
-    return before
+    except ValueError:
+        return False  # not in the main thread, which alone handles signals
+    return True
 
 
-def restore(before: Any) -> None:
-    """Undo `leave_at_once`."""
-    if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, before)
+def restore(changed: bool) -> None:
+    """Undo `leave_at_once`, given its result."""
+    if changed and signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def ignore() -> None:

@@ -3,7 +3,6 @@
 from jobcommon.cli import interruption  # before all others, which are slow
 
 # isort: split
-import asyncio
 import errno
 import os
 import sys
@@ -21,8 +20,8 @@ from jobcommon.cli.frameworks import chosen, usable
 from jobcommon.cli.jobs import commands
 from jobcommon.cli.manifests import OF_A_CLUSTER, load
 from jobcommon.cli.operator_command import operator_command
-from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namespace, OneNamespace
-from jobcommon.cli.output import console
+from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namespace, OneNamespace, namespace_option
+from jobcommon.cli.output import console, prepare_streams
 from jobcommon.cli.plan import describe
 from jobcommon.cli.run_command import run_command
 from jobcommon.cli.simulate_command import simulate_command
@@ -31,8 +30,8 @@ FRAMEWORKS = tuple(usable())
 interruption.restore(interruption.BEFORE_IMPORTS)
 
 HELP_WIDTH = 110
-# Errors of the disk are not bugs of the command.
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+# No bugs of the command, also where no file is named: what is written to is standard output then, a log or a socket.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
 
 app = typer.Typer(
     name="jobcommon",
@@ -80,9 +79,7 @@ def up_command(
     kubeconfig: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the kubeconfig.")] = Path(
         ".jobcommon/kubeconfig"
     ),
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="The kubeconfig's namespace.")
-    ] = "default",
+    namespace: Annotated[str, namespace_option("The kubeconfig's namespace.")] = "default",
     data_dir: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Keep the cluster's state here, and restore it from here, also after a crash."),
@@ -168,10 +165,7 @@ app.command("operator", short_help="Run the operators against a cluster.")(with_
 @app.command("release-finalizers", short_help="Remove the finalizers of pods after an uninstallation.")
 def release_finalizers_command(
     framework: Frameworks = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only pods of this namespace. All namespaces without it."),
-    ] = None,
+    namespace: Annotated[str | None, namespace_option("Only pods of this namespace. All namespaces without it.")] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -186,7 +180,7 @@ def release_finalizers_command(
     """
     from jobcommon.cli.finalizers import release_finalizers
 
-    asyncio.run(release_finalizers(chosen(framework or ()), namespace, kubeconfig, context))
+    process.run(release_finalizers(chosen(framework or ()), namespace, kubeconfig, context))
 
 
 @app.command("doctor", short_help="Check a cluster: what would keep the operators from working.")
@@ -216,7 +210,7 @@ def doctor_command(
     """
     from jobcommon.cli.doctor_command import doctor
 
-    sys.exit(asyncio.run(doctor(chosen(framework or ()), kubeconfig, context, output)))
+    sys.exit(process.run(doctor(chosen(framework or ()), kubeconfig, context, output)))
 
 
 @app.command("plan", short_help="Print what the operator would do for a job.")
@@ -328,6 +322,12 @@ def _forget_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _fault(error: OSError) -> str:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return f"{error.strerror}; allow more, as in: ulimit -n 4096"
+    return str(error.strerror)
+
+
 commands.register(app)
 
 
@@ -336,7 +336,8 @@ def main(name: str | None = None) -> None:
 
     Exit codes: 0 done, 1 a job failed, 2 bad input, 3 a job was stuck, 128 + n ended by signal n.
     """
-    before = interruption.leave_at_once()
+    prepare_streams()
+    handled = interruption.leave_at_once()
     try:
         app(prog_name=name)
     except UserError as error:
@@ -357,11 +358,10 @@ def main(name: str | None = None) -> None:
         _forget_output()
         sys.exit(1)
     except OSError as error:
-        if error.errno not in DISK_ERRORS:
+        if error.errno not in DISK_ERRORS and not error.filename:
             raise
-        where = f"{error.filename}: " if error.filename else ""
-        sys.stderr.write(f"error: {where}{error.strerror}\n")
+        sys.stderr.write(f"error: {error.filename or 'standard output or a file of the cluster'}: {_fault(error)}\n")
         _forget_output()
         sys.exit(1)
     finally:
-        interruption.restore(before)
+        interruption.restore(handled)

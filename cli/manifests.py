@@ -58,9 +58,12 @@ def load(names: Iterable[str], limits: Limits = LIMITS) -> list[Manifest]:
     Raises `UserError` for files that cannot be read, exceed `limits` or contain no Kubernetes object.
     """
     names = list(names)
+    if "" in names:
+        raise UserError("--filename: the name is empty; give a file, a directory, an address, or - for standard input")
     found = [m for name in names for file in _files(name) for m in _manifests(*read_text(file, limits.size), limits)]
     if not found:
-        raise UserError(f"{', '.join(names)}: no object in it; a manifest begins with apiVersion, kind and metadata.name")
+        where = ", ".join("<stdin>" if name == STDIN else name for name in names)
+        raise UserError(f"{where}: no object in it; a manifest begins with apiVersion, kind and metadata.name")
     return found
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from jobcommon.cli.configured import configured_cluster
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
-from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.framework import Framework
 from jobcommon.runtime.manager import run_against
 from jobcommon.runtime.settings import Settings
@@ -24,13 +24,11 @@ def token_in(path: Path) -> str:
 
 async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfig: str | None, context: str | None) -> None:
     """Run until SIGTERM or SIGINT, and finish the writes under way. Raises `UserError` if it cannot start."""
-    try:
-        cluster = await find_cluster(kubeconfig, context)
-    except ConfigError as error:
-        raise UserError(str(error)) from None
+    cluster = await configured_cluster(kubeconfig, context)
     collect_garbage_rarely()
     try:
         await run_against(cluster, frameworks, settings, handle_signals=True)
     except OSError as error:
         text = error.strerror or str(error)
-        raise UserError(f"--metrics-port {settings.metrics_port}: {text}; choose another, or -1 for none") from error
+        where = f"--metrics-host {settings.metrics_host} --metrics-port {settings.metrics_port}"
+        raise UserError(f"{where}: {text}; choose another, or --metrics-port -1 for none") from error

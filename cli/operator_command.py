@@ -1,6 +1,7 @@
 """The command ``jobcommon operator`` with its many options."""
 
 import asyncio
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -103,4 +104,6 @@ def operator_command(
         frameworks = configured(chosen(framework or ()), own_options or {})
         asyncio.run(operate(frameworks, settings, kubeconfig, context))
     except ValueError as error:
-        raise UserError(str(error)) from None
+        field, _, text = str(error).partition(" ")
+        option = f"--{field.replace('_', '-')}" if field in {one.name for one in fields(Settings)} else field
+        raise UserError(f"{option} {text}") from None

@@ -1,8 +1,26 @@
 """Options that several commands have."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
 import typer
+
+from jobcommon.cli.errors import UserError
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def namespace_name(value: str | None) -> str | None:
+    """The value of --namespace. Raises `UserError` for one that no namespace can have: nothing would be found there."""
+    if value and _LABEL.fullmatch(value) is None:
+        raise UserError(f'--namespace {value}: write lower-case letters, digits and "-", at most 63 of them, as in team-a')
+    return value
+
+
+def namespace_option(text: str) -> Any:
+    """The option --namespace, with this help."""
+    return typer.Option("--namespace", "-n", metavar="NAMESPACE", callback=namespace_name, help=text)
+
 
 Frameworks = Annotated[
     list[str] | None,
@@ -16,13 +34,8 @@ Kubeconfig = Annotated[
     str | None, typer.Option(metavar="FILE", help="Without it: $KUBECONFIG, the pod's service account, or ~/.kube/config.")
 ]
 Context = Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig's context to use.")]
-OneNamespace = Annotated[
-    str | None,
-    typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only jobs of this namespace. All namespaces without it."),
-]
-Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Where objects go that name no namespace.")
-]
+OneNamespace = Annotated[str | None, namespace_option("Only jobs of this namespace. All namespaces without it.")]
+Namespace = Annotated[str, namespace_option("Where objects go that name no namespace.")]
 _FILES = typer.Option(
     "--filename",
     "-f",

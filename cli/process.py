@@ -5,6 +5,8 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from jobcommon.cli.errors import UserError, first_of
+
 #: A terminal that closes ends what runs in it, as Ctrl-C and `kill` do.
 T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -24,7 +26,10 @@ class Interrupted(Exception):  # noqa: N818  a signal is not an error
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """The result of `main`. The first signal cancels it; more of them do not disturb its cleaning up. Raises `Interrupted`."""
+    """The result of `main`. The first signal cancels it; more of them do not disturb its cleaning up.
+
+    Raises `Interrupted`, and what `main` raises; a UserError or OSError of one of its tasks without the group around it.
+    """
     return asyncio.run(_run(main))
 
 
@@ -45,6 +50,11 @@ async def _run(main: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         if received:
             raise Interrupted(received[0]) from None
+        raise
+    except ExceptionGroup as group:
+        first = first_of(group)
+        if isinstance(first, UserError | OSError):
+            raise first from None
         raise
     finally:
         # After a first signal the loop keeps the handlers until it is closed: a second one must not interrupt that.

@@ -11,7 +11,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Place
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.manifests import SUFFIXES, Manifest, load
-from jobcommon.cli.options import OptionalFiles
+from jobcommon.cli.options import OptionalFiles, namespace_option
 from jobcommon.cli.output import console
 from jobcommon.cli.script import Script, as_yaml
 
@@ -29,9 +29,7 @@ def run_command(
         list[str] | None, typer.Argument(metavar="-- ARGS", help="The script's arguments, after --.", show_default=False)
     ] = None,
     filename: OptionalFiles = None,
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Where objects go that name no namespace.")
-    ] = None,
+    namespace: Annotated[str | None, namespace_option("Where objects go that name no namespace.")] = None,
     workers: Annotated[
         int, typer.Option(metavar="N", help="Of a script: how many processes, the one of rank 0 included.", min=1)
     ] = 1,

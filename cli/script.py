@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from jobcommon.api.quantity import parse_quantity
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import Manifest
@@ -170,10 +171,17 @@ def _amounts(given: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for pair in (pair for text in given for pair in text.split(",")):
         name, equals, amount = pair.strip().partition("=")
-        if not equals or not name or not amount:
+        if not equals or not name or not _is_amount(amount):
             raise UserError(f"--resources {pair}: write a resource and an amount, as in cpu=4, memory=16Gi or nvidia.com/gpu=1")
         found[name] = amount
     return found
+
+
+def _is_amount(text: str) -> bool:
+    try:
+        return parse_quantity(text).nanos >= 0
+    except ValueError:
+        return False
 
 
 def _name_of(path: str) -> str:

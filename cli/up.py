@@ -13,7 +13,6 @@ from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.cli.kubeconfig_file import check_free, written
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver import JournalError
-from jobcommon.localcluster.cluster import LocalCluster
 from jobcommon.localcluster.quantity import parse_quantity
 from jobcommon.localcluster.training import training_cluster
 
@@ -38,7 +37,8 @@ async def up(
             frameworks, data_dir=data_dir, port=port, operators=operators, capacity=capacity
         ) as running:
             with written(kubeconfig, running.kubeconfig(namespace), keep=data_dir is not None):
-                _introduce(console, running, frameworks, kubeconfig, data_dir)
+                for line in introduction(running.url, frameworks, kubeconfig, data_dir):
+                    console.print(line, soft_wrap=True, highlight=False, markup=False)
                 if with_dashboard:
                     from jobcommon.cli.dashboard.command import show_dashboard
 
@@ -59,7 +59,8 @@ def refusals(port: int, data_dir: Path | None = None) -> Iterator[None]:
         if data_dir is not None and error.filename and _concerns(data_dir, Path(error.filename)):
             raise UserError(f"--data-dir {data_dir}: {error.filename}: {str(error.strerror).lower()}") from None
         if error.errno == errno.ENOSPC:
-            raise UserError("no space left on device: a cluster needs some for its state, its logs and its volumes") from None
+            where = f"--data-dir {data_dir}: " if data_dir is not None else ""
+            raise UserError(f"{where}no space left on device: a cluster needs some for its state, logs and volumes") from None
         raise
 
 
@@ -82,21 +83,22 @@ def amounts(given: Sequence[str]) -> dict[str, str] | None:
     return found or None
 
 
-def _introduce(
-    console: Console, running: LocalCluster, frameworks: Sequence[Framework], kubeconfig: Path, data_dir: Path | None
-) -> None:
+#: For a first try, in a checkout of the project.
+EXAMPLE = Path("examples/pytorch/digits.yaml")
+
+
+def introduction(url: str, frameworks: Sequence[Framework], kubeconfig: Path, data_dir: Path | None) -> list[str]:
+    """How to use the cluster that runs at `url`."""
     kinds = ", ".join(framework.kind for framework in frameworks)
     kept = f"in {data_dir}" if data_dir else "in memory only"
-    lines = [
-        f"The cluster is up at {running.url}. Kinds: {kinds}. Its state is kept {kept}.",
+    return [
+        f"The cluster is up at {url}. Kinds: {kinds}. Its state is kept {kept}.",
         "",
         "In another terminal:",
         f"  export KUBECONFIG={kubeconfig.absolute()}",
-        "  kubectl apply -f examples/pytorch/digits.yaml",
+        f"  kubectl apply -f {EXAMPLE if EXAMPLE.exists() else 'job.yaml'}",
         "  kubectl get pods -w",
         "  jobcommon dashboard     # or: jobcommon up --dashboard",
         "",
         "Ctrl-C stops it and everything that runs in it.",
     ]
-    for line in lines:
-        console.print(line, soft_wrap=True, highlight=False, markup=False)

@@ -59,7 +59,9 @@ def documents(text: str, limits: Limits = LIMITS) -> Iterator[tuple[int, object]
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        raise _at(error.problem_mark or error.context_mark, f"not valid YAML: {error.problem or error.context}") from None
+        advice = "; indent with blanks, not with tabs" if "'\\t'" in str(error.problem) else ""
+        text = f"not valid YAML: {error.problem or error.context}{advice}"
+        raise _at(error.problem_mark or error.context_mark, text) from None
     except DocumentError:
         raise
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:

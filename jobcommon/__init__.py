@@ -7,7 +7,6 @@ costs next to nothing, and what is pure never loads an HTTP client.
 
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 
 @cache
@@ -20,7 +19,7 @@ def _homes() -> dict[str, str]:
     return {alias.name: str(node.module) for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "__all__":
         return sorted(_homes())
     if name == "__version__":
@@ -28,7 +27,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            value: Any = version(__name__)
+            value: object = version(__name__)
         except PackageNotFoundError:
             value = "unknown"
     elif name.startswith("_") or name not in _homes():

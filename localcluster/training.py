@@ -18,9 +18,10 @@ from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.settings import Settings
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-ESTABLISH_SECONDS = 10.0
-#: Without logs and a metrics server: it runs inside the cluster's process.
-SETTINGS = Settings(metrics_port=None, log_format="console", log_level="warning")
+ESTABLISH_SECONDS = 60.0
+#: Without logs and a metrics server: it runs inside the cluster's process. What it would warn of, such as a plan that took long
+#: on a busy machine, is for those who run an operator.
+SETTINGS = Settings(metrics_port=None, log_format="console", log_level="error")
 
 
 @asynccontextmanager

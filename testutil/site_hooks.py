@@ -41,5 +41,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
         # A link without a target keeps its text and tells where the file is.
         return re.sub(r"(?<!!)\[([^\]\[]+)\](?!\(|\[|:)", r"\1", text)
 
+    # Words after the language tell tests what a block is; Python-Markdown would take such a line for text.
+    markdown = re.sub(r"^(```\w+) [^\n]*$", r"\1", markdown, flags=re.MULTILINE)
     parts = re.split(r"(```.*?```)", markdown, flags=re.DOTALL)
     return "".join(part if part.startswith("```") else unlinked(_LINK.sub(resolved, part)) for part in parts)

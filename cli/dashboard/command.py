@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import typer
 
+from jobcommon.cli.configured import configured_cluster
 from jobcommon.cli.dashboard.server import serve_dashboard
 from jobcommon.cli.errors import UserError
-from jobcommon.client.config import ConfigError, find_cluster
 from jobcommon.client.transport import HttpTransport
 from jobcommon.framework import Framework
 
@@ -29,10 +29,7 @@ async def dashboard(
     frameworks: Sequence[Framework], *, namespace: str | None, kubeconfig: str | None, context: str | None, port: int
 ) -> AsyncIterator[str]:
     """The page for a cluster, as long as the context lasts; yields its address. Raises `UserError`."""
-    try:
-        cluster = await find_cluster(kubeconfig, context)
-    except ConfigError as error:
-        raise UserError(str(error)) from None
+    cluster = await configured_cluster(kubeconfig, context)
     transport = HttpTransport(cluster)
     try:
         async with serve_dashboard(transport, frameworks, where=cluster.base_url, namespace=namespace, port=port) as address:

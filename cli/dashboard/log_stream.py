@@ -1,25 +1,29 @@
 """A container's log as server-sent events, for the page that follows it."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
 
 from aiohttp import web
 
-from jobcommon.cli.dashboard.cluster import ClusterReader
+from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
+from jobcommon.cli.pod_state import describe
 from jobcommon.client.errors import ClientError
 from jobcommon.client.lines import closing
 
+Sleep = Callable[[float], Awaitable[None]]
 TAIL_LINES = 500
 ENDED = "The log has ended."
 
 
 async def stream_log(request: web.Request, cluster: ClusterReader) -> web.StreamResponse:
-    """Send each line as an event, and at the end an event ``ended`` that says why; lasts as long as the container runs."""
+    """Send what `log_events` gives, and at the end an event ``ended`` that says why."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
     await response.prepare(request)
     of = request.match_info["namespace"], request.match_info["name"], request.query.get("container", "")
     why = ENDED
     try:
-        async with closing(_encoded(cluster, *of)) as events:
+        async with closing(log_events(cluster, *of)) as events:
             async for event in events:
                 await response.write(event)
     except ClientError as error:
@@ -28,9 +32,35 @@ async def stream_log(request: web.Request, cluster: ClusterReader) -> web.Stream
     return response
 
 
-async def _encoded(cluster: ClusterReader, namespace: str, pod: str, container: str) -> AsyncIterator[bytes]:
+async def log_events(
+    cluster: ClusterReader, namespace: str, pod: str, container: str, sleep: Sleep = asyncio.sleep
+) -> AsyncIterator[bytes]:
+    """Each line as an event, as long as the container runs; until it starts, events ``waiting`` say what it waits for.
+
+    Raises `ClientError`.
+    """
+    while why := waiting_for(await cluster.pod(namespace, pod), container):
+        yield event_of(f"The container has not started: {why}.", "waiting")
+        await sleep(KEPT_SECONDS)
     async for line in cluster.log_lines(namespace, pod, container, tail=TAIL_LINES):
         yield event_of(line)
+
+
+def waiting_for(pod: Mapping[str, Any], container: str) -> str:
+    """Why a container has no log yet, in a word or two; "" when it has one, or never will.
+
+    Of a pod that no node has yet, an API server answers with an empty log.
+    """
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    known = [one.get("name") for one in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))]
+    if container not in known or status.get("phase") in ("Succeeded", "Failed"):
+        return ""
+    found = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    of_it: Mapping[str, Any] = next((one for one in found if one.get("name") == container), {})
+    state = of_it.get("state") or {}
+    if "running" in state or "terminated" in state or "terminated" in (of_it.get("lastState") or {}):
+        return ""
+    return str((state.get("waiting") or {}).get("reason") or describe(pod))
 
 
 def event_of(text: str, kind: str = "") -> bytes:

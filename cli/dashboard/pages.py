@@ -14,6 +14,7 @@ from jobcommon.cli.dashboard.cluster import ClusterReader, Listing
 from jobcommon.cli.dashboard.conditions import failure_in_words, sentences
 from jobcommon.cli.dashboard.drawing import drawing, in_words
 from jobcommon.cli.dashboard.job_summary import STATES, Filter, newest_first, state_of, summary
+from jobcommon.cli.dashboard.log_stream import waiting_for
 from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
 from jobcommon.cli.dashboard.timeline import STATES as TIMELINE_STATES
 from jobcommon.cli.dashboard.timeline import timeline
@@ -128,10 +129,12 @@ class Pages:
         container, previous = request.query.get("container", ""), "previous" in request.query
         if container not in pod.containers:
             container = pod.containers[0] if pod.containers else ""
-        try:
-            text, problem = await self._cluster.log(namespace, name, container, tail=LOG_LINES, previous=previous), ""
-        except ClientError as error:
-            text, problem = "", str(error)
+        text, problem = "", ""
+        if previous or not waiting_for(raw, container):
+            try:
+                text = await self._cluster.log(namespace, name, container, tail=LOG_LINES, previous=previous)
+            except ClientError as error:
+                problem = str(error)
         job = f"/jobs/{owner[0].plural}/{namespace}/{owner[1]}" if owner else ""
         return self._page(
             "log.html", pod=pod, container=container, previous=previous, text=text, problem=problem, job=job, lines=LOG_LINES,

@@ -73,6 +73,7 @@ def pod_row(framework: Framework, pod: Json, replica_type: str) -> PodRow:
     main = _main(framework, view)
     index = _index(pod)
     specs = (pod.get("spec") or {}).get("containers") or ()
+    inits = (pod.get("spec") or {}).get("initContainers") or ()
     return PodRow(
         name=view.name,
         namespace=view.namespace,
@@ -88,7 +89,7 @@ def pod_row(framework: Framework, pod: Json, replica_type: str) -> PodRow:
         deleted=view.deletion_time,
         over=is_over(view),
         runs=_runs(main),
-        containers=tuple(str(c["name"]) for c in specs if isinstance(c, dict) and c.get("name")),
+        containers=tuple(str(c["name"]) for c in (*specs, *inits) if isinstance(c, dict) and c.get("name")),
     )
 
 

@@ -8,24 +8,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from jobcommon.cli import process
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, Place, connected
 from jobcommon.cli.jobs.completion import job_names
 from jobcommon.cli.jobs.lookup import FoundJob, find_job
-from jobcommon.cli.options import Context, Kubeconfig
-from jobcommon.cli.output import console
+from jobcommon.cli.options import Context, Kubeconfig, namespace_option
+from jobcommon.cli.output import console, notes
 from jobcommon.diagnosis import Diagnosis
 
 Job = Annotated[
     str,
     typer.Argument(metavar="JOB", help="A job: digits, or pytorchjob/digits.", autocompletion=job_names, show_default=False),
 ]
-InNamespace = Annotated[
-    str | None, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="The job's namespace. Without it: the context's.")
-]
+InNamespace = Annotated[str | None, namespace_option("The job's namespace. Without it: the context's.")]
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FORMAT", help="text or json.")]
 
 
@@ -100,7 +97,7 @@ def logs_command(
             for path in await download_logs(api, found, download, selection):
                 typer.echo(path)
             return
-        printer = Printer(console(), _notes(), chosen_pods(found, rank), found)
+        printer = Printer(console(), notes(), chosen_pods(found, rank), found)
         await (follow_logs if follow else print_logs)(api, found, selection, printer)
 
     _with_job(job, Place(kubeconfig, context, namespace), read)
@@ -122,9 +119,9 @@ def list_command(
     from jobcommon.cli.jobs.listing import jobs_of, show_jobs
 
     async def read(api: Api) -> list[FoundJob]:
-        jobs = await jobs_of(api, everywhere=all_namespaces, console=_notes())
+        jobs = await jobs_of(api, everywhere=all_namespaces, console=notes())
         if not jobs:
-            _notes().print("no jobs" + ("" if all_namespaces else f" in namespace {api.namespace}"))
+            notes().print("no jobs" + ("" if all_namespaces else f" in namespace {api.namespace}"))
         return jobs
 
     jobs = _connected(Place(kubeconfig, context, namespace), read)
@@ -307,8 +304,3 @@ def _connected(place: Place, act: Callable[[Api], Coroutine[Any, Any, Any]]) -> 
         # Nothing runs here that could be left over.
         sys.stderr.write(os.linesep)
         sys.exit(signal.code)
-
-
-def _notes() -> Console:
-    """Standard error, for what is not the output itself."""
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)

@@ -136,6 +136,8 @@ async def print_logs(api: Api, job: FoundJob, selection: Selection, printer: Pri
         except PodBackendError as error:
             if error.code == 403:
                 raise UserError(f"{error.message}; reading logs needs the right to get pods/log", JOB_FAILED) from None
+            if error.code == 404:
+                continue  # it was deleted after the list had been read, as the pods of a finished job are
             complaints.append(f"{member.replica}: {error.message}")
     if complaints:
         raise UserError("\n".join(complaints), JOB_FAILED)

@@ -7,9 +7,10 @@ from difflib import get_close_matches
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed
-from jobcommon.cli.jobs.access import Api, Object, explained
+from jobcommon.cli.jobs.access import Api, Object
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, object_path
+from jobcommon.client.refusal import explained
 from jobcommon.framework import Framework
 
 
@@ -59,7 +60,7 @@ async def find_job(api: Api, reference: str) -> FoundJob:
     hint = (
         f"; did you mean {' or '.join(close)}?"
         if close
-        else f"; there are {', '.join(there[:8])}"
+        else f"; there are {', '.join([*there[:8], *(('…',) if len(there) > 8 else ())])}"
         if there
         else "; it has no jobs"
     )

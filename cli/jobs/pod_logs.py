@@ -20,18 +20,27 @@ class ApiLogs:
     """A `jobcommon.cli.watch.Logs` over an API server.
 
     A log that is followed is read until its run of the container is over: servers and load balancers end idle streams. Each
-    line is requested with its time, so that the log continues after the last one.
+    line is requested with its time, so that the log continues after the last one. The server gives the log of the run that
+    there is when it is asked: the runs of a container are followed one after the other, and no line is given twice.
     """
 
     def __init__(self, api: Api, tail_lines: int | None = None) -> None:
         self._api = api
         self._tail = tail_lines
+        self._followed: dict[tuple[str, str], tuple[asyncio.Lock, _Seen]] = {}
 
     async def logs(self, pod: Mapping[str, Any], options: LogOptions) -> AsyncIterator[bytes]:
         """See `jobcommon.cli.watch.Logs`."""
+        turn, seen = asyncio.Lock(), _Seen()
+        if options.follow:
+            turn, seen = self._followed.setdefault((pod["metadata"]["uid"], options.container), (turn, seen))
+        async with turn, aclosing(self._read(pod, options, seen)) as lines:  # type: ignore[type-var]
+            async for line in lines:
+                yield line
+
+    async def _read(self, pod: Mapping[str, Any], options: LogOptions, seen: "_Seen") -> AsyncIterator[bytes]:
         metadata = pod["metadata"]
         path = object_path("v1", "pods", metadata["namespace"], metadata["name"])
-        seen = _Seen()
         while True:
             seen.start_again()
             try:

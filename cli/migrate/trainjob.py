@@ -24,6 +24,8 @@ from jobcommon.reconcile import Create, plan
 API_VERSION = "trainer.kubeflow.org/v1alpha1"
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 MPI_KIND = "MPIJob"
+NODE = "node"
+MAX_LABEL = 63
 # What the way back needs to know: the kind, the fields of its own, and of a group how many replicas of which types it holds.
 ORIGIN = f"{labels.PREFIX}migrated-from"
 REPLICAS = f"{labels.PREFIX}migrated-replicas"
@@ -56,6 +58,7 @@ def to_trainjob(framework: Framework, manifest: Mapping[str, Any], job: Job) -> 
     notes.check()
     pods = planned_pods(framework, job)
     groups = _mpi_groups(job, pods, notes) if mpi else groups_of(job, pods)
+    _check_name(job, groups, notes)
     if len(groups) > len(job.replica_specs):
         text = "each replica is a replicated Job of its own, because they differ in more than their index"
         notes.warn(f"spec.{framework.replica_specs}", text)
@@ -81,6 +84,16 @@ def to_trainjob(framework: Framework, manifest: Mapping[str, Any], job: Job) -> 
     train_job = {"apiVersion": API_VERSION, "kind": "TrainJob", "metadata": {**place, **metadata}, "spec": spec}
     notes.check()
     return Migration((runtime, train_job), tuple(notes.warnings))
+
+
+def _check_name(job: Job, groups: list[Group], notes: Notes) -> None:
+    """JobSet refuses pods whose names would be no DNS labels; a Job's controller appends five letters to them."""
+    longest = max(len(f"-{group.name}-0-{len(group.replicas) - 1}-abcde") for group in groups)
+    if len(job.name) + longest > MAX_LABEL:
+        text = (
+            f"JobSet's pods would have names of more than {MAX_LABEL} characters: use up to {MAX_LABEL - longest} for the job's"
+        )
+        notes.error("metadata.name", text)
 
 
 def planned_pods(framework: Framework, job: Job) -> dict[Replica, Json]:
@@ -132,7 +145,11 @@ def _job_set(framework: Framework, job: Job, groups: list[Group], notes: Notes) 
         {
             "name": group.name,
             "replicas": 1,
-            **({"dependsOn": [{"name": "node", "status": "Ready"}]} if group.name == "launcher" and _waits(job) else {}),
+            **(
+                {"dependsOn": [{"name": "node", "status": "Ready"}]}
+                if group is not groups[0] and group.name == "launcher" and _waits(job)
+                else {}
+            ),
             "template": _job(framework, job, group, rule if group.name in names else None, group is groups[-1], notes),
         }
         for group in groups
@@ -165,11 +182,13 @@ def _job(framework: Framework, job: Job, group: Group, rule: Json | None, traine
         notes.warn(f"spec.{framework.replica_specs}.{kind}.restartPolicy", "a pod of a Job cannot have Always; OnFailure it is")
         template["spec"]["restartPolicy"] = "OnFailure"
     spec["backoffLimit"] = 0 if policy == RestartPolicy.NEVER else _UNLIMITED if limit is None else limit
+    main = framework.main_container(specification)
+    is_node = trainer or framework.kind == MPI_KIND
+    if is_node:
+        path = f"spec.{framework.replica_specs}.{kind}.template.spec.containers"
+        template["spec"]["containers"] = _with_node(template["spec"], main, path, notes)
     if policy == RestartPolicy.EXIT_CODE:
-        main = framework.main_container(specification)
-        codes = {"operator": "In", "values": list(range(1, 128)), **({"containerName": main} if main else {})}
-        if framework.kind == MPI_KIND:
-            codes["containerName"] = "node"
+        codes = {"operator": "In", "values": list(range(1, 128)), "containerName": NODE if is_node else main}
         spec["podFailurePolicy"] = {
             "rules": [
                 {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
@@ -185,13 +204,21 @@ def _job(framework: Framework, job: Job, group: Group, rule: Json | None, traine
     for replica in group.replicas:
         counts[replica.type] = counts.get(replica.type, 0) + 1
     annotations = {REPLICAS: ",".join(f"{name}={number}" for name, number in counts.items())}
-    if framework.kind == MPI_KIND:
-        annotations[CONTAINER] = framework.main_container(specification)
+    if is_node:
+        annotations[CONTAINER] = main
     metadata: Json = {"annotations": annotations}
     # The step that fields of a TrainJob's trainer are about.
     if trainer:
         metadata["labels"] = {ANCESTOR: "trainer"}
     return {"metadata": metadata, "spec": spec}
+
+
+def _with_node(spec: Json, main: str, path: str, notes: Notes) -> list[Json]:
+    """The containers of a pod; the main one has the name by which Trainer's webhook and plugins know it."""
+    others = [one["name"] for one in (*spec["containers"], *(spec.get("initContainers") or ())) if one["name"] != main]
+    if NODE in others:
+        notes.error(path, f"Trainer wants the main container to be named {NODE}, but another one has that name: rename it")
+    return [{**one, "name": NODE} if one["name"] == main else one for one in spec["containers"]]
 
 
 def _deciding(framework: Framework, job: Job) -> tuple[str, Json | None] | None:
@@ -232,18 +259,17 @@ def _waits(job: Job) -> bool:
 def _mpi_groups(job: Job, pods: Mapping[Replica, Json], notes: Notes) -> list[Group]:
     """The workers as `node`, then the launcher, with the names that Trainer's MPI plugin looks for."""
     ours = {replica: _without_keys(pod) for replica, pod in pods.items()}
-    workers = [replica for replica in ours if replica.type == "Worker"]
-    launchers = [replica for replica in ours if replica.type == "Launcher"]
-    found = arranged(job, ours, {"node": workers, "launcher": launchers})
+    of_type = {"node": "Worker", "launcher": "Launcher"}
+    members = {name: [replica for replica in ours if replica.type == kind] for name, kind in of_type.items()}
+    found = arranged(job, ours, {name: replicas for name, replicas in members.items() if replicas})
     if found is None:
         notes.error("spec.mpiReplicaSpecs.Worker.overrides", "Trainer has one template for all MPI workers: remove them")
         notes.check()
-    notes.warn("spec.mpiReplicaSpecs", "the first container of each template is named node, as Trainer's MPI plugin requires")
-    return [group for group in found or () if group.replicas]
+    return found or []
 
 
 def _without_keys(pod: Json) -> Json:
-    """The pod without the volumes that Trainer adds itself, its first container named as Trainer wants it."""
+    """The pod without the volumes that Trainer adds itself."""
     spec = dict(pod["spec"])
     kept = [volume for volume in spec.get("volumes") or () if volume["name"] not in _OF_TRAINER]
     spec.pop("volumes", None)
@@ -254,7 +280,6 @@ def _without_keys(pod: Json) -> Json:
         mounts = [mount for mount in container.get("volumeMounts") or () if mount["name"] not in _OF_TRAINER]
         rest = {key: value for key, value in container.items() if key != "volumeMounts"}
         containers.append({**rest, **({"volumeMounts": mounts} if mounts else {})})
-    containers[0] = {**containers[0], "name": "node"}
     return {**pod, "spec": {**spec, "containers": containers}}
 
 

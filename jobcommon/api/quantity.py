@@ -8,6 +8,8 @@ digits.
 import re
 from dataclasses import dataclass
 
+#: What to write in the place of what is no quantity.
+ADVICE = "write a number, with a suffix such as m, k, M, G, Ki, Mi or Gi if needed"
 _NANO = 10**9
 _LIMIT = (2**63 - 1) * _NANO
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
@@ -72,4 +74,4 @@ def _bounded(nanos: int) -> int:
 
 
 def _advice(value: object) -> str:
-    return f"{str(value)[:40]!r} is not a quantity; write a number, with a suffix such as m, k, M, G, Ki, Mi or Gi if needed"
+    return f"{str(value)[:40]!r} is not a quantity; {ADVICE}"

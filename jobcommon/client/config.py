@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import yaml
 from multidict import CIMultiDict  # of aiohttp, which kubernetes-asyncio needs
@@ -172,16 +173,20 @@ class Kubeconfig:
             current = (loader.current_context or {})["context"]
             acting_as = impersonation(loader._user.value if loader._user is not None else {})
         except yaml.YAMLError as error:
-            raise ConfigError(f"{self.files}: not YAML: {error}") from error
+            raise ConfigError(f"{self.files}: not YAML: {' '.join(str(error).split())}") from error
         except kubernetes.config_exception as error:
             raise ConfigError(f"{self.files}: {error}; {self._advice(str(error))}") from error
         except OSError as error:
-            raise ConfigError(f"{self.files}: {error}") from error
+            raise ConfigError(f"{self.files}: {_unreadable(error, self.files)}") from error
         except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-            text = str(error) or type(error).__name__
-            raise ConfigError(f"{self.files}: not a kubeconfig ({text}); compare it with: kubectl config view") from error
-        if not str(configuration.host).startswith(("http://", "https://")):
-            raise ConfigError(f"{self.files}: the cluster's server must begin with https://, not {configuration.host!r}")
+            # What Python says of a value of another kind than the reader expects means nothing to a user.
+            text = "not a kubeconfig, or its context names a cluster or user that it does not have"
+            said = f" ({error})" if isinstance(error, ValueError) and not isinstance(error, UnicodeError) else ""
+            raise ConfigError(f"{self.files}: {text}{said}; compare it with: kubectl config view") from error
+        if not _is_url(str(configuration.host)):
+            raise ConfigError(
+                f"{self.files}: the cluster's server must be an address like https://HOST:PORT, not {configuration.host!r}"
+            )
         namespace = str(current.get("namespace") or "default")
         return _access(configuration, self.files, self.environ, namespace, self._stale_at(loader), acting_as)
 
@@ -202,6 +207,21 @@ class Kubeconfig:
         return self.now() + REFRESH_SECONDS if loader.provider or "tokenFile" in user else None
 
 
+def _unreadable(error: OSError, files: str) -> str:
+    """Of a file that the kubeconfig names, or of itself, why it cannot be read, and what to change."""
+    if error.filename and str(error.filename) != files:
+        return f"{error.filename}: {error.strerror}; it is the user's exec plugin or tokenFile: install it, or correct its path"
+    return f"{error.strerror or error}; name a kubeconfig that can be read"
+
+
+def _is_url(server: str) -> bool:
+    try:
+        url = urlsplit(server)
+        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False  # a port above 65535, an address in brackets that is none
+
+
 @dataclass(frozen=True)
 class ServiceAccount:
     """The service account of the pod this process runs in."""
@@ -219,8 +239,8 @@ class ServiceAccount:
             self._read("ca.crt")
             namespace = self._read("namespace") if (self.directory / "namespace").exists() else "default"
         except (OSError, ValueError) as error:
-            remedy = "Set automountServiceAccountToken: true on the pod, or use --kubeconfig FILE."
-            raise ConfigError(f"{self.directory}: {error}. {remedy}") from error
+            remedy = "set automountServiceAccountToken: true on the pod, or use --kubeconfig FILE"
+            raise ConfigError(f"{self.directory}: {error}; {remedy}") from error
         origin = str(self.directory)
         return Access(
             base_url=url,

@@ -4,6 +4,7 @@ To import any part of kubernetes-asyncio imports all of it: 960 modules of model
 which nothing else is used here. An operator in a pod uses its service account, and does without.
 """
 
+import logging
 from typing import Any, NamedTuple
 
 
@@ -19,4 +20,6 @@ def readers() -> Readers:
     """The readers. Raises ImportError when kubernetes-asyncio is not installed."""
     from kubernetes_asyncio import client, config
 
+    # It logs what it also raises, and Python prints to standard error what nothing handles.
+    logging.getLogger("kubernetes_asyncio").addHandler(logging.NullHandler())
     return Readers(client.Configuration, config.ConfigException, config.load_kube_config)

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 import msgspec
 
@@ -47,6 +48,16 @@ def response_error(response: Response, now: float | None = None) -> StatusError:
     error = status_error(response.body, code=response.status, retry_after=asked)
     error.code = response.status
     return error
+
+
+def answered(response: Response) -> dict[str, Any]:
+    """The object in a response. Raises StatusError for one with a status of 400 or more, and for one that has no object."""
+    if response.status >= 400:
+        raise response_error(response)
+    try:
+        return msgspec.json.decode(response.body, type=dict[str, Any])
+    except msgspec.DecodeError:
+        raise StatusError(response.status, message="the answer does not come from an API server") from None
 
 
 def retry_after(header: str | None, now: float | None = None) -> float | None:

@@ -14,6 +14,7 @@ not affect other jobs (rule R14).
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from jobcommon.api import reasons
@@ -44,6 +45,9 @@ from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, 
 
 JobKey = tuple[str, str]
 BY_JOB = "job"
+# The watch event for which a job waits queues it. After this many seconds it is checked whether the watch has stalled.
+BEHIND_SECONDS = 10.0
+_UNPLANNED = JobState()
 
 
 @dataclass
@@ -59,7 +63,9 @@ class JobController:
     shard: Shard | None = None
 
     def __post_init__(self) -> None:
-        self.queue: WorkQueue[JobKey] = WorkQueue(self.random, flow=_namespace, level=self._level, levels=BACKGROUND + 1)
+        self.queue: WorkQueue[JobKey] = WorkQueue(
+            self.random, flow=itemgetter(0), level=lambda key: self._state_and_level(key)[1], levels=BACKGROUND + 1
+        )
         self.expectations, self.barrier = Expectations(), Barrier()
         self.on_lapsed: Callable[[JobKey, Sequence[Expected]], None] = lambda _, __: None
         """Called with the lapsed expectations of a job: writes of ours that no watch has shown in time."""
@@ -135,8 +141,8 @@ class JobController:
         self.on_pruned()
 
     def _job_changed(self, change: Change[ObjectView]) -> None:
-        if change.new is not None:
-            self._enqueue((change.new.namespace, change.new.name), Urgency.NORMAL)
+        if (new := change.new) is not None and self.states.get(new.uid, _UNPLANNED).needs_plan(new.resource_version):
+            self._enqueue((new.namespace, new.name), Urgency.NORMAL)
         if change.kind is ChangeKind.DELETED and change.old is not None:
             self._forget(change.old.uid)
             self.queue.add((change.old.namespace, change.old.name))
@@ -216,10 +222,6 @@ class JobController:
             return None
         return self._plan(cached, named, moment)
 
-    def _level(self, key: JobKey) -> int:
-        """The job's priority level in the queue; see `JobState.level`."""
-        return self._state_and_level(key)[1]
-
     def _state_and_level(self, key: JobKey) -> tuple[JobState | None, int]:
         cached = self._jobs.get(*key)
         if cached is None:
@@ -232,22 +234,22 @@ class JobController:
 
         Must be called before anything is read from the caches (rule R5).
         """
-        if (state := self.states.get(uid)) is not None and moment.monotonic < state.asked_until:
+        state = self.states.setdefault(uid, JobState())
+        if moment.monotonic < state.asked_until:
             self.queue.add_at(key, state.asked_until)
             return True
         if lapsed := self.expectations.lapsed(uid, moment.monotonic):
             self.on_lapsed(key, lapsed)
-        expiry = self.expectations.next_expiry(uid)
-        if expiry is not None:
+        if (expiry := self.expectations.next_expiry(uid)) is not None:
             self.queue.add_at(key, expiry)
             return True
         versions = {n: informer.store.resource_version for n, informer in self.informers.items() if not self.is_missing(n)}
-        if not self.barrier.behind(uid, versions):
-            return False
-        for resource in self.barrier.stalled(uid, versions, moment.monotonic):
-            self.informers[resource].relist()
-        self.queue.add_rate_limited(key, moment.monotonic)
-        return True
+        state.waits = bool(self.barrier.behind(uid, versions))
+        if state.waits:
+            self.queue.add_after(key, BEHIND_SECONDS, moment.monotonic)
+            for resource in self.barrier.stalled(uid, versions, moment.monotonic):
+                self.informers[resource].relist()
+        return state.waits
 
     def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
         key = (cached.namespace, cached.name)
@@ -344,11 +346,10 @@ class JobController:
         if self.pruned.record(work, result):
             self._pruned_changed()
         if result.status_version is not None:
-            if work.plan.status is not None and work.plan.status.finished and work.uid in self.states:
-                self.states[work.uid].finished = True
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
         if (state := self.states.get(work.uid)) is not None:
             state.record(result.outcomes)
+            state.wrote(work, result)
             unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
             if True in [state.last_observed.record(outcome, moment.wall) for outcome in unwatched]:
                 self.queue.add((work.namespace, work.name))
@@ -394,7 +395,3 @@ class JobController:
 def _still_held(old: PodView | ObjectView | None, new: PodView | ObjectView) -> bool:
     """Whether a terminating pod has changed and still has our finalizer, whose removal may be under way."""
     return isinstance(new, PodView) and FINALIZER in new.finalizers and old is not None and old.deletion_time is not None
-
-
-def _namespace(key: JobKey) -> str:
-    return key[0]

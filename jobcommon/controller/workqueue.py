@@ -137,7 +137,10 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     def get(self, now: float) -> K | None:
-        """The next ready key, which must be passed to `done`; None if there is none, or after `shutdown`."""
+        """The next ready key, which must be passed to `done`; None if there is none, or after `shutdown`.
+
+        Its delayed entry is dropped: what it waited for is decided anew now.
+        """
         self._promote(now)
         if not self._waiting:
             self._ready.clear()
@@ -145,6 +148,7 @@ class WorkQueue(Generic[K]):
         while (key := self._ready.pop()) not in self._waiting:
             pass
         del self._waiting[key]
+        self._due.pop(key, None)
         self._processing.add(key)
         self._dirty.discard(key)
         return key

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from jobcommon.api.quantity import ADVICE as QUANTITY_ADVICE
 from jobcommon.crd.definition import schema
+from jobcommon.crd.pod_template import QUANTITY
 from jobcommon.framework import FieldError, Framework
 
 Json = Mapping[str, Any]
@@ -103,7 +105,8 @@ def _value_errors(node: Json, value: Any, path: str) -> Iterator[FieldError]:
         yield FieldError(path, f'"{str(value)[:40]}" is not supported; use one of {listed}')
     pattern = node.get("pattern")
     if pattern is not None and isinstance(value, str) and re.search(pattern, value) is None:
-        yield FieldError(path, f'"{value[:40]}" is not of the form {pattern}')
+        advice = f"is no quantity; {QUANTITY_ADVICE}" if pattern == QUANTITY["pattern"] else f"is not of the form {pattern}"
+        yield FieldError(path, f'"{value[:40]}" {advice}')
     for keyword, fits, words in _BOUNDS:
         if keyword in node and not fits(value, node[keyword]):
             yield FieldError(path, words.format(node[keyword]))

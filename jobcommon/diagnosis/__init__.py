@@ -1,4 +1,4 @@
-"""The diagnosis: why a job fails or waits, what happens next, and what to do. Pure; it neither reads a cluster nor prints."""
+"""The diagnosis: why a job fails or waits, what happens next, and what to do. Pure: callers send the requests of `reading`."""
 
 from jobcommon.diagnosis.diagnose import Diagnosis, diagnose
 from jobcommon.diagnosis.found import Found

@@ -106,21 +106,3 @@ def event_view(raw: Object) -> EventView:
     at = next((time for time in map(parse_time, times) if time is not None), 0.0)
     reason, message = str(raw.get("reason") or ""), str(raw.get("message") or "")
     return EventView(str(about.get("uid") or ""), reason, message, at, raw.get("type") == "Warning")
-
-
-def belongs_to(pod: Object, uid: str) -> bool:
-    """Whether the controller of a pod is the job with that UID, or it has none: jobs of other kinds may have the same name."""
-    owners = (owner for owner in pod["metadata"].get("ownerReferences") or () if isinstance(owner, Mapping))
-    return next((str(owner.get("uid")) for owner in owners if owner.get("controller")), "") in ("", uid)
-
-
-def failed_container(pod: Object) -> tuple[str, bool]:
-    """The container of a pod that failed last ("" for none), and whether its log is that of the previous run."""
-    status = pod.get("status") or {}
-    for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        if ((container.get("state") or {}).get("terminated") or {}).get("exitCode"):
-            return str(container["name"]), False
-        if ((container.get("lastState") or {}).get("terminated") or {}).get("exitCode"):
-            # While it waits for its next start, the run that failed is still the last one.
-            return str(container["name"]), "running" in (container.get("state") or {})
-    return "", False

@@ -1,10 +1,14 @@
 """Operator-wide settings."""
 
+import re
 from dataclasses import dataclass, field
+from math import inf
 
 from jobcommon.api.gang import gang_scheduler
 from jobcommon.api.shard import SLOTS
 from jobcommon.framework import Options
+
+_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +54,16 @@ class Settings:
         for name in ("workers", "concurrency", "slow_start_cap"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.qps is not None and self.qps <= 0:
-            raise ValueError(f"qps must be over 0, not {self.qps}; leave it unset for no limit")
+        if self.qps is not None and not 0 < self.qps < inf:
+            raise ValueError(f"qps must be a number over 0, not {self.qps}; leave it unset for no limit")
         if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:
             raise ValueError(f"metrics_port must be from 0 to 65535, not {self.metrics_port}")
         if self.metrics_token is not None and not self.metrics_token.strip():
             raise ValueError("the metrics token is empty; without one leave it unset")
+        if self.elects and _SUBDOMAIN.fullmatch(self.lease_name) is None:
+            raise ValueError(
+                f'lease_name "{self.lease_name[:80]}" is no name of a lease; write lower-case letters, digits, "-" and "."'
+            )
         gang_scheduler(self.gang_scheduler_name)
 
     @property

@@ -2,20 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
-from jobcommon.api import labels
 from jobcommon.api.status import ConditionType
-from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.objects import collection_path, create, merge, object_path
-from jobcommon.client.request import Request, Transport
-from jobcommon.client.status import response_error
-from jobcommon.diagnosis import Diagnosis, Found, diagnose
-from jobcommon.diagnosis.found import belongs_to, failed_container
+from jobcommon.client.request import Request, Response, Transport
+from jobcommon.client.status import answered
+from jobcommon.diagnosis import diagnose
+from jobcommon.diagnosis.reading import read_found
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job
 from jobcommon.sdk.build import KIND, framework_of
@@ -26,7 +25,9 @@ Object = dict[str, Any]
 Objects = list[Object]
 JobOrName = str | Mapping[str, Any]
 Pause = Callable[[float], Awaitable[None]]
-MAX_PODS = 8
+Limit = Callable[[float], AbstractAsyncContextManager[Any]]
+# The first between two reads of a job when there is no watch. A watch that is late by the second has lost its connection.
+RETRY_SECONDS, GRACE_SECONDS = 2.0, 10.0
 
 
 class _Target(NamedTuple):
@@ -43,9 +44,11 @@ class AsyncJobClient:
     """As `JobClient`, with coroutines: ``async with AsyncJobClient.connect() as client``, or on a transport of yours."""
 
     def __init__(
-        self, transport: Transport, namespace: str = "default", *, kind: str = KIND, pause: Pause = asyncio.sleep
-    ) -> None:
-        self.namespace, self._transport, self._framework, self._pause = namespace, transport, framework_of(kind), pause
+        self, transport: Transport, namespace: str = "default", *, kind: str = KIND, pause: Pause = asyncio.sleep,
+        limit: Limit = asyncio.timeout,
+    ) -> None:  # fmt: skip
+        self.namespace, self._transport, self._framework = namespace, transport, framework_of(kind)
+        self._pause, self._limit = pause, limit
 
     @classmethod
     @asynccontextmanager
@@ -93,44 +96,65 @@ class AsyncJobClient:
         await self._send(Request("DELETE", self._target(job).path, (("propagationPolicy", "Background"),)))
 
     async def wait(
-        self, job: JobOrName, *, timeout: float | None = None, progress: bool = True, interval: float = 2.0  # noqa: ASYNC109
+        self, job: JobOrName, *, timeout: float | None = None, progress: bool = True, interval: float = 10.0  # noqa: ASYNC109
     ) -> Object:  # fmt: skip
         """See `JobClient.wait`."""
-        target, shown, begin = self._target(job), Progress(), time.monotonic()
+        target, shown, begin = self._target(job), Progress(on=progress), time.monotonic()
         uid = "" if isinstance(job, str) else str((job.get("metadata") or {}).get("uid") or "")
         try:
             while True:
                 elapsed = time.monotonic() - begin
                 late = timeout is not None and elapsed >= timeout
+                seconds = interval if timeout is None else min(interval, timeout - elapsed)
                 try:
-                    body = await self.get(job)
-                    now = read_job(target.framework, body)
-                    if uid not in ("", now.uid):
-                        raise JobFailed(target.title, "Deleted", "it was deleted; another one has its name now")
-                    uid, text = now.uid, described(now)
-                    if progress:
-                        shown.show(target.title, elapsed, text)
-                    if now.status.has(ConditionType.SUCCEEDED):
-                        return body
-                    if late or now.status.has(ConditionType.FAILED):
-                        why = await self._diagnosis(target, body)
-                        text = "; ".join(filter(None, (f"{why.reason}: {why.sentence}", why.advice)))
-                        if now.status.finished:
-                            cause = str(why.reason), why.sentence, why.advice
-                            raise JobFailed(target.title, *cause, why.lines, now.status.failures, why.exit_code)
+                    async with aclosing(self._states(target, seconds)) as states:
+                        async for body in states:
+                            now = read_job(target.framework, body)
+                            if uid not in ("", now.uid):
+                                raise JobFailed(target.title, "Deleted", "it was deleted; another one has its name now")
+                            uid, text = now.uid, described(now)
+                            shown.show(target.title, time.monotonic() - begin, text)
+                            if now.status.has(ConditionType.SUCCEEDED):
+                                return body
+                            if late or now.status.has(ConditionType.FAILED):
+                                why = diagnose(await read_found(target.framework, body, self._send_all), time.time())
+                                if now.status.finished:
+                                    told = str(why.reason), why.sentence, why.advice, why.lines, now.status.failures
+                                    raise JobFailed(target.title, *told, why.exit_code, why.evidence)
+                                text = "; ".join(filter(None, (f"{why.reason}: {why.sentence}", why.advice)))
                 except (TransportError, StatusError) as error:
+                    if uid and isinstance(error, StatusError) and error.code == 404:
+                        raise JobFailed(target.title, "Deleted", "it was deleted before it was over") from None
                     if isinstance(error, StatusError) and error.code < 500 and error.code != 429:
-                        if uid and error.code == 404:
-                            raise JobFailed(target.title, "Deleted", "it was deleted before it was over") from None
                         raise
                     text = f"the API server does not answer: {error}"
-                    if progress:
-                        shown.show(target.title, elapsed, text)
+                    shown.show(target.title, time.monotonic() - begin, text)
                 if late:
                     raise TimeoutError(f"{target.title} is not over after {timeout:g} s, and goes on: {text}")
-                await self._pause(interval if timeout is None else min(interval, timeout - elapsed))
+                await self._pause(max(0.0, min(elapsed + seconds - (time.monotonic() - begin), RETRY_SECONDS)))
         finally:
             shown.end()
+
+    async def _states(self, target: _Target, seconds: float) -> AsyncGenerator[Object, None]:
+        """The job as it is, and as it becomes within about that time. It ends sooner where the job may not be watched."""
+        yield (found := await self._send(Request("GET", target.path)))
+        if seconds < 1:
+            return  # which is the shortest watch
+        since = ("resourceVersion", found["metadata"]["resourceVersion"]), ("timeoutSeconds", str(int(seconds)))
+        query = ("fieldSelector", f"metadata.name={target.name}"), ("watch", "true"), *since
+        stream = self._transport.stream(Request("GET", target.path.rpartition("/")[0], query))
+        change = ""
+        # Whatever ends a watch, the next read says how it is with the server and the job.
+        with suppress(ClientError, TimeoutError, msgspec.DecodeError):
+            async with aclosing(stream) as lines:  # type: ignore[type-var]
+                while True:
+                    async with self._limit(seconds + GRACE_SECONDS):
+                        event = msgspec.json.decode(await anext(lines, b'{"type": "END"}'), type=dict[str, Any])
+                    if (change := event["type"]) not in ("ADDED", "MODIFIED"):
+                        break
+                    yield event["object"]
+        if change == "DELETED":
+            yield await self._send(Request("GET", target.path))
 
     async def logs(
         self, job: JobOrName, *, replica: str | None = None, follow: bool = False, tail: int | None = None
@@ -174,37 +198,10 @@ class AsyncJobClient:
         return _Target(framework, namespace, name, path, f"{framework.singular}/{name}")
 
     async def _send(self, request: Request) -> Object:
-        response = await self._transport.send(request)
-        if response.status >= 400:
-            raise response_error(response)
-        try:
-            return msgspec.json.decode(response.body, type=dict[str, Any])
-        except msgspec.DecodeError:
-            raise StatusError(response.status, message="the answer does not come from an API server") from None
+        return answered(await self._transport.send(request))
 
-    async def _diagnosis(self, target: _Target, body: Object) -> Diagnosis:
-        """Why the job is as it is, from what may be read."""
-        unread: dict[str, str] = {}
-
-        async def items(resource: str, *query: tuple[str, str]) -> Objects:
-            response = await self._transport.send(Request("GET", collection_path("v1", resource, target.namespace), query))
-            if response.status >= 400:
-                unread[resource] = response_error(response).message
-            return [] if response.status >= 400 else list(msgspec.json.decode(response.body)["items"])
-
-        named = await items("pods", ("labelSelector", f"{labels.JOB_NAME}={target.name}"))
-        pods = [pod for pod in named if belongs_to(pod, str(body["metadata"]["uid"]))]
-        troubled = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ("Running", "Succeeded")]
-        fields = [f"involvedObject.uid={about['metadata']['uid']}" for about in (body, *troubled[:MAX_PODS])]
-        events = [event for field in fields for event in await items("events", ("fieldSelector", field))]
-        logs: dict[str, list[str]] = {}
-        failed = [(pod["metadata"]["name"], *run) for pod in pods if (run := failed_container(pod))[0]]
-        for name, container, previous in failed[:MAX_PODS]:
-            path = f"{object_path('v1', 'pods', target.namespace, name)}/log"
-            query = ("container", container), ("tailLines", "60"), ("previous", str(previous).lower())
-            response = await self._transport.send(Request("GET", path, query))
-            logs[name] = response.body.decode(errors="replace").splitlines() if response.status < 400 else []
-        return diagnose(Found(target.framework, body, pods, events, logs, unread=unread), time.time())
+    async def _send_all(self, requests: Sequence[Request]) -> Sequence[Response]:
+        return [await self._transport.send(request) for request in requests]
 
 
 def _pod(target: _Target, job: Job, replica: str | None) -> tuple[str, str]:
@@ -213,7 +210,7 @@ def _pod(target: _Target, job: Job, replica: str | None) -> tuple[str, str]:
     masters = (one for one in replicas.values() if target.framework.is_master(job, one))
     chosen = next(masters, next(iter(job.replicas), None)) if replica is None else replicas.get(replica.lower())
     if chosen is None:
-        known = ", ".join(map(str, [*replicas.values()][:MAX_PODS]))
+        known = ", ".join(map(str, [*replicas.values()][:8]))
         raise ValueError(f"replica {replica}: {target.title} has no such replica; it has {known}")
     container = target.framework.main_container(job.replica_specs[chosen.type], chosen.index)
     return object_path("v1", "pods", target.namespace, job.pod_name(chosen)), container

@@ -25,9 +25,10 @@ def described(job: Job) -> str:
 
 
 class Progress:
-    """Shows the latest text about a job on standard error, or in the notebook that runs this code."""
+    """Shows the latest text about a job on standard error, or in the notebook that runs this code; if not `on`, nowhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, on: bool) -> None:
+        self._on = on
         self._display = _display()
         self._in_place = self._display is None and sys.stderr.isatty()
         self._handle: Any = None
@@ -35,6 +36,8 @@ class Progress:
 
     def show(self, title: str, seconds: float, text: str) -> None:
         """Show `text` after that time."""
+        if not self._on:
+            return
         line = f"{title} {int(seconds) // 60}:{int(seconds) % 60:02} {text}"
         if self._handle is not None:
             self._handle.update({"text/plain": line}, raw=True)

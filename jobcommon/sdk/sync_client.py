@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -11,7 +11,7 @@ from jobcommon.client.config import SERVICE_ACCOUNT, ConfigError
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error
-from jobcommon.sdk.async_client import AsyncJobClient, JobOrName, Object, Objects
+from jobcommon.sdk.async_client import GRACE_SECONDS, AsyncJobClient, JobOrName, Object, Objects
 from jobcommon.sdk.build import KIND
 
 CONNECT_SECONDS, READ_SECONDS = 10.0, 65.0
@@ -35,7 +35,7 @@ class JobClient:
     ) -> None:  # fmt: skip
         api_client, found = (api_client, "default") if api_client is not None else _configured(kubeconfig, context)
         self.namespace = namespace or found
-        self._client = AsyncJobClient(_Blocking(api_client), self.namespace, kind=kind, pause=_sleep)
+        self._client = AsyncJobClient(_Blocking(api_client), self.namespace, kind=kind, pause=_sleep, limit=nullcontext)
 
     def submit(self, job: Mapping[str, Any]) -> Object:
         """Create a job from its manifest, as `build_job` makes it; the job as the API server stored it.
@@ -52,14 +52,15 @@ class JobClient:
         """The jobs of a kind (None: the client's) in the client's namespace; `selector` is a label selector."""
         return _done(self._client.list(kind=kind, selector=selector))
 
-    def wait(self, job: JobOrName, *, timeout: float | None = None, progress: bool = True, interval: float = 2.0) -> Object:
-        """Wait until the job has succeeded, and return it. It is read every `interval` seconds.
+    def wait(self, job: JobOrName, *, timeout: float | None = None, progress: bool = True, interval: float = 10.0) -> Object:
+        """Wait until the job has succeeded, and return it. It is watched or, if it may only be read, read every 2 seconds.
 
         Raises `JobFailed` when it has failed or is deleted; the text says why and what to do. Raises TimeoutError after
         `timeout` seconds (None: never); the job goes on, the text says what it does or waits for, and `wait` can be called
         again. A suspended job is waited for. While the API server does not answer, the wait continues.
 
-        `progress`: one line is updated in a notebook or a terminal; else standard error gets a line for each change.
+        `progress`: a notebook or a terminal shows one line, updated at each change and after `interval` seconds; else each
+        change is a line on standard error.
         """
         return _done(self._client.wait(job, timeout=timeout, progress=progress, interval=interval))
 
@@ -103,7 +104,8 @@ class _Blocking:
             return Response(answer.status, answer.data)
 
     async def stream(self, request: Request) -> AsyncIterator[bytes]:
-        with self._answer(request, None) as answer:
+        lasts = dict(request.query).get("timeoutSeconds")
+        with self._answer(request, float(lasts) + GRACE_SECONDS if lasts else None) as answer:
             if answer.status >= 400:
                 raise response_error(Response(answer.status, answer.data))
             for line in answer:

@@ -60,12 +60,12 @@ class InProcessTransport:
 
     async def _log(self, request: Request) -> AsyncIterator[bytes]:
         try:
-            backend, pod, options = open_logs(self._server, self._pods, request, self._user)
+            chunks = open_logs(self._server, self._pods, request, self._user)
         except ApiError as error:
             raise _refused(error) from None
         rest = b""
         try:
-            async for chunk in backend.logs(pod, options):
+            async for chunk in chunks:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     yield line

@@ -1,7 +1,7 @@
 """Log, exec, attach and port-forward over HTTP: the streaming subresources of pods, answered by the `PodBackend`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -41,13 +41,23 @@ def _connected(call: Call, pods: PodBackend | None) -> PodBackend:
     return pods
 
 
-def open_logs(
-    server: ApiServer, pods: PodBackend | None, request: Request, user: User | None
-) -> tuple[PodBackend, Pod, LogOptions]:
-    """Check a log request. Raises an ApiError when it is refused."""
+def open_logs(server: ApiServer, pods: PodBackend | None, request: Request, user: User | None) -> AsyncIterator[bytes]:
+    """The pieces of a log. Raises an ApiError when the request is refused; reading raises PodBackendError."""
     call = server.admit(request, user)
+    return _pieces(call, _connected(call, pods))
+
+
+def _pieces(call: Call, pods: PodBackend) -> AsyncIterator[bytes]:
     pod = call.resource.typed(call.live().obj)
-    return _connected(call, pods), pod, log_options(call, pod)
+    options = log_options(call, pod)
+    return pods.logs(pod, options) if pod["spec"].get("nodeName") else _nothing()
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    """The log of a pod that no node has: an API server has none to ask, and answers 200 at once."""
+    pieces: tuple[bytes, ...] = ()
+    for piece in pieces:
+        yield piece
 
 
 def log_options(call: Call, pod: Pod) -> LogOptions:
@@ -99,8 +109,7 @@ def _container(pod: Pod, asked: str) -> str:
 
 
 async def _logs(call: Call, pods: PodBackend, http: web.BaseRequest) -> web.StreamResponse:
-    pod = call.resource.typed(call.live().obj)
-    chunks = pods.logs(pod, log_options(call, pod))
+    chunks = _pieces(call, pods)
     response = web.StreamResponse(headers={"Content-Type": "text/plain"})
     try:
         async for chunk in chunks:

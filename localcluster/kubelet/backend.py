@@ -36,7 +36,7 @@ class Backend:
         run = container.seen.run
         name = pod["metadata"]["name"]
         if run is None:
-            reason = container.seen.waiting[0] if container.seen.waiting else "ContainerCreating"
+            reason = container.seen.waiting[0] if container.seen.waiting else _waiting_reason(pod, options.container)
             raise PodBackendError(f'container "{options.container}" in pod "{name}" is waiting to start: {reason}', 400)
         attempt = run.attempt
         if options.previous:
@@ -108,3 +108,9 @@ class Backend:
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
+
+
+def _waiting_reason(pod: Pod, container: str) -> str:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    waiting = (one["state"].get("waiting") or {} for one in statuses if one["name"] == container)
+    return str(next(waiting, {}).get("reason") or "ContainerCreating")

@@ -78,7 +78,7 @@ async def test_a_reconcile_takes_the_hops_in_that_order() -> None:
     async with background(run_operators(transport, [PYTORCH], SETTINGS)):
         with calls_of([code_of(module, function) for module, function in hops()]) as order:
             await transport.send(Request("POST", jobs, body=json.dumps(manifest).encode()))
-            async with asyncio.timeout(20), aclosing(list_and_watch(transport, "/api/v1/events")) as events:
+            async with asyncio.timeout(120), aclosing(list_and_watch(transport, "/api/v1/events")) as events:
                 # The first event is written after the last hop.
                 await anext(events)
     assert order == list(range(len(hops())))

@@ -79,7 +79,7 @@ async def test_the_kubelet_ends_a_deletion_that_was_broken_off(monkeypatch: pyte
 
     transport, recording = world.transport, copy(world.transport)
     monkeypatch.setattr(recording, "send", send)
-    async with asyncio.timeout(30.0), soak_node.node(recording) as kubelet:
+    async with asyncio.timeout(120.0), soak_node.node(recording) as kubelet:
         await kubelet.until(lambda: not world.pods())
     assert sent == ["DELETE"]
 
@@ -98,7 +98,7 @@ async def test_a_job_that_ended_before_its_other_pod_was_made_is_over() -> None:
     kubelet.appeared[job.name].append(1.0)
     kubelet.deciders[job.name] = 1
     watch.take(Batch((Change(ChangeKind.ADDED, None, ObservedJob("default", job.name, "1", "1", ("Succeeded",))),), (), None))
-    async with asyncio.timeout(30.0):
+    async with asyncio.timeout(120.0):
         await churn.finish()
     assert (churn.ends, churn.faults, churn.lives) == ({Fate.SUCCEEDS: 1}, [], [])
 
@@ -114,5 +114,6 @@ async def test_a_thin_run() -> None:
     assert found.cold_start.writes == 0
     assert found.restarts == ["operator", "API server", "operator"]
     assert [warming.watches for warming in found.warming] == [len(installed()) * 3 + 1] * 2
-    assert all(warming.rate <= 1.1 for warming in found.warming)
+    # The pace itself is the matter of `tests/cache`: here the requests are seen when the machine gets to them.
+    assert all(warming.rate <= 5 for warming in found.warming)
     assert all(earlier.over <= later.over for earlier, later in pairwise(found.samples))

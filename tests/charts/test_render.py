@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from jobcommon.crd import crd_files
+from jobcommon.runtime.settings import Settings
 from tests.charts.charts import CHARTS, OPERATORS, container, helm, notes, of_kind, render, the
 
 SINGLE = [chart for chart, frameworks in OPERATORS.items() if len(frameworks) == 1]
@@ -147,6 +148,10 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, Any], said: str
 def test_a_value_becomes_an_argument(values: dict[str, Any], argument: str) -> None:
     assert argument not in container(render("training-operators"))["args"]
     assert argument in container(render("training-operators", **values))["args"]
+
+
+def test_the_charts_have_the_workers_of_the_command() -> None:
+    assert f"--workers={Settings().workers}" in container(render("training-operators"))["args"]
 
 
 def test_every_argument_is_one_that_the_command_knows() -> None:

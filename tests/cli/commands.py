@@ -81,6 +81,11 @@ class Kubectl:
             time.sleep(0.1)
         return seen
 
+    def told(self, kind: str, name: str, reason: str) -> None:
+        """Wait for the event about an object: events are sent after the status that they tell of, in their order."""
+        about = f"involvedObject.kind={kind},involvedObject.name={name},reason={reason}"
+        self.until(reason, "get", "events", "--field-selector", about, "-o", "jsonpath={.items[*].reason}")
+
 
 @contextmanager
 def started(*arguments: str, until: str) -> Iterator[subprocess.Popen[str]]:

@@ -1,5 +1,6 @@
 """The command as a user meets it: exit codes, error texts, help."""
 
+import errno
 import json
 import re
 import subprocess
@@ -11,9 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.main import get_command
 
 from jobcommon.cli.errors import UserError, missing_extra
+from jobcommon.cli.main import app
 from jobcommon.cli.manifests import Manifest, load
+from jobcommon.cli.up import introduction, refusals
 from jobcommon.cli.wanted import Wanted
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, answered, jobcommon
 
@@ -62,6 +66,7 @@ spec:
     [
         pytest.param("", ["job.yaml: no object in it", "apiVersion, kind and metadata.name"], id="empty"),
         pytest.param("a: [1\n", ["job.yaml:2:1: not valid YAML"], id="broken YAML"),
+        pytest.param("a:\n\tb: 1\n", ["job.yaml:2:1: not valid YAML", "indent with blanks, not with tabs"], id="a tab"),
         pytest.param("just text", ["job.yaml:1: not an object but a str"], id="no object"),
         pytest.param("a: 1\nb: 2\na: 3\n", ['job.yaml:3:1: not valid YAML: field "a" is given twice'], id="twice"),
         pytest.param("kind: PyTorchJob", ["job.yaml:1: apiVersion: Required value", "kubeflow.org/v1"], id="no apiVersion"),
@@ -187,7 +192,13 @@ def test_without_the_extra_there_is_no_traceback(command: Sequence[str], tmp_pat
 def test_a_full_disk_is_one_line() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([*JOBCOMMON, "crds"], stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=PATIENCE)
-    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+    assert (done.returncode, done.stderr) == (1, "error: standard output or a file of the cluster: No space left on device\n")
+
+
+def test_a_data_directory_without_room_is_named() -> None:
+    message = r"^--data-dir state: no space left on device: a cluster needs some"
+    with pytest.raises(UserError, match=message), refusals(0, Path("state")):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 STUCK = VALID.replace("          containers:", "          nodeSelector: {disk: fast}\n          containers:")
@@ -196,11 +207,11 @@ STUCK = VALID.replace("          containers:", "          nodeSelector: {disk: f
 @pytest.mark.cluster
 def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(STUCK)
-    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"), "--stuck-after", "1")
+    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"), "--stuck-after", "5")
     assert done.returncode == 3, done.stdout + done.stderr
     cause = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
     assert (
-        "pytorchjob/quick has been stuck for 1 s (--stuck-after): stopping; pod/quick-worker-0 Pending: " + cause in done.stdout
+        "pytorchjob/quick has been stuck for 5 s (--stuck-after): stopping; pod/quick-worker-0 Pending: " + cause in done.stdout
     )
     assert f"PyTorchJob quick is created; waiting: Worker-0: Unschedulable: {cause}" in done.stdout
     assert re.search(r"^ended after \d+:\d\d$", done.stdout, re.MULTILINE)
@@ -234,7 +245,20 @@ def test_the_last_lines_of_a_container_that_was_restarted_in_place_are_kept(tmp_
         (("plan", "-f", "docs"), "no file in this directory ends in .yaml"),
         (("up", "--framework", "caffe"), "--framework caffe: there is no such framework here; use one of"),
         (("operator", "--kubeconfig", "/no/such/kubeconfig"), "/no/such/kubeconfig: no such file; --kubeconfig must name"),
-        (("operator", "--qps", "-1"), "qps must be over 0"),
+        (("operator", "--qps", "-1"), "--qps must be a number over 0"),
+        (("operator", "--shards", "0"), "--shards must be from 1 to 64, not 0"),
+        (
+            ("operator", "--framework", "mine:"),
+            "--framework mine:: write a module and a name in it, as in my_package:FRAMEWORK",
+        ),
+        (("operator", "--namespace", "Team A"), '--namespace Team A: write lower-case letters, digits and "-"'),
+        (("plan", "-f", "job.yaml", "-n", "a.b"), '--namespace a.b: write lower-case letters, digits and "-"'),
+        (("plan", "-f", ""), "--filename: the name is empty; give a file, a directory, an address, or - for standard input"),
+        (("plan", "-f", "http://a b/"), "http://a b/: cannot be fetched: URL can't contain control characters"),
+        (("plan", "-f", "docs/dashboard-job.png"), "docs/dashboard-job.png: is not text in UTF-8; give a file of YAML or JSON"),
+        (("convert", "docs"), "docs: cannot be read: Is a directory"),
+        (("crds", "--output", "README.md"), "--output README.md: is a file; name a directory"),
+        (("run", "cli/up.py", "--resources", "cpu=lots", "-o", "yaml"), "--resources cpu=lots: write a resource and an amount"),
         (("plan", "-f", "examples/run-policy", "-o", "json"), "--output json: use text or yaml"),
     ],
 )
@@ -245,11 +269,22 @@ def test_bad_arguments_are_refused_with_the_fix(arguments: Sequence[str], messag
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["run", "up", "operator", "plan", "convert", "crds", "release-finalizers"])
-def test_help_teaches_by_example(command: str) -> None:
-    done = jobcommon(command, "--help", env={"COLUMNS": "120", "TERM": "dumb"})
+@pytest.mark.parametrize("columns", [40, 120])
+@pytest.mark.parametrize("command", get_command(app).commands)  # type: ignore[attr-defined]
+def test_help_teaches_by_example(command: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    done = answered(command, "--help")
     assert done.returncode == 0
-    assert re.search(rf"^\s*(kubectl .*\| )?jobcommon {command} ?", done.stdout, flags=re.MULTILINE)
+    # An example stays on its line, however narrow the terminal is.
+    assert re.search(rf"^ +(.*\| )?(jobcommon|kubectl train) {command}( [^\[].*)?$", done.stdout, flags=re.MULTILINE)
+    assert re.search(r"^  -.*<[a-z]+>", done.stdout, flags=re.MULTILINE) is None
+
+
+@pytest.mark.parametrize(("directory", "manifest"), [("", "examples/pytorch/digits.yaml"), ("docs", "job.yaml")])
+def test_up_suggests_a_file_that_is_there(directory: str, manifest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT / directory)
+    lines = introduction("https://127.0.0.1:1", (), Path("kubeconfig"), None)
+    assert f"  kubectl apply -f {manifest}" in lines
 
 
 def test_version() -> None:

@@ -77,7 +77,7 @@ def test_a_framework_without_an_entry_is_named_by_its_module(entries: list[Entry
     for name, message in (
         ("jobcommon.testutil.frameworks:NONE", "framework NONE cannot be loaded from jobcommon.testutil.frameworks:NONE"),
         ("jobcommon.testutil.frameworks", "--framework jobcommon.testutil.frameworks: there is no such framework here"),
-        (":", "framework : cannot be loaded from :"),
+        (":", "--framework :: write a module and a name in it, as in my_package:FRAMEWORK"),
         ("jobcommon.testutil.frameworks:_env", "framework _env: jobcommon.testutil.frameworks:_env is not a"),
     ):
         with pytest.raises(UserError, match=message):

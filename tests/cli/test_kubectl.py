@@ -67,7 +67,8 @@ def test_a_job_by_hand(kubectl: Kubectl, tmp_path: Path) -> None:
     header, row = kubectl("get", "pytorchjob", "mnist").splitlines()
     assert header.split() == ["NAME", "STATE", "AGE"]
     assert row.split()[:2] == ["mnist", "Running"]
-    assert kubectl("get", "pytorchjob/mnist", "-o", "jsonpath={.status.replicaStatuses.Worker.active}") == "2"
+    # The first worker makes it Running; the count of the second is written up to a second later.
+    kubectl.until("2", "get", "pytorchjob/mnist", "-o", "jsonpath={.status.replicaStatuses.Worker.active}")
     assert "kind: PyTorchJob" in kubectl("get", "pytorchjob", "mnist", "-o", "yaml")
     assert kubectl("get", "pytorchjob", "mnist", "-o", "wide").splitlines()[1].split()[0] == "mnist"
     assert kubectl("get", "pytorchjobs", "-l", "team=vision", "-o", "name") == "pytorchjob.kubeflow.org/mnist\n"
@@ -90,6 +91,7 @@ def test_a_job_by_hand(kubectl: Kubectl, tmp_path: Path) -> None:
     kubectl("wait", "--for=condition=Succeeded", "pytorchjob/mnist", f"--timeout={PATIENCE:.0f}s")
     assert kubectl("logs", "mnist-worker-1", "--tail=1") == "finished\n"
 
+    kubectl.told("PyTorchJob", "mnist", "PyTorchJobSucceeded")
     said = kubectl("describe", "pytorchjob", "mnist")
     assert "SuccessfulCreatePod" in said
     assert "Created pod: mnist-worker-0" in said

@@ -36,7 +36,7 @@ def made(tmp_path: Path) -> Path:
 def run(*argv: str, cwd: Path, **environment: str) -> str:
     """What a command prints; it must succeed."""
     done = subprocess.run(
-        argv, cwd=cwd, capture_output=True, text=True, timeout=300, env={**os.environ, **environment}, check=False
+        argv, cwd=cwd, capture_output=True, text=True, timeout=550, env={**os.environ, **environment}, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

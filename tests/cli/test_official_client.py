@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kubernetes import client, config, watch
 
-from tests.cli.commands import Kubectl, cluster_up
+from tests.cli.commands import PATIENCE, Kubectl, cluster_up
 from tests.cli.jobs import shell_job
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -39,7 +39,7 @@ def test_custom_objects(api: client.ApiClient) -> None:
 
     states = []
     stream = watch.Watch()
-    for event in stream.stream(jobs.list_namespaced_custom_object, **KIND, timeout_seconds=60):
+    for event in stream.stream(jobs.list_namespaced_custom_object, **KIND, timeout_seconds=int(PATIENCE)):
         conditions = event["object"].get("status", {}).get("conditions", [])
         states += [c["type"] for c in conditions if c["type"] not in states]
         if "Running" in states:
@@ -48,7 +48,7 @@ def test_custom_objects(api: client.ApiClient) -> None:
 
     patched = jobs.patch_namespaced_custom_object(**KIND, name="official", body={"spec": {"runPolicy": {"suspend": True}}})
     assert patched["spec"]["runPolicy"]["suspend"] is True
-    for event in stream.stream(jobs.list_namespaced_custom_object, **KIND, timeout_seconds=60):
+    for event in stream.stream(jobs.list_namespaced_custom_object, **KIND, timeout_seconds=int(PATIENCE)):
         conditions = event["object"].get("status", {}).get("conditions", [])
         if conditions and conditions[-1]["type"] == "Suspended":
             stream.stop()

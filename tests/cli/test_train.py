@@ -10,7 +10,7 @@ import yaml
 
 from jobcommon.api.status import ConditionType
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.jobs.access import Api, explained
+from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
 from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
 from jobcommon.cli.jobs.listing import jobs_of, show_jobs, top
@@ -19,12 +19,13 @@ from jobcommon.cli.jobs.lookup import FoundJob, find_job
 from jobcommon.cli.jobs.why import why
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import create
+from jobcommon.client.refusal import explained
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
 from tests.cli.commands import PATIENCE, cluster_up, jobcommon, started
 from tests.cli.jobs import shell_job
-from tests.cli.train_cluster import Output, api_for
+from tests.cli.train_cluster import Output, api_for, reader
 
 BOTH = {"Master": 1, "Worker": 3}
 
@@ -105,7 +106,7 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
         await resume(api, await find_job(api, "demo"), said.append)
         await cluster.until(PYTORCH, "demo", has(ConditionType.RUNNING))
         before = {pod["metadata"]["uid"] for pod in await cluster.pods()}
-        await restart(api, await find_job(api, "demo"), said.append, recreate=False, seconds=60)
+        await restart(api, await find_job(api, "demo"), said.append, recreate=False, seconds=PATIENCE)
         await cluster.until(PYTORCH, "demo", has(ConditionType.RUNNING))
         assert not before & {pod["metadata"]["uid"] for pod in await cluster.pods()}
         await scale(api, await find_job(api, "demo"), 3, None, said.append)
@@ -124,15 +125,15 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
     async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
         await cluster.create(PYTORCH, shell_job("exit 7"))
         job = await find_job(api, "demo")
-        status, reached = await wait_for(api, job, "finished", 60)
+        status, reached = await wait_for(api, job, "finished", PATIENCE)
         assert status is not None
         assert reached
         assert exit_code(status, await why(api, await find_job(api, "demo"))) == 7
-        assert (await wait_for(api, job, "succeeded", 60))[1] is False
+        assert (await wait_for(api, job, "succeeded", PATIENCE))[1] is False
         job = await find_job(api, "demo")
         with pytest.raises(UserError, match=r"is over .Failed.; --recreate deletes it"):
-            await restart(api, job, str, recreate=False, seconds=60)
-        await restart(api, job, str, recreate=True, seconds=60)
+            await restart(api, job, str, recreate=False, seconds=PATIENCE)
+        await restart(api, job, str, recreate=True, seconds=PATIENCE)
         again = await cluster.until(PYTORCH, "demo", failed)
         with pytest.raises(UserError, match="there is no such job in namespace default; did you mean demo"):
             await find_job(api, "dem")
@@ -150,26 +151,6 @@ async def test_a_number_that_the_job_may_not_have_is_refused(replicas: int, elas
     job = found(elasticPolicy=elastic) if elastic else found()
     with pytest.raises(UserError, match=message):
         await scale(Api(None, "default"), job, replicas, None, str)  # type: ignore[arg-type]
-
-
-async def reader(cluster: Any, *verbs: str) -> str:
-    """The token of a service account that may do this with jobs, pods, their logs and events."""
-    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
-    rules = [
-        {"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": list(verbs)},
-        {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": list(verbs)},
-    ]
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"}, "rules": rules}
-    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": "default"}
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
-    binding = {**role, "kind": "RoleBinding", "subjects": [subject], "roleRef": reference}
-    binding.pop("rules")
-    await cluster.create("serviceaccounts", {"metadata": {"name": "reader"}})
-    await cluster.send("POST", f"{rbac}/roles", role)
-    await cluster.send("POST", f"{rbac}/rolebindings", binding)
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    made = await cluster.send("POST", cluster.path("serviceaccounts", "reader/token"), asked)
-    return str(made["status"]["token"])
 
 
 @pytest.mark.cluster
@@ -196,7 +177,7 @@ async def test_waiting_gives_up_after_its_time() -> None:
         job = await find_job(api, "demo")
         with pytest.raises(UserError, match=r"pytorchjob/demo is not finished after 0.1 s"):
             await wait_for(api, job, "finished", 0.1)
-        waiting = asyncio.create_task(wait_for(api, job, "deleted", 60))
+        waiting = asyncio.create_task(wait_for(api, job, "deleted", PATIENCE))
         await cluster.send("DELETE", cluster.path(PYTORCH, "demo"))
         assert await waiting == (None, True)
 
@@ -223,11 +204,11 @@ def test_run_on_a_cluster_ends_with_the_programs_exit_code_and_ctrl_c_only_detac
             rest = following.communicate(timeout=PATIENCE)[0]
         assert following.returncode == 130
         assert "pytorchjob/endless: detached; runs on\n  its logs: kubectl train logs -f endless -n default" in rest
-        assert kubectl("get", "pytorchjob", "endless", "-o", "jsonpath={.status.conditions[-1:].type}") == "Running"
+        kubectl.until("Running", "get", "pytorchjob", "endless", "-o", "jsonpath={.status.conditions[-1:].type}")
 
         stuck = tmp_path / "stuck.yaml"
         stuck.write_text(yaml.safe_dump(unschedulable()))
-        done = jobcommon("run", "-f", str(stuck), "--stuck-after", "1", "--kubeconfig", str(kubectl.kubeconfig))
+        done = jobcommon("run", "-f", str(stuck), "--stuck-after", "5", "--kubeconfig", str(kubectl.kubeconfig))
         assert done.returncode == 3, done.stdout + done.stderr
         assert "pytorchjob/demo  Created  NodeSelector" in done.stdout
         assert "do:   correct nodeSelector" in done.stdout

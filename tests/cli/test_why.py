@@ -23,7 +23,7 @@ from jobcommon.testutil.real.cluster import CONTAINERS, WHY_NOT, given, real_clu
 from tests.cli.seeded import ON_A_REAL_ONE, SEEDED, Seeded
 from tests.cli.train_cluster import api_for
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 READY = msgspec.json.encode({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}})
 MICRO = "%Y-%m-%dT%H:%M:%S.%fZ"
 PLURALS = {"Secret": "secrets", "ResourceQuota": "resourcequotas", "LimitRange": "limitranges", "Pod": "pods"}

@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 
@@ -27,6 +28,26 @@ async def api_for(cluster: LocalCluster, token: str | None = None, namespace: st
         yield Api(transport, namespace)
     finally:
         await transport.close()
+
+
+async def reader(cluster: Any, *verbs: str) -> str:
+    """The token of a service account that may do this with jobs, pods, their logs and events."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    rules = [
+        {"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": list(verbs)},
+        {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": list(verbs)},
+    ]
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"}, "rules": rules}
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": "default"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    binding = {**role, "kind": "RoleBinding", "subjects": [subject], "roleRef": reference}
+    binding.pop("rules")
+    await cluster.create("serviceaccounts", {"metadata": {"name": "reader"}})
+    await cluster.send("POST", f"{rbac}/roles", role)
+    await cluster.send("POST", f"{rbac}/rolebindings", binding)
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    made = await cluster.send("POST", cluster.path("serviceaccounts", "reader/token"), asked)
+    return str(made["status"]["token"])
 
 
 @dataclass

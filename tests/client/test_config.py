@@ -188,10 +188,17 @@ def broken(tmp_path: Path, text: str) -> str:
     return str(path)
 
 
+USERLESS = """
+current-context: a
+contexts: [{name: a, context: {cluster: b, user: c}}]
+users: [{name: d, user: {}}]
+clusters: [{name: b, cluster: {server: 'https://x'}}]
+"""
 WRONG: dict[str, tuple[str, str | None, str]] = {
     "not yaml": ("a: [", None, "not YAML"),
     "a list": ("[1]", None, "not a kubeconfig"),
     "empty": ("", None, "not a kubeconfig"),
+    "a user that is not there": (USERLESS, None, "its context names a cluster or user that it does not have"),
     "a number without digits": ("!!float", None, "not a kubeconfig"),
     "no clusters": ("{current-context: a, contexts: [{name: a, context: {cluster: b}}]}", None, "kubectl config view"),
     "no contexts": ("{current-context: a}", None, "--context NAME"),
@@ -206,6 +213,29 @@ async def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, case: str) -> N
         await find_cluster(path, context, environ={})
     assert path in str(raised.value)
     assert hint in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert "NoneType" not in str(raised.value)
+
+
+@pytest.mark.parametrize("server", ["example.test", "https://example.test:99999", "https://[::1", "https://"])
+async def test_a_server_that_is_no_address_is_said(tmp_path: Path, server: str) -> None:
+    with pytest.raises(ConfigError, match=r"config: the cluster's server must be an address like https://HOST:PORT, not"):
+        await find_cluster(kubeconfig(tmp_path, server=server), environ={})
+
+
+@pytest.mark.parametrize(
+    "user",
+    [{"tokenFile": "/no/such/file"}, {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/no/such/file"}}],
+    ids=lambda user: next(iter(user)),
+)
+async def test_a_file_of_the_user_that_is_not_there_is_named(
+    tmp_path: Path, user: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(
+        ConfigError, match=r"config: /no/such/file: No such file or directory; .*install it, or correct its path"
+    ):
+        await find_cluster(kubeconfig(tmp_path, user), environ={})
+    assert capfd.readouterr().err == ""
 
 
 async def test_other_mistakes_are_named_too(tmp_path: Path) -> None:
@@ -217,8 +247,6 @@ async def test_other_mistakes_are_named_too(tmp_path: Path) -> None:
         await find_cluster(environ={"HOME": str(tmp_path)})
     with pytest.raises(ConfigError, match=r"--context NAME"):
         await find_cluster(kubeconfig(tmp_path), "other", environ={})
-    with pytest.raises(ConfigError, match=r"must begin with https://"):
-        await find_cluster(kubeconfig(tmp_path, server="example.test"), environ={})
     junk = broken(tmp_path, "junk")
     with pytest.raises(ConfigError, match=r"certificate-authority"):
         await find_cluster(kubeconfig(tmp_path, **{"certificate-authority": junk}), environ={})

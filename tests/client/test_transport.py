@@ -36,8 +36,6 @@ class Server:
             assert request.transport is not None
             request.transport.abort()
             return web.Response()
-        if answer == "silence":
-            await asyncio.Event().wait()
         if callable(answer):
             return await answer(request)
         assert isinstance(answer, tuple)
@@ -108,16 +106,31 @@ async def test_a_pause_longer_than_the_time_for_a_write_is_left_to_the_caller() 
     assert server.slept == []
 
 
-async def test_an_answer_may_take_longer_than_a_write_may_take_to_be_sent() -> None:
+@pytest.fixture
+async def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Puts the clock of the event loop forward."""
+    loop, ahead = asyncio.get_running_loop(), 0.0
+    now = loop.time
+
+    def forward(seconds: float) -> None:
+        nonlocal ahead
+        ahead += seconds
+
+    monkeypatch.setattr(loop, "time", lambda: now() + ahead, raising=False)
+    return forward
+
+
+async def test_an_answer_may_take_longer_than_a_write_may_take_to_be_sent(later: Callable[[float], None]) -> None:
     """As that of a create does whose admission is slow. Sent again is nothing after the time for sending."""
 
     async def admit(_: web.Request) -> web.Response:
-        await asyncio.sleep(0.3)
+        later(20)
         return web.json_response({}, status=201)
 
-    async with serving(admit, timeouts=Timeouts(sending=0.1)) as (server, transport):
+    timeouts = Timeouts(sending=10, write=40)
+    async with serving(admit, timeouts=timeouts) as (server, transport):
         assert (await transport.send(request("POST", b"{}"))).status == 201
-    async with serving((429, {"Retry-After": "1"}), (201, {}), timeouts=Timeouts(sending=0.1)) as (server, transport):
+    async with serving((429, {"Retry-After": "11"}), (201, {}), timeouts=timeouts) as (server, transport):
         assert (await transport.send(request("POST", b"{}"))).status == 429
     assert len(server.seen) == 1
 
@@ -145,9 +158,13 @@ async def test_no_server_there() -> None:
     await gone.close()
 
 
-async def test_an_answer_that_does_not_come_is_given_up() -> None:
-    async with serving("silence", timeouts=Timeouts(write=0.05)) as (_, transport):
-        with pytest.raises(TransportError, match=r"no answer within 0\.05 s"):
+async def test_an_answer_that_does_not_come_is_given_up(later: Callable[[float], None]) -> None:
+    async def silent(_: web.Request) -> web.StreamResponse:
+        later(20)
+        return await asyncio.Event().wait()  # type: ignore[return-value]
+
+    async with serving(silent, timeouts=Timeouts(write=10)) as (_, transport):
+        with pytest.raises(TransportError, match="no answer within 10 s"):
             await transport.send(request("PUT", b"{}"))
 
 

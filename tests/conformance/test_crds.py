@@ -73,7 +73,7 @@ async def test_a_job_that_is_there_with_a_name_too_long_stays_open_to_writes(
 
         async def until(code: int, path: str, body: object) -> None:
             """What a definition says is in force a moment later."""
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while True:
                     if (await send("POST", path, body))[0] == code:
                         return

@@ -16,7 +16,7 @@ from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Response
 from jobcommon.controller.barrier import STALL
 from jobcommon.controller.expectations import TIMEOUT
-from jobcommon.controller.job_controller import JobController, Moment
+from jobcommon.controller.job_controller import BEHIND_SECONDS, JobController, Moment
 from jobcommon.controller.job_state import COOLDOWN_FACTOR, COUNTS_DELAY
 from jobcommon.controller.report import Report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
@@ -182,9 +182,55 @@ def test_a_bookmark_lifts_the_barrier(bench: Bench, manifest: Manifest) -> None:
     assert bench.begin() is None
     for resource in bench.controller.informers:
         bench.bookmark(resource)
-    bench.now += 1
+    assert bench.begin() is None, "no event of the job"
+    bench.now += BEHIND_SECONDS
     # What was made is not there, and the status does not say yet that it was made: the job may be gone.
     assert bench.work().plan.verify_live is True
+
+
+def test_the_event_of_a_write_ends_the_wait_for_it(bench: Bench, manifest: Manifest) -> None:
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    first = bench.version + 1
+    bench.finish(work)
+    bench.controller.queue.add(("default", "demo"))
+    assert bench.begin() is None
+    bench.echo(work, first)
+    assert bench.work().sends_nothing
+
+
+def about_to_run(bench: Bench, manifest: Manifest) -> tuple[Work, int, Manifest]:
+    """The plan that records that a job runs, the version that its status will get, and the job with that status."""
+    start(bench, manifest)
+    if (work := bench.begin()) is not None:
+        bench.finish(work)
+    bench.say("pods", "MODIFIED", running_pod(bench, manifest, 0))
+    work = bench.work()
+    assert work.plan.status is not None
+    assert work.raw is not None
+    return work, bench.version + 1, {**work.raw, "status": work.plan.status.to_json()}
+
+
+def test_the_event_of_our_own_status_causes_no_plan(bench: Bench, manifest: Manifest) -> None:
+    work, version, written = about_to_run(bench, manifest)
+    bench.finish(work)
+    bench.say("testjobs", "MODIFIED", written, version=version)
+    assert bench.begin() is None
+    assert bench.controller.conditions == {"Running": 1}
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["after its response", "before its response"])
+def test_a_change_after_our_own_status_causes_a_plan(bench: Bench, manifest: Manifest, *, early: bool) -> None:
+    work, version, written = about_to_run(bench, manifest)
+    edited = {**written, "spec": {**manifest["spec"], "runPolicy": {"suspend": True}}}
+    if not early:
+        bench.finish(work)
+    bench.say("testjobs", "MODIFIED", written, version=version)
+    bench.say("testjobs", "MODIFIED", edited, version=version + 1)
+    if early:
+        bench.finish(work)
+    bench.version = version + 1
+    assert "job is suspended" in bench.work().plan.reason
 
 
 def test_levels_new_jobs_and_jobs_whose_last_pod_ended_first_finished_ones_last(bench: Bench) -> None:

@@ -11,7 +11,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
 T = TypeVar("T")
-PATIENCE = 60.0
+PATIENCE = 180.0
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars")
 MISSING = "Chromium is not installed; on Debian: apt-get install chromium chromium-driver"
 

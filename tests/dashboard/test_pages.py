@@ -10,7 +10,7 @@ import pytest
 from yarl import URL
 
 from jobcommon.cli.dashboard.cluster import EVENTS_PAGE, KEPT_SECONDS, MAX_EVENT_PAGES, ClusterReader
-from jobcommon.cli.dashboard.log_stream import event_of
+from jobcommon.cli.dashboard.log_stream import event_of, log_events, waiting_for
 from jobcommon.cli.dashboard.server import serve_dashboard
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
@@ -18,6 +18,7 @@ from jobcommon.testutil.builders import condition
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
 from tests.runtime.world import JOBS, World, operating, world_with_testjobs
 
+POD = {"metadata": {"name": "p"}, "spec": {"initContainers": [{"name": "first"}], "containers": [{"name": "main"}]}}
 EVIL = "<script>alert(1)</script>\"'&"
 Page = Callable[[str], Any]
 
@@ -189,6 +190,59 @@ async def test_only_the_namespace_that_was_asked_for_is_read() -> None:
     async with pages(transport, "team-a") as page:
         await page("/")
     assert {request.path for request in transport.sent} == {"/apis/kubeflow.org/v1/namespaces/team-a/testjobs"}
+
+
+async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_has() -> None:
+    class WithLog(ScriptedTransport):
+        async def stream(self, request: Request) -> AsyncIterator[bytes]:
+            assert request.path == f"{path}/log"
+            yield b"begun"
+
+    path = "/api/v1/namespaces/default/pods/p"
+    transport = WithLog()
+    states: list[dict[str, Any]] = [
+        {"phase": "Pending"},
+        {"phase": "Pending", "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}]},
+        {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]},
+    ]
+    pauses: list[float] = []
+
+    def show() -> None:
+        transport.on("GET", path, reply({**POD, "status": states.pop(0)}))
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        show()
+
+    show()
+    reader = ClusterReader(transport, [TESTJOB], clock=lambda: 10.0 * len(pauses))
+    events = [event async for event in log_events(reader, "default", "p", "main", sleep)]
+    assert events == [
+        event_of("The container has not started: Pending.", "waiting"),
+        event_of("The container has not started: PodInitializing.", "waiting"),
+        event_of("begun"),
+    ]
+    assert pauses == [KEPT_SECONDS] * 2
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        ({"phase": "Failed"}, ""),
+        ({"phase": "Running", "containerStatuses": [{"name": "main", "state": {"terminated": {}}}]}, ""),
+        ({"containerStatuses": [{"name": "main", "state": {"waiting": {}}, "lastState": {"terminated": {}}}]}, ""),
+        ({"initContainerStatuses": [{"name": "first", "state": {"running": {}}}]}, "Pending"),
+        ({"containerStatuses": [{"name": "side", "state": {"running": {}}}]}, "Pending"),
+        ({}, "Pending"),
+    ],
+)
+def test_a_container_waits_until_it_has_run(status: dict[str, Any], why: str) -> None:
+    assert waiting_for({**POD, "status": status}, "main") == why
+
+
+@pytest.mark.parametrize("container", ["", "gone"])
+def test_a_container_that_the_pod_does_not_have_is_not_waited_for(container: str) -> None:
+    assert waiting_for({**POD, "status": {}}, container) == "", "the API server says what is wrong"
 
 
 @pytest.mark.parametrize(

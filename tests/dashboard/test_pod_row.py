@@ -19,7 +19,7 @@ def pod(name: str, replica_type: str, index: str = "0", **status: Any) -> dict[s
     metadata = {"name": name, "namespace": "default", "uid": name, "labels": kept, "creationTimestamp": AT(0)}
     return {
         "metadata": metadata,
-        "spec": {"containers": containers, "nodeName": "n1"},
+        "spec": {"containers": containers, "initContainers": [{"name": "first"}], "nodeName": "n1"},
         "status": {"phase": "Running", **status},
     }
 
@@ -58,7 +58,7 @@ def test_steps_and_runs() -> None:
     (row,) = pod_rows(PYTORCH, [pod("a-worker-0", "worker", containerStatuses=[side, container], conditions=conditions)])
     assert (row.created, row.scheduled, row.node, row.rank, row.restarts) == (T, T + 2, "n1", "3", 6)
     assert row.runs == (Run(T + 3, T + 8, 137, "OOMKilled"), Run(T + 9, None)), "those of the main container"
-    assert row.containers == ("pytorch", "log")
+    assert row.containers == ("pytorch", "log", "first")
     assert not row.over
 
 

@@ -1,17 +1,19 @@
 """Every example runs here as it is and does what its comment says."""
 
+import html
 import importlib.util
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 import yaml
 
 from jobcommon.cli.frameworks import of_manifest
+from jobcommon.testutil.terminal_picture import WIDTH
 from tests.cli.commands import ROOT, cluster_up, jobcommon
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 # Those that `jobcommon run` takes as they are; the converter's examples have tests of their own.
 DIRECTORIES = ("pytorch", "jax", "xgboost", "paddle", "run-policy")
@@ -60,9 +62,24 @@ def test_every_example_is_tried_and_listed() -> None:
 def test_example(name: str) -> None:
     skip_without(name)
     code, patterns = RUNS[name]
-    done = jobcommon("run", "-f", f"examples/{name}")
+    done = jobcommon("run", "-f", f"examples/{name}", env={"COLUMNS": str(WIDTH)})
     assert done.returncode == code, done.stdout + done.stderr
     assert [pattern for pattern in patterns if not re.search(pattern, done.stdout)] == [], done.stdout
+    if name == "pytorch/digits.yaml":
+        assert pictured() - lasting(done.stdout.splitlines()) == set(), "the picture in README.md is outdated: make pictures"
+
+
+def pictured() -> set[str]:
+    """The lines of docs/demo.svg that do not depend on which pod is first."""
+    title, *lines = re.findall(r"<text[^>]*>(.*?)</text>", (ROOT / "docs/demo.svg").read_text(encoding="utf-8"))
+    assert (title, len(lines) > 20) == ("make&#160;demo", True)
+    return lasting(html.unescape(line) for line in lines)
+
+
+def lasting(lines: Iterable[str]) -> set[str]:
+    """Without numbers, widths, and the states of single pods."""
+    plain = (" ".join(re.sub(r"\d[\d.:]*", "0", line).split()) for line in lines)
+    return {line for line in plain if " pod/" not in line} - {"…"}
 
 
 @pytest.mark.parametrize("name", RUNS)

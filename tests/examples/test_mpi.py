@@ -16,7 +16,7 @@ SSHD = Path("/usr/sbin/sshd")
 SSHD_STATE = Path("/run/sshd")
 MISSING = [name for name in ("mpirun", "kubectl") if shutil.which(name) is None]
 MISSING += [name for name in ("mpi4py", "numpy") if importlib.util.find_spec(name) is None]
-pytestmark = [pytest.mark.cluster, pytest.mark.training, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.training, pytest.mark.timeout(600)]
 needs_mpi = pytest.mark.skipif(
     bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (apt: openmpi-bin; kubectl; pip: mpi4py, numpy)"
 )

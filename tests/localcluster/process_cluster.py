@@ -145,7 +145,7 @@ class Cluster:
         items = (await self.api.call("GET", "/api/v1/namespaces/default/events"))["items"]
         return [item for item in items if item["involvedObject"]["name"] == name]
 
-    async def told(self, name: str, reason: str, seconds: float = 20) -> Object:
+    async def told(self, name: str, reason: str, seconds: float = PATIENCE) -> Object:
         """The event about `name` with this reason, once it is written: events come a moment after what they tell of."""
         deadline = time.monotonic() + seconds
         while True:

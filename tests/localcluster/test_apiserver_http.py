@@ -39,7 +39,7 @@ class Http:
         self.server, self.url, self.session, self.backend = server, url, session, backend
 
     async def running_pod(self, name: str = "a", *containers: str) -> None:
-        spec = {"containers": [{"name": one, "image": "i"} for one in containers or ("c",)]}
+        spec = {"nodeName": "n", "containers": [{"name": one, "image": "i"} for one in containers or ("c",)]}
         async with self.session.post(self.url + PODS, json={**pod(name), "spec": spec}) as answer:
             assert answer.status == 201
         status = {"status": {"phase": "Running"}}
@@ -109,7 +109,7 @@ async def test_bodies_have_a_limit(http: Http, chunked: bool) -> None:
 
 
 async def test_a_watch_streams_and_ends(http: Http) -> None:
-    query = {"watch": "true", "timeoutSeconds": "1"}
+    query = {"watch": "true", "timeoutSeconds": "3"}
     async with http.session.get(http.url + MAPS, params=query) as answer:
         assert answer.status == 200
         http.server.handle(Request("POST", MAPS, (), b'{"metadata":{"name":"a"}}'), ADMIN)
@@ -165,6 +165,14 @@ async def test_logs(http: Http) -> None:
         assert answer.content_type == "text/plain"
     expected = LogOptions("c", follow=True, timestamps=True, tail_lines=5, since_time=1_800_000_000.0, limit_bytes=9)
     assert http.backend.asked == [expected]
+
+
+async def test_the_log_of_a_pod_that_no_node_has_is_empty(http: Http) -> None:
+    async with http.session.post(http.url + PODS, json=pod("a")) as answer:
+        assert answer.status == 201
+    async with http.session.get(f"{http.url}{PODS}/a/log", params={"follow": "true"}) as answer:
+        assert (answer.status, await answer.text()) == (200, "")
+    assert http.backend.asked == []
 
 
 @pytest.mark.parametrize(
@@ -289,7 +297,7 @@ async def test_the_in_process_transport() -> None:
     created = await transport.send(Request("POST", PODS, (), json.dumps(pod("a")).encode()))
     assert created.status == 201
     assert json.loads(created.body)["metadata"]["managedFields"][0]["manager"] == "somebody"
-    lines = transport.stream(Request("GET", PODS, (("watch", "true"), ("resourceVersion", "0"), ("timeoutSeconds", "1"))))
+    lines = transport.stream(Request("GET", PODS, (("watch", "true"), ("resourceVersion", "0"), ("timeoutSeconds", "3"))))
     assert json.loads(await anext(lines))["type"] == "ADDED"
     waiting = asyncio.ensure_future(anext(lines))
     await transport.send(Request("DELETE", f"{PODS}/a"))
@@ -301,7 +309,9 @@ async def test_the_in_process_transport() -> None:
 async def test_logs_and_refusals_in_process() -> None:
     server = ApiServer(Env.system())
     transport = InProcessTransport(server, pods=Echo())
-    await transport.send(Request("POST", PODS, (), json.dumps(pod("a")).encode()))
+    for made in (pod("a", spec={"nodeName": "n"}), pod("unscheduled")):
+        await transport.send(Request("POST", PODS, (), json.dumps(made).encode()))
+    assert [line async for line in transport.stream(Request("GET", f"{PODS}/unscheduled/log"))] == []
     assert [line async for line in transport.stream(Request("GET", f"{PODS}/a/log"))] == [b"one", b"two and more", b"three"]
     for path in (f"{PODS}/a/log?", "/api/v1/nothing"):
         with pytest.raises(StatusError) as refused:

@@ -171,7 +171,8 @@ async def test_namespaces_and_watch(kubectl: Kubectl) -> None:
 
 
 async def running_pod(kubectl: Kubectl) -> None:
-    await kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(MANIFESTS[0]))
+    scheduled = {"apiVersion": "v1", "kind": "Pod", **pod("a", spec={"nodeName": "node"}, labels={"app": "a"})}
+    await kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(scheduled))
     await kubectl.ok("patch", "pod", "a", "--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Running"}}')
 
 

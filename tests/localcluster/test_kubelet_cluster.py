@@ -90,7 +90,7 @@ async def test_logs_follow_to_the_end_of_the_container(local: Cluster) -> None:
 
 
 async def test_attach_ends_with_the_exit_code(local: Cluster, tmp_path: Path) -> None:
-    script = "echo up; until [ -e go ]; do sleep 0.02; done; echo end; exit 4"
+    script = "until [ -e go ]; do echo up; sleep 0.02; done; echo end; exit 4"
     await local.create(shell("p", script, workingDir=str(tmp_path)))
     await local.running("p")
     found = await local.get("p")
@@ -99,7 +99,10 @@ async def test_attach_ends_with_the_exit_code(local: Cluster, tmp_path: Path) ->
 
     caller = Caller()
     session = asyncio.ensure_future(local.kubelet.backend.attach(found, ExecOptions("main", stdout=True), caller))
-    await asyncio.to_thread((tmp_path / "go").touch)
+    async with asyncio.timeout(PATIENCE):
+        while not caller.out:  # noqa: ASYNC110  attached is who gets output
+            await asyncio.sleep(0.01)
+    (tmp_path / "go").touch()
     assert await session == 4
     assert caller.out.endswith(b"end\n")
 
@@ -152,7 +155,7 @@ async def test_training_goes_on_while_the_disk_is_full(tmp_path: Path, monkeypat
         refused.clear()
         flag.touch()
         await local.log_with("p", "done")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await refused.wait()  # the kubelet reports the end
         full = False
         await local.create(shell("q", "exit 0"))

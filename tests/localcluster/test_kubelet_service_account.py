@@ -112,7 +112,7 @@ async def ended(cluster: TestCluster, item: dict[str, Any]) -> tuple[dict[str, A
     """The pod once it has come to an end, and what it printed."""
     await cluster.create("pods", item)
     name = item["metadata"]["name"]
-    found = await cluster.until("pods", name, lambda seen: seen.body["status"].get("phase") in ("Succeeded", "Failed"), 60)
+    found = await cluster.until("pods", name, lambda seen: seen.body["status"].get("phase") in ("Succeeded", "Failed"))
     return found, await cluster.logs(found)
 
 

@@ -14,7 +14,7 @@ from jobcommon.cli.convert import ConvertError
 from jobcommon.cli.frameworks import installed, of_manifest
 from jobcommon.cli.manifests import load
 from jobcommon.cli.migrate import Migration, to_trainjob, to_v1
-from jobcommon.cli.migrate.trainjob import OWN_FIELDS, REPLICAS, planned_pods
+from jobcommon.cli.migrate.trainjob import ANCESTOR, OWN_FIELDS, REPLICAS, planned_pods
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job
 from tests.cli.commands import ROOT, answered
@@ -127,6 +127,53 @@ def test_a_trainjob_runs_the_same_pods(name: str) -> None:
     assert made.keys() == planned.keys()
     for replica, pod in planned.items():
         assert comparable(made[replica][1], theirs) == comparable(pod, ours)
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_the_runtime_has_what_trainers_webhook_asks_for(name: str) -> None:
+    """One replicated Job is the step of the TrainJob's trainer: it has one replica and a container named node."""
+    runtime, _ = forward(CARRIED[name]).objects
+    groups = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    (step,) = (group for group in groups if ANCESTOR in group["template"]["metadata"].get("labels", {}))
+    assert step["replicas"] == 1
+    assert "node" in _containers(step)
+    for group in groups:
+        rules = group["template"]["spec"].get("podFailurePolicy", {}).get("rules", ())
+        named = [rule["onExitCodes"]["containerName"] for rule in rules if "onExitCodes" in rule]
+        assert set(named) <= set(_containers(group)), "a Job's exit codes are those of a container it has"
+
+
+def _containers(group: Json) -> list[str]:
+    return [container["name"] for container in group["template"]["spec"]["template"]["spec"]["containers"]]
+
+
+def test_a_name_that_is_too_long_for_the_pods_of_a_jobset_is_refused() -> None:
+    longest = "x" * (63 - len("-worker-0-9-abcde"))
+    body = pytorch(metadata={"name": longest})
+    body["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 10
+    forward(body)
+    body["metadata"]["name"] += "x"
+    with pytest.raises(ConvertError, match=f"use up to {len(longest)} for the job's") as refused:
+        forward(body)
+    assert [finding.path for finding in refused.value.findings] == ["metadata.name"]
+
+
+def test_a_launcher_without_workers_waits_for_none() -> None:
+    body = json.loads(json.dumps(CARRIED["allreduce-ssh.yaml:allreduce-ssh"]))
+    del body["spec"]["mpiReplicaSpecs"]["Worker"]
+    body["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
+    (launcher,) = forward(body).objects[0]["spec"]["template"]["spec"]["replicatedJobs"]
+    assert "dependsOn" not in launcher, "JobSet refuses it of the first replicated Job"
+
+
+@pytest.mark.parametrize("place", ["containers", "initContainers"])
+def test_another_container_that_is_named_node_is_refused(place: str) -> None:
+    body = pytorch()
+    spec = body["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+    spec[place] = [*spec.get(place, ()), {"name": "node", "image": "side"}]
+    with pytest.raises(ConvertError, match="but another one has that name: rename it") as refused:
+        forward(body)
+    assert [finding.path for finding in refused.value.findings] == ["spec.pytorchReplicaSpecs.Worker.template.spec.containers"]
 
 
 @pytest.mark.parametrize("name", CARRIED)

@@ -1,38 +1,58 @@
-"""The commands of Helm that docs/migration.md uses, by Helm as a library: `python helm_command.py install ...`."""
+"""The commands of Helm that the documents use, by Helm as a library: `python helm_command.py install ...`."""
 
 import argparse
 import os
+from collections.abc import Sequence
 
 import helm_python as helm
+import yaml
 
 
-def main() -> None:
-    """Install or uninstall a release. What it does not know is an error."""
+def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """What the words of a command say. What it does not know is an error."""
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers(dest="command", required=True)
     install, uninstall = commands.add_parser("install"), commands.add_parser("uninstall")
     for command in (install, uninstall):
         command.add_argument("name")
-        command.add_argument("--namespace", required=True)
+        command.add_argument("--namespace", default="default")
     install.add_argument("chart")
     install.add_argument("--create-namespace", action="store_true")
+    install.add_argument("--skip-crds", action="store_true")
+    install.add_argument("--values", "-f", action="append", default=[])
     install.add_argument("--set", action="append", default=[])
-    given = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def values(settings: Sequence[str]) -> dict[str, object]:
+    """What ``--set PATH=VALUE`` makes: a list of ``{a,b}``, else what YAML makes of the value."""
+    found: dict[str, object] = {}
+    for setting in settings:
+        path, _, value = setting.partition("=")
+        node = found
+        *parents, last = path.split(".")
+        for parent in parents:
+            node = node.setdefault(parent, {})  # type: ignore[assignment]
+        node[last] = value[1:-1].split(",") if value.startswith("{") else yaml.safe_load(value)
+    return found
+
+
+def main() -> None:
+    """Install or uninstall a release."""
+    given = parsed()
     with helm.Config(kubeconfig_path=os.environ["KUBECONFIG"], namespace=given.namespace) as config:
         if given.command == "uninstall":
             config.uninstall(given.name, timeout=180)
             return
-        values: dict[str, object] = {}
-        for setting in given.set:
-            path, _, value = setting.partition("=")
-            node = values
-            *parents, last = path.split(".")
-            for parent in parents:
-                node = node.setdefault(parent, {})  # type: ignore[assignment]
-            node[last] = value
         config.install(
-            given.chart, given.name, values, namespace=given.namespace, create_namespace=given.create_namespace, timeout=180
+            given.chart,
+            given.name,
+            values(given.set),
+            namespace=given.namespace,
+            create_namespace=given.create_namespace,
+            timeout=180,
         )
 
 
-main()
+if __name__ == "__main__":
+    main()

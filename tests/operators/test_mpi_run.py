@@ -113,7 +113,7 @@ async def test_a_launcher_may_reach_its_own_workers_only() -> None:
         exit 0
     """
     async with cluster_for(MPI) as cluster:
-        other = role(command=["sleep", "60"])["template"]["spec"]
+        other = role(command=["sleep", "600"])["template"]["spec"]
         await cluster.create("pods", {"metadata": {"name": "other"}, "apiVersion": "v1", "kind": "Pod", "spec": other})
         await create(cluster, "v1", role(command=["sh", "-c", script]), role(1))
         await cluster.until(MPI, "demo", succeeded, PATIENCE)
@@ -126,7 +126,7 @@ async def test_a_launcher_may_reach_its_own_workers_only() -> None:
 async def test_a_malformed_command_uses_up_backoff_limit() -> None:
     async with cluster_for(MPI) as cluster:
         launcher = role(command=["mpirun", "--no-such-option"], env=AS_ROOT) | {"restartPolicy": "Never"}
-        await create(cluster, "v2beta1", launcher, role(1, command=["sleep", "60"]), run_policy={"backoffLimit": 1})
+        await create(cluster, "v2beta1", launcher, role(1, command=["sleep", "600"]), run_policy={"backoffLimit": 1})
         job = await cluster.until(MPI, "demo", failed, PATIENCE)
         assert job["status"]["conditions"][-1]["reason"] == "BackoffLimitExceeded"
         assert job["status"]["replicaStatuses"]["Launcher"]["restarts"] == 2, "failed runs that are charged"

@@ -1,17 +1,24 @@
-"""The Python clients on the embedded cluster, by HTTP and TLS; and the notebook of the docs."""
+"""The Python clients on the embedded cluster, by HTTP and TLS; the notebook of the docs, and docs/python-client.md."""
 
+import asyncio
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from jobcommon import AsyncJobClient, JobClient, JobFailed, StatusError, build_job
-from tests.cli.commands import ROOT, Kubectl, cluster_up
+from jobcommon import AsyncJobClient, JobClient, JobFailed, StatusError, build_job, read_job
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.sdk.progress import Progress, described
+from tests.cli.commands import PATIENCE, ROOT, Kubectl, cluster_up
+from tests.docs.blocks import blocks
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -20,6 +27,11 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.filterwarnings(
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     with cluster_up(tmp_path_factory.mktemp("up")) as kubectl:
         yield kubectl
+
+
+PAGE = [block for block in blocks() if block.document.name == "python-client.md"]
+SNIPPETS = [block.text for block in PAGE if block.language == "python"]
+PROGRESS, FAILURE = (block.text for block in PAGE if block.language == "text")
 
 
 def train(word: str) -> None:
@@ -35,21 +47,25 @@ def fail(code: int) -> None:
     sys.exit(code)
 
 
-def test_the_synchronous_client(kubectl: Kubectl, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_synchronous_client(kubectl: Kubectl, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def pause(_seconds: float) -> None:
+        raise AssertionError("it polls")
+
+    monkeypatch.setattr(time, "sleep", pause)
     jobs = JobClient(str(kubectl.kubeconfig))
     job = jobs.submit(build_job("sync", image="any", function=train, arguments={"word": "hello"}, replicas=2))
+    done = jobs.wait(job, interval=3600)
+    assert done["metadata"]["uid"] == job["metadata"]["uid"]
+    assert "Succeeded: Master 1/1" in capsys.readouterr().err
     with pytest.raises(StatusError, match="409"):
         jobs.submit(build_job("sync", image="any", command=["true"]))
     assert list(jobs.logs(job, follow=True)) == ["hello from rank 0 of 2"]
-    done = jobs.wait(job, timeout=60, interval=0.2)
-    assert done["metadata"]["uid"] == job["metadata"]["uid"]
-    assert "Succeeded: Master 1/1" in capsys.readouterr().err
     assert [one["metadata"]["name"] for one in jobs.list()] == ["sync"]
     assert jobs.list(kind="MPIJob") == jobs.list(selector="no=such") == []
 
     jobs.submit(failing := build_job("fails", image="any", function=fail, arguments={"code": 3}))
     with pytest.raises(JobFailed) as failure:
-        jobs.wait(failing, timeout=60, progress=False, interval=0.2)
+        jobs.wait(failing, timeout=PATIENCE, progress=False, interval=3600)
     assert (failure.value.exit_code, failure.value.lines) == (3, ("$(HOME) before the end",))
     assert [one.replica for one in failure.value.failures] == ["Master-0"]
     for name in ("sync", "fails"):
@@ -62,10 +78,12 @@ def test_the_synchronous_client(kubectl: Kubectl, capsys: pytest.CaptureFixture[
 async def test_the_asynchronous_client(kubectl: Kubectl) -> None:
     async with AsyncJobClient.connect(str(kubectl.kubeconfig)) as jobs:
         job = await jobs.submit(build_job("async", image="any", command=["echo", "hello"], run_policy={"suspend": True}))
+        suspended = ("wait", "--for=condition=Suspended", "pytorchjob/async", f"--timeout={PATIENCE:.0f}s")
+        await asyncio.to_thread(kubectl, *suspended)
         with pytest.raises(TimeoutError, match=r"is not over after 0\.5 s, and goes on: Suspended"):
-            await jobs.wait(job, timeout=0.5, progress=False, interval=0.1)
+            await jobs.wait(job, timeout=0.5, progress=False)
         await jobs.resume(job)
-        await jobs.wait("pytorchjob/async", timeout=60, progress=False, interval=0.2)
+        await jobs.wait("pytorchjob/async", timeout=PATIENCE, progress=False)
         assert [line async for line in jobs.logs(job)] == ["hello"]
         assert (await jobs.suspend(job))["spec"]["runPolicy"]["suspend"] is True
         await jobs.delete(job)
@@ -75,25 +93,48 @@ async def test_the_asynchronous_client(kubectl: Kubectl) -> None:
 def test_the_notebook(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
     notebook = nbformat.read(ROOT / "docs/notebooks/python-client.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+    NotebookClient(notebook, timeout=400, startup_timeout=int(PATIENCE), kernel_name="python3").execute()
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
     printed = "".join(out.text for out in outputs if out.output_type == "stream")
     shown = [out.data["text/plain"] for out in outputs if out.output_type == "display_data"]
     # In place: one output for each wait, with the last state.
     assert [text.split(": ")[0].split()[0::2] for text in shown] == [
-        ["pytorchjob/series", "Succeeded"],
+        ["jaxjob/series", "Succeeded"],
         ["pytorchjob/forgetful", "Failed"],
         ["pytorchjob/shell", "Suspended"],
         ["pytorchjob/shell", "Succeeded"],
     ]
-    assert "Worker-1 rank 2 of 3: " in printed
-    assert "FileNotFoundError" in printed
+    assert "Worker-1 rank 1 of 3: " in printed
+    # What the page shows of it, with a mark for the lines that it leaves out.
+    assert re.search(re.escape(FAILURE).replace(re.escape("  ...\n"), r"(  \| .*\n)+"), printed)
     assert "exit code: 1" in printed
-    assert "pytorchjob/shell is not over after 3 s, and goes on: Suspended" in printed
-    assert printed.endswith("forgetful Failed\nseries Succeeded\nshell Succeeded\n")
+    assert "pytorchjob/shell is not over after 10 s, and goes on: Suspended" in printed
+    assert printed.endswith("forgetful Failed\nshell Succeeded\nseries Succeeded\n")
+
+
+def test_the_code_of_the_page(kubectl: Kubectl, tmp_path: Path) -> None:
+    blocking, awaited = SNIPPETS
+    program = tmp_path / "page.py"
+    program.write_text(
+        f"{blocking}\njobs.delete(job)\n\n\nasync def asynchronous():\n{indent(awaited, ' ' * 4)}\n\n"
+        "import asyncio\nasyncio.run(asynchronous())\n"
+    )
+    env = {**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)}
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, env=env, check=False)
+    assert (done.returncode, done.stdout) == (0, "rank 0 trains for 3\n" * 2), done.stderr
+    assert re.search(r"^pytorchjob/digits \d:\d\d Succeeded: Master 1/1, Worker 3/3$", done.stderr, re.MULTILINE)
+    kubectl("delete", "pytorchjob", "digits")
+
+
+def test_the_progress_that_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = {"Master": {"active": 1}, "Worker": {"active": 3}}
+    status = {"conditions": [{"type": "Running", "status": "True"}], "restarts": 1, "replicaStatuses": counts}
+    job = read_job(PYTORCH, build_job("digits", image="any", command=["true"], replicas=4) | {"status": status})
+    Progress().show("pytorchjob/digits", 4, described(job))
+    assert capsys.readouterr().err == PROGRESS
 
 
 def test_without_the_package_it_names_the_extra(tmp_path: Path) -> None:
     program = "import sys; sys.modules['kubernetes'] = None; from jobcommon import JobClient; JobClient()"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env={**os.environ})
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
     assert "ImportError: JobClient needs the package kubernetes: pip install 'jobcommon[sdk]'" in done.stderr

@@ -1,5 +1,6 @@
 """`wait` and `logs` against answers as data."""
 
+import asyncio
 import io
 import json
 import sys
@@ -20,21 +21,28 @@ FAILURE = {"replica": "Master-0", "pod": "j-master-0", "reason": "Error", "exitC
 
 def job(condition: str, uid: str = "u", **status: Any) -> Response:
     conditions = [{"type": condition, "status": "True", "reason": "Why", "message": "m"}]
-    metadata = {"name": "j", "namespace": "default", "uid": uid}
+    metadata = {"name": "j", "namespace": "default", "uid": uid, "resourceVersion": "7"}
     return answer({**JOB, "metadata": metadata, "status": {"conditions": conditions, **status}})
+
+
+def event(kind: str, given: Response) -> bytes:
+    return json.dumps({"type": kind, "object": json.loads(given.body)}).encode()
 
 
 def answer(body: object, status: int = 200) -> Response:
     return Response(status, json.dumps(body).encode())
 
 
+Stream = list[bytes | TransportError] | StatusError
+
+
 class Answers:
-    """A transport that gives each read of the job, and each log, the next answer."""
+    """A transport that gives each read of the job, each watch and each log the next answer; further watches are refused."""
 
     def __init__(
-        self, *jobs: Response | TransportError, logs: tuple[list[bytes | TransportError] | StatusError, ...] = ()
+        self, *jobs: Response | TransportError, logs: tuple[Stream, ...] = (), watches: tuple[Stream, ...] = ()
     ) -> None:
-        self._jobs, self._logs = iter(jobs), iter(logs)
+        self._jobs, self._logs, self._watches = iter(jobs), iter(logs), iter(watches)
         self.asked: list[Request] = []
 
     async def send(self, request: Request) -> Response:
@@ -50,7 +58,7 @@ class Answers:
 
     async def stream(self, request: Request) -> AsyncIterator[bytes]:
         self.asked.append(request)
-        given = next(self._logs)
+        given = next(self._logs) if request.path.endswith("/log") else next(self._watches, StatusError(403))
         if isinstance(given, StatusError):
             raise given
         for line in given:
@@ -84,6 +92,71 @@ async def test_it_waits_until_the_job_has_succeeded_whatever_the_server_does(cap
     ]
 
 
+async def without_pause(_seconds: float) -> None:
+    raise AssertionError("it polls")
+
+
+@pytest.mark.parametrize("uid", ["u", ""])
+async def test_a_job_is_watched_from_the_state_that_was_read(uid: str) -> None:
+    transport = Answers(job("Created"), watches=([event("MODIFIED", job("Running")), event("MODIFIED", job("Succeeded"))],))
+    done = await AsyncJobClient(transport, pause=without_pause).wait({**JOB, "metadata": {"name": "j", "uid": uid}})
+    assert done["status"]["conditions"][0]["type"] == "Succeeded"
+    read, watched = transport.asked
+    assert watched.path == read.path.rpartition("/")[0]
+    assert dict(watched.query) == {
+        "fieldSelector": "metadata.name=j", "watch": "true", "resourceVersion": "7", "timeoutSeconds": "10",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("then", [answer({"message": "not found"}, 404), job("Running", uid="another")])
+async def test_a_deletion_that_is_watched_is_told_at_once(then: Response) -> None:
+    transport = Answers(job("Running"), then, watches=([event("DELETED", job("Running"))],))
+    with pytest.raises(JobFailed, match="Deleted: it was deleted"):
+        await AsyncJobClient(transport, pause=without_pause).wait("j", progress=False)
+
+
+@pytest.mark.parametrize(
+    "watch",
+    [
+        [],
+        [b"<html>"],
+        [TransportError("cut off")],
+        [b'{"type": "ERROR", "object": {"code": 410}}'],
+        StatusError(500),
+        [event("MODIFIED", job("Running")), TransportError("cut off")],
+    ],
+)
+async def test_a_job_is_read_again_when_its_watch_has_ended(watch: Stream) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    transport = Answers(job("Running"), job("Succeeded"), watches=(watch,))
+    await AsyncJobClient(transport, pause=pause).wait("j", progress=False)
+    assert pauses == [2.0]
+
+
+async def test_a_watch_that_has_lost_its_connection_without_a_sign_is_ended() -> None:
+    class Silent(Answers):
+        async def stream(self, request: Request) -> AsyncIterator[bytes]:
+            await asyncio.Event().wait()
+            yield b""
+
+    limits: list[float] = []
+
+    def limit(seconds: float) -> asyncio.Timeout:
+        limits.append(seconds)
+        return asyncio.timeout(0)
+
+    async def pause(_seconds: float) -> None:
+        """The next answer is there at once."""
+
+    transport = Silent(job("Running"), job("Succeeded"))
+    await AsyncJobClient(transport, pause=pause, limit=limit).wait("j", progress=False, interval=30)
+    assert limits == [40.0]
+
+
 async def test_a_terminal_gets_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -104,6 +177,23 @@ async def test_a_failure_says_why() -> None:
     assert "Master-0" in found.sentence
     assert str(found).startswith(f"pytorchjob/j: {found.reason}: {found.sentence}")
     assert found.advice in str(found)
+    assert "pods could not be read: not yours" in found.evidence
+    assert "  - pods could not be read: not yours" in str(found)
+
+
+async def test_a_time_limit_says_what_a_queued_job_waits_for() -> None:
+    class Queue(Answers):
+        async def send(self, request: Request) -> Response:
+            if not request.path.endswith("/v1beta2/namespaces/default/workloads"):
+                return await super().send(request)
+            said = [{"type": "QuotaReserved", "status": "False", "message": "insufficient quota"}]
+            metadata = {"name": "w", "ownerReferences": [{"uid": "u"}]}
+            return answer({"items": [{"metadata": metadata, "status": {"conditions": said}}]})
+
+    held = json.loads(job("Suspended").body)
+    held["spec"]["runPolicy"] = {"suspend": True}
+    with pytest.raises(TimeoutError, match=r"goes on: QueuedByKueue: .*insufficient quota"):
+        await client(Queue(answer(held))).wait("j", timeout=0, progress=False)
 
 
 class WithPods(Answers):

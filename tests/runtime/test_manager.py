@@ -10,56 +10,30 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from io import StringIO
+from math import nan
 from random import Random
 from typing import Any
 
 import aiohttp
 import pytest
 
-from jobcommon.client.request import Request, Response
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.runtime import logging
 from jobcommon.runtime.manager import Env, Manager, run_operators
 from jobcommon.runtime.settings import Settings
 from tests.runtime.fakes import TESTJOB, FakeClock, a_job, crd, quiet_log, turns
+from tests.runtime.tap import Tap
 from tests.runtime.world import JOBS, SETTINGS, World, operating, world_with_testjobs
 
 ELECTING = replace(SETTINGS, leader_elect=True)
 OTHER = replace(TESTJOB, kind="OtherJob", plural="otherjobs", name="other")
 
 
-class Tap:
-    """A transport that notes writes, and can hold them up."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.writes: list[Request] = []
-        self.open = asyncio.Event()
-        self.open.set()
-
-    async def send(self, request: Request) -> Response:
-        if request.method != "GET":
-            await self.open.wait()
-            self.writes.append(request)
-        return await self.world.transport.send(request)
-
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
-        lines = self.world.transport.stream(request)
-        try:
-            async for line in lines:
-                yield line
-        finally:
-            await lines.aclose()  # type: ignore[attr-defined]
-
-    async def close(self) -> None:
-        pass
-
-
 class Process:
     """A manager at work, with its own name."""
 
     def __init__(self, world: World, name: str = "a", settings: Settings = ELECTING, *frameworks: Framework) -> None:
-        self.tap = Tap(world)
+        self.tap = Tap(world.transport)
         env = Env(world.clock, Random(name).random, name)
         self.manager = Manager(
             self.tap, frameworks or (TESTJOB,), settings, election_transport=world.transport, env=env, log=quiet_log()
@@ -337,7 +311,9 @@ WRONG: dict[str, dict[str, Any]] = {
     "workers must be at least 1": {"workers": 0},
     "concurrency must be at least 1": {"concurrency": 0},
     "slow_start_cap must be at least 1": {"slow_start_cap": -1},
-    "qps must be over 0": {"qps": 0.0},
+    "qps must be a number over 0, not 0.0": {"qps": 0.0},
+    "qps must be a number over 0, not nan": {"qps": nan},
+    'lease_name "A_B" is no name of a lease': {"lease_name": "A_B", "leader_elect": True},
     "metrics_port must be from 0 to 65535": {"metrics_port": 70000},
 }
 

@@ -1,6 +1,7 @@
 """Replicas that share the jobs: each job has one, shards are handed over, and replicas with another number of shards wait."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,47 +12,15 @@ import pytest
 
 from jobcommon.api import labels
 from jobcommon.api.shard import Shard, lease_names, slot_of
-from jobcommon.client.request import MERGE_PATCH, Request, Response
+from jobcommon.client.request import MERGE_PATCH
 from jobcommon.runtime.manager import Env, Manager
 from jobcommon.runtime.settings import Settings
-from jobcommon.testutil.recording import access
 from tests.runtime.fakes import TESTJOB, a_job, quiet_log
+from tests.runtime.tap import Tap
 from tests.runtime.world import JOBS, PODS, SETTINGS, World, operating, world_with_testjobs
 
 SHARED = replace(SETTINGS, shards=2)
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-
-
-class Tap:
-    """A transport that keeps the names of the jobs for which something is written, and the selectors of watches."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.wrote: set[str] = set()
-        self.watched: dict[str, list[dict[str, str]]] = {}
-        self.open = asyncio.Event()
-        self.open.set()
-
-    async def send(self, request: Request) -> Response:
-        if request.method != "GET" and "/events" not in request.path:
-            await self.open.wait()
-            name = (request.body or b"").partition(b'"name":"job-')[2][:1] or request.path.partition("/job-")[2][:1].encode()
-            self.wrote.add(f"job-{name.decode()}")
-        return await self.world.transport.send(request)
-
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
-        wanted = access(request)
-        assert wanted is not None
-        self.watched.setdefault(wanted.resource, []).append(dict(request.query))
-        lines = self.world.transport.stream(request)
-        try:
-            async for line in lines:
-                yield line
-        finally:
-            await lines.aclose()  # type: ignore[attr-defined]
-
-    async def close(self) -> None:
-        pass
 
 
 class Replica:
@@ -59,10 +28,16 @@ class Replica:
 
     def __init__(self, world: World, name: str, settings: Settings = SHARED) -> None:
         self.name = name
-        self.tap = Tap(world)
+        self.tap = Tap(world.transport)
         env = Env(world.clock, Random(name).random, name)
         self.manager = Manager(self.tap, (TESTJOB,), settings, election_transport=world.transport, env=env, log=quiet_log())
         self.task = asyncio.create_task(self.manager.run())
+
+    @property
+    def jobs_written(self) -> set[str]:
+        """The jobs for which something was written."""
+        written = (request.path + (request.body or b"").decode() for request in self.tap.writes)
+        return {name for text in written if "/events" not in text for name in re.findall(r"job-\d", text)}
 
     @property
     def shards(self) -> list[int]:
@@ -113,11 +88,11 @@ async def test_each_job_is_written_by_the_replica_that_holds_its_shard(world: Wo
     async with replicas(world, "a", "b") as (a, b):
         await balanced(world, a, b)
         assert (a.manager.ready, b.manager.ready) == (True, True)
-        a.tap.wrote.clear(), b.tap.wrote.clear()
+        a.tap.writes.clear(), b.tap.writes.clear()
         shard_of = submit(world)
         await world.clock.until(lambda: len(world.pods()) == 6)
         for replica in (a, b):
-            assert replica.tap.wrote == {name for name, shard in shard_of.items() if shard in replica.shards}
+            assert replica.jobs_written == {name for name, shard in shard_of.items() if shard in replica.shards}
         for pod in world.pods():
             (owner,) = pod["metadata"]["ownerReferences"]
             assert pod["metadata"]["labels"][labels.SHARD] == str(slot_of(owner["uid"]))

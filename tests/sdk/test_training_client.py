@@ -85,6 +85,10 @@ def test_the_life_of_a_job(kubectl: Kubectl, tmp_path: Path, kind: Kind, capsys:
         training.create_job(kind.job("sdk", "true"))
 
     wait(training, "sdk", "Running")
+    # The status is complete when all replicas run: `update_job` below is refused if the operator writes after `get_job`.
+    for role, count in kind.roles:
+        active = f"jsonpath={{.status.replicaStatuses.{role}.active}}"
+        kubectl.until(str(count), "get", kind.name, "sdk", "-o", active)
     assert training.is_job_created("sdk")
     assert training.is_job_running("sdk")
     assert not any(ask("sdk") for ask in (training.is_job_restarting, training.is_job_succeeded, training.is_job_failed))
@@ -112,6 +116,7 @@ def test_the_life_of_a_job(kubectl: Kubectl, tmp_path: Path, kind: Kind, capsys:
     assert not any(ask("sdk") for ask in (training.is_job_restarting, training.is_job_running, training.is_job_failed))
     found = {condition.type: condition.status for condition in training.get_job_conditions("sdk")}
     assert found == {"Created": "True", "Running": "False", "Succeeded": "True"}
+    kubectl.told(kind.name, "sdk", f"{kind.name}Succeeded")
     logs, events = training.get_job_logs("sdk", verbose=True)
     assert logs == {leader: "started\nfinished\n"}
     assert any("Created pod: " in line and leader in line for line in events[f"{kind.name.lower()}/sdk"])

@@ -66,7 +66,7 @@ SEEDS = {
     "F43-dropped-fields-count-as-stored": 2,
     "F44-nothing-without-the-definition": 0,
     "S1-acts-after-the-loss": 2,
-    "S2-not-listed-again": 0,
+    "S2-not-listed-again": 7,
     "S3-released-in-mid-write": 0,
     "S4-another-slot-on-the-pods": 0,
 }

@@ -71,7 +71,7 @@ def test_an_operator_in_kopf(kubernetes_api: KubernetesApi, operator: Path) -> N
 @pytest.mark.slow
 @pytest.mark.skipif(SOURCE is None, reason="runs if KOPF_SOURCE names the unpacked source of kopf: make kopf")
 def test_kopf_s_own_examples(tmp_path: Path) -> None:
-    """Its end-to-end tests as they are. Admission needs a library that does not know OpenSSL 3."""
+    """Its end-to-end tests as they are. Admission needs a library that does not know OpenSSL 3.0.10 and later."""
     command = [
         sys.executable, "-m", "pytest", "-q", "-p", "kopf_session", "--only-e2e", "--timeout=120", "--deselect",
         "tests/e2e/test_examples.py::test_all_examples_are_runnable[17-admission]",

@@ -12,7 +12,16 @@ from kubernetes_asyncio import client as async_client
 from kubernetes_asyncio import config as async_config
 
 from jobcommon.testutil.kubernetes_api import ApiServers, KubectlError, KubernetesApi
+from tests.docs.blocks import blocks
 
+OPERATOR = """
+import kopf
+
+
+@kopf.on.create("widgets")
+def created(patch, **_):
+    patch.status["ready"] = True
+"""
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 CONFIG_MAP = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}}'
@@ -53,6 +62,25 @@ def test_the_environment_leads_to_the_test_s_own_server(
 def test_the_kubeconfig_is_a_secret(kubernetes_api: KubernetesApi) -> None:
     assert kubernetes_api.kubeconfig.stat().st_mode & 0o077 == 0
     assert kubernetes_api.token not in repr(kubernetes_api)
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
+    """Those of docs/testing-operators.md, beside an operator and the manifests that they name."""
+    page = [block for block in blocks() if block.document.name == "testing-operators.md"]
+    (tmp_path / "test_page.py").write_text("\n\n".join(block.text for block in page if block.language == "python"))
+    (tmp_path / "widgets.py").write_text(OPERATOR)
+    names = {"kind": "Widget", "plural": "widgets", "singular": "widget"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": schema}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
+    (tmp_path / "crd.yaml").write_text(json.dumps({**definition, "metadata": {"name": "widgets.example.com"}}))
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "mine"}}
+    (tmp_path / "widget.yaml").write_text(json.dumps(widget))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert "\n3 passed in " in ran.stdout, ran.stdout + ran.stderr
 
 
 def test_the_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:

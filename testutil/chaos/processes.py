@@ -16,8 +16,8 @@ from jobcommon.client.transport import HttpTransport, Timeouts
 COMMAND = (sys.executable, "-m", "jobcommon.cli")
 ROOT = Path(__file__).resolve().parents[2]
 MARKER = "JOBCOMMON_CHAOS"
-START_SECONDS = 60.0
-END_SECONDS = 60.0
+START_SECONDS = 180.0
+END_SECONDS = 180.0
 POLL = 0.05
 
 

@@ -18,7 +18,7 @@ from jobcommon.testutil.chaos.ledger import Evidence, RunOf, job_faults, read_le
 from jobcommon.testutil.chaos.processes import Ground, until_none_marked
 
 LOOK = 0.25
-ORPHAN_SECONDS = 60.0
+ORPHAN_SECONDS = 180.0
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ class WorkQueueModel:
         if self.down or not self.ready:
             return None
         self.processing.add(key := self.ready.pop(0))
+        self.timers = [timer for timer in self.timers if timer[2] != key]
         return key
 
     def done(self, key: str) -> None:

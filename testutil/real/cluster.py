@@ -18,16 +18,19 @@ from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.localcluster.kubeconfig import kubeconfig
 from jobcommon.localcluster.kubelet.api import Api
 from jobcommon.localcluster.training import install
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.chaos.processes import ROOT, Ground
 from jobcommon.testutil.conformance import envtest, real
 from jobcommon.testutil.conformance.envtest import LOOPBACK, Program, Servers, free_port
 from jobcommon.testutil.real.containers import container_node
 
-FRAMEWORKS = (TF, PYTORCH, MPI, MXNET)
+FRAMEWORKS = (TF, PYTORCH, MPI, MXNET, JAX, XGBOOST, PADDLE)
 OPERATORS = "training-operators"
 RIGHTS = ROOT / "charts" / "kustomize" / "base"
 #: What a row may need of its cluster.

@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobcommon.framework import Framework
+from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.real.run import IMAGE, JOB
 from jobcommon.testutil.real.steps import ENDS, Step, done, end
 
@@ -119,4 +122,7 @@ MPIJOB_V1 = Kind("MPIJob v1", MPI, MPIJOB.replicas, "launcher", "worker-0", "v1"
 #: As a v1 operator left it; the launcher of a new one needs an image with kubectl.
 MPIJOB_EXEC = Kind("MPIJob v1 by kubectl exec", MPI, MPIJOB.replicas, "launcher", "worker-0", "v1")
 MXJOB = Kind("MXJob", MXNET, {"Scheduler": 1, "Worker": 1}, "scheduler-0", "worker-0", spec={"jobMode": "MXTrain"})
-KINDS = (TFJOB, PYTORCHJOB, MPIJOB, MPIJOB_V1, MXJOB)
+JAXJOB = Kind("JAXJob", JAX, {"Worker": 2}, "worker-0", "worker-1")
+XGBOOSTJOB = Kind("XGBoostJob", XGBOOST, PYTORCHJOB.replicas, "master-0", "worker-0")
+PADDLEJOB = Kind("PaddleJob", PADDLE, PYTORCHJOB.replicas, "master-0", "worker-0")
+KINDS = (TFJOB, PYTORCHJOB, MPIJOB, MPIJOB_V1, MXJOB, JAXJOB, XGBOOSTJOB, PADDLEJOB)

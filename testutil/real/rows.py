@@ -49,6 +49,7 @@ from jobcommon.testutil.real.steps import (
     ending,
     evict,
     freed,
+    logs,
     make,
     make_pod,
     over,
@@ -303,9 +304,8 @@ def pods() -> Iterator[Row]:
 
     def row(name: str, steps: tuple[Step, ...], shown: str, order: tuple[str, ...], needs: str = "", **spec: Any) -> Row:
         made, also = make_pod("p", held_pod(**spec)), frozenset({needs} if needs else ())
-        return Row(
-            f"pod: {name}", (made, *steps), Expected("", {"p": (shown,)}, order={"p": order}), operator=None, also_needs=also
-        )
+        expected = Expected("", {"p": (shown,)}, order={"p": order} if order else {})
+        return Row(f"pod: {name}", (made, *steps), expected, operator=None, also_needs=also)
 
     deleted = (run("p"), delete("p"), over("p"))
     yield row("succeeds", (run("p"), end(0, "p"), done("p")), "Succeeded 0", (*started, "Succeeded"))
@@ -336,6 +336,13 @@ def pods() -> Iterator[Row]:
         started,
         containers=[container("main", volumeMounts=[*MOUNTS, {"name": "s", "mountPath": "/s"}])],
         volumes=[*VOLUMES, {"name": "s", "secret": {"secretName": "s"}}])
+    yield row("its log before it is scheduled", (logs("p", ""), delete("p"), over("p")), "Pending", (),
+        schedulingGates=[{"name": "jobcommon.test/gate"}])
+    waits = 'container "main" in pod "job-p" is waiting to start: PodInitializing'
+    told = script("first", "echo begun; while [ ! -s /told/ends ]; do sleep 0.2; done", volumeMounts=list(MOUNTS))
+    yield row("its log before it starts and after its end",
+        (pending("p"), logs("p", f"400: {waits}"), end(0, "p"), done("p"), logs("p", "main"), logs("p", "begun", "first")),
+        "Succeeded 0", (), initContainers=[told], containers=[script("main", "echo main")])
     yield row("evicted by its kubelet, its node low on memory",
         (run("p"), node_pressure(True), done("p"), node_pressure(False)), "Failed Evicted 137 TerminationByKubelet",
         (*started, "Failed"), containers=[container("main", on_term="", resources={"requests": {"memory": "1Mi"}})])

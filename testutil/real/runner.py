@@ -13,8 +13,6 @@ from jobcommon.testutil.real.table import Row
 
 #: How many rows run at once; each has an operator of its own.
 AT_ONCE = 4
-#: What comes after the job's end may take so long: events, and the kubelet's last DELETEs.
-_SETTLE = 40.0
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ async def _compare(row: Row, run: Run) -> None:
     if state:
         await run.until(lambda: run.status.finished or _state(run) == state, f"the job is {state}")
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + (_SETTLE if state else PATIENCE)
+    deadline = loop.time() + PATIENCE
     while problems := [text async for text in _problems(row, run)]:
         if loop.time() > deadline:
             raise RowError("; ".join(problems) + f"; {run.told()}")

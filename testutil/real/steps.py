@@ -1,11 +1,14 @@
 """What happens in a row: each function gives a step. Pods are named without the job's name, such as ``worker-0``."""
 
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.status import ConditionType
-from jobcommon.testutil.real.run import TERMINAL, Life, Run
+from jobcommon.client.errors import StatusError
+from jobcommon.client.request import Request
+from jobcommon.testutil.real.run import TERMINAL, Life, RowError, Run
 
 #: One exit code a line: the n-th run of the container ends with the n-th, as soon as it is there.
 ENDS = "jobcommon.test/ends"
@@ -134,6 +137,23 @@ def make_pod(pod: str, body: dict[str, Any]) -> Step:
         await row.create(row.path("pods"), {**body, "metadata": meta})
 
     return step(f"{pod} is made", do)
+
+
+def logs(pod: str, shown: str, container: str = "main") -> Step:
+    """Follow the log of a container to its end: these are its lines, or this is why there are none."""
+
+    async def do(row: Run) -> None:
+        query = ("container", container), ("follow", "true")
+        request = Request("GET", row.path("pods", f"{row.name}-{pod}", "log"), query)
+        try:
+            async with aclosing(row.cluster.transport.stream(request)) as lines:  # type: ignore[type-var]
+                found = "\n".join([line.decode() async for line in lines])
+        except StatusError as error:
+            found = f"{error.code}: {error.message}"
+        if found != shown:
+            raise RowError(f"the log of {pod}, {container}, is {found!r} and not {shown!r}")
+
+    return step(f"the log of {pod}, {container}, is {shown!r}", do)
 
 
 def make(plural: str, body: dict[str, Any]) -> Step:

@@ -1,15 +1,17 @@
 """``python -m jobcommon.testutil.release.image``: build the operators' image with buildah, and check it (``make image``)."""
 
 import argparse
+import json
 import os
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from jobcommon.testutil.chaos.processes import ROOT
-from jobcommon.testutil.release import image_check
+from jobcommon.testutil.release import containerfile, image_check
 from jobcommon.testutil.release.buildah import buildah, why_not
 from jobcommon.testutil.release.consistency import version_of
 from jobcommon.testutil.release.program import ReleaseError, output_of
@@ -34,8 +36,11 @@ def main() -> int:
     parser.add_argument("--suite", default="bookworm", help="the Debian release of the packages (default: %(default)s)")
     parser.add_argument("--mirror", default="http://deb.debian.org/debian", help="where they come from (default: %(default)s)")
     parser.add_argument("--tag", default=f"jobcommon:{version_of(ROOT)}", help="the image's name (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="no image: its steps and its check on this machine's own Python")
     parser.add_argument("options", nargs="*", metavar="OPTION", help="after --: options of `buildah build`, such as --volume")
     options = parser.parse_args()
+    if options.quick:
+        return quick()
     reason = why_not()
     if reason is None and not options.base and shutil.which("mmdebstrap") is None:
         reason = "no base is given, and there is no mmdebstrap to make one; on Debian: apt-get install mmdebstrap"
@@ -47,6 +52,25 @@ def main() -> int:
         base = options.base or make_base(options.suite, options.mirror, moment)
         build(options.tag, base, moment, options.options)
         image_check.check(options.tag)
+    except ReleaseError as error:
+        print(f"make image: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def quick() -> int:
+    """The steps of the Containerfile without a builder, and the check of what they make; exit codes as above."""
+    if reason := containerfile.why_not():
+        print(f"make image: skipped: {reason}")
+        return 0
+    began = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="jobcommon-image-") as scratch:
+            root, system = containerfile.build(Path(scratch))
+            print(f"the Containerfile's first stage: {time.monotonic() - began:.0f} s", flush=True)
+            last = containerfile.stages()[-1]
+            (user,), (entry_point,) = last.arguments("USER"), last.arguments("ENTRYPOINT")
+            image_check.check_root(root, user, json.loads(entry_point), containerfile.environment(last), system)
     except ReleaseError as error:
         print(f"make image: {error}", file=sys.stderr)
         return 1

@@ -22,8 +22,8 @@ from jobcommon.testutil.release.consistency import version_of
 from jobcommon.testutil.release.program import ReleaseError, output_of
 from jobcommon.testutil.release.sandbox import Sandbox
 
-#: What an operator in a cluster needs none of.
-LEFT_OUT = ("localcluster", "testutil")
+#: What an operator in a cluster needs none of: ours, and what installs packages.
+LEFT_OUT = ("jobcommon/localcluster", "jobcommon/testutil", "pip", "pip-*", "pip3*", "ensurepip", "setuptools", "setuptools-*")
 #: Prints the rights of a process in the container, and where it can write.
 PROBE = """
 import os
@@ -59,22 +59,30 @@ def main() -> int:
 
 def check(image: str) -> None:
     """Print what was seen. Raises ReleaseError with what is wrong."""
+    config = inspected(image)["OCIv1"]["config"]
+    variables = dict(variable.split("=", 1) for variable in config["Env"])
+    with mounted(image) as root:
+        size = int(output_of(["du", "--summarize", "--block-size=1", root]).split()[0]) / 1e6
+        print(f"{image}: {size:.0f} MB, {inspected(image)['FromImageDigest']}", flush=True)
+        check_root(root, str(config.get("User")), config.get("Entrypoint"), variables)
+
+
+def check_root(
+    root: Path, stated_user: str, entry_point: object, variables: dict[str, str], system: tuple[Path, ...] = ()
+) -> None:
+    """Print what was seen of a root directory, with `system` mounted from this machine. Raises ReleaseError."""
     began = time.monotonic()
     pod = _pod()
     (container,), context = pod["containers"], pod["securityContext"]
     user, group = context["runAsUser"], context["runAsGroup"]
-    config = inspected(image)["OCIv1"]["config"]
-    _expect("its user", config.get("User"), f"{user}:{group}")
-    _expect("its entry point", config.get("Entrypoint"), container["command"])
-    with mounted(image) as root, tempfile.TemporaryDirectory(prefix="jobcommon-image-") as scratch:
-        size = int(output_of(["du", "--summarize", "--block-size=1", root]).split()[0]) / 1e6
-        found = [str(path.relative_to(root)) for path in root.rglob("jobcommon/*") if path.name in LEFT_OUT]
+    _expect("its user", stated_user, f"{user}:{group}")
+    _expect("its entry point", entry_point, container["command"])
+    with tempfile.TemporaryDirectory(prefix="jobcommon-image-") as scratch:
+        found = sorted(str(path.relative_to(root)) for name in LEFT_OUT for path in root.rglob(name))
         _expect("parts that have no place in it", found, [])
-        variables = dict(variable.split("=", 1) for variable in config["Env"])
-        sandbox = Sandbox(root, Path(scratch) / "serviceaccount", f"{user}:{group}", variables)
+        sandbox = Sandbox(root, Path(scratch) / "serviceaccount", f"{user}:{group}", variables, system)
         _expect("jobcommon --version", sandbox.output("jobcommon", "--version"), f"jobcommon {version_of(ROOT)}")
         _expect("its rights", sandbox.output("python", "-c", PROBE), f"{user} {group} [] caps 0 no-new-privs 1")
-        print(f"{image}: {size:.0f} MB, {inspected(image)['FromImageDigest']}", flush=True)
         print(f"runs as {user}:{group} without capabilities; cannot write anywhere", flush=True)
         arguments = [argument.replace("$(POD_NAMESPACE)", OPERATORS) for argument in container["args"]]
         print(asyncio.run(lifecycle.run(sandbox, [*container["command"], *arguments], Path(scratch))))

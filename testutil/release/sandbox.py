@@ -13,9 +13,13 @@ from jobcommon.testutil.release.program import ReleaseError, output_of
 
 #: What the container's process runs after: the mounts that a container runtime makes, then chroot as another user.
 _SCRIPT = """
-root=$1 account=$2 target=$3 user=$4 chroot=$5
-shift 5
+root=$1 account=$2 target=$3 user=$4 chroot=$5 system=$6
+shift 6
 mount --bind "$root" "$root"
+for directory in $system; do
+    mount --bind "$directory" "$root$directory"
+    mount -o remount,bind,ro "$root$directory"
+done
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 mount --bind "$account" "$target"
@@ -60,12 +64,16 @@ class Running:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """`root` with the directory `account` where a pod's service account is, for a user ``uid:gid`` with these variables."""
+    """`root` with the directory `account` where a pod's service account is, for a user ``uid:gid`` with these variables.
+
+    Directories in `system` are mounted from this machine; their names have no blanks.
+    """
 
     root: Path
     account: Path
     user: str
     environment: Mapping[str, str]
+    system: tuple[Path, ...] = ()
 
     def output(self, *command: str) -> str:
         """What a program prints. Raises ReleaseError."""
@@ -93,5 +101,5 @@ class Sandbox:
             directory.mkdir(parents=True, exist_ok=True)
         unshare, chroot = (shutil.which(name) or name for name in ("unshare", "chroot"))
         spaces = [unshare, "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"]
-        places = [str(self.root), str(self.account), str(target), self.user, chroot]
+        places = [str(self.root), str(self.account), str(target), self.user, chroot, " ".join(map(str, self.system))]
         return [*spaces, "sh", "-euc", _SCRIPT, "sandbox", *places, *command]

@@ -115,8 +115,8 @@ def _expiring(scenario: Scenario) -> Iterator[str]:
 
 def _liveness(reference: Run, run: Run, scenario: Scenario) -> Iterator[str]:
     limit = run.recovered_at + reference.settled_at + LIVENESS_SECONDS
-    if any(_expiring(scenario)):
-        # A job whose end was recorded by a clock that was ahead is kept longer by the difference.
+    if any(_expiring(scenario)) or any(_limited(scenario)):
+        # A job whose start or end was recorded by a clock that was ahead runs or is kept longer by the difference.
         limit += sum(max(float(fault.value or 3600.0), 0.0) for fault in run.faults if fault.kind == "clock-jump")
     if run.settled_at > limit:
         yield f"liveness: settled at {run.settled_at:.0f} s, to be at {limit:.0f} s at the latest"

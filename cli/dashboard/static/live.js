@@ -15,14 +15,16 @@ function keepUpToDate(main) {
     paused = !paused;
     button.textContent = paused ? "Resume" : "Pause";
   });
+  // A reader who has chosen or selected something is not interrupted.
+  const inForm = () => document.activeElement && document.activeElement.closest("form");
+  const keep = () => paused || document.hidden || inForm() || String(getSelection());
   setInterval(async () => {
-    // A reader who has chosen or selected something is not interrupted.
-    const inForm = document.activeElement && document.activeElement.closest("form");
-    if (paused || busy || document.hidden || inForm || String(getSelection())) return;
+    if (busy || keep()) return;
     busy = true;
     try {
       const answer = await fetch(location.href, { credentials: "same-origin" });
-      if (answer.ok) replace(main, new DOMParser().parseFromString(await answer.text(), "text/html"));
+      const text = await answer.text();
+      if (answer.ok && !keep()) replace(main, new DOMParser().parseFromString(text, "text/html"));
     } catch {
       // The dashboard or the cluster is away for now; the page keeps what it has.
     }
@@ -52,10 +54,14 @@ function follow(log) {
     state.textContent = "Live.";
   });
   source.addEventListener("message", (event) => {
+    state.textContent = "Live.";
     const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
     log.append(event.data + "\n");
     while (log.childNodes.length > MAX_LINES) log.firstChild.remove();
     if (atEnd) log.scrollTop = log.scrollHeight;
+  });
+  source.addEventListener("waiting", (event) => {
+    state.textContent = event.data;
   });
   source.addEventListener("ended", (event) => {
     source.close();

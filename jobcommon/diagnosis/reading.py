@@ -1,0 +1,154 @@
+"""Reading what a diagnosis needs: a job's pods, their events and last lines, and what they may wait for.
+
+The caller sends the requests, at the same time or one after the other; so this is as pure as the diagnosis.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jobcommon.api import labels
+from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
+from jobcommon.api.status import read_status
+from jobcommon.client.errors import StatusError
+from jobcommon.client.objects import collection_path, object_path
+from jobcommon.client.refusal import explained
+from jobcommon.client.request import Request, Response
+from jobcommon.client.status import answered
+from jobcommon.diagnosis.found import Found
+from jobcommon.framework import Framework
+
+Object = dict[str, Any]
+Query = tuple[tuple[str, str], ...]
+Send = Callable[[Sequence[Request]], Awaitable[Sequence[Response]]]
+"""Sends requests and returns their responses in the same order, whatever their status."""
+
+# Of a job of a thousand pods with the same trouble, some are enough.
+MAX_PODS = 8
+MAX_LOGS = 4
+TAIL_LINES = 60
+OPERATOR_LABEL = "app.kubernetes.io/name in (training-operators, training-operator)"
+POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API)
+WORKLOAD_APIS = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
+# Who reads one namespace may not read nodes, and a kind that is not installed is refused as well. Neither is worth a line.
+_QUIET = ("nodes", POD_GROUPS)
+_LIMIT = ("limit", "500")
+# A kind that is not served.
+_ABSENT = (404, 405)
+
+
+async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -> Found:
+    """All that can be read of a job's situation; what is refused is named in `Found.unread`. Raises what `send` raises."""
+    namespace, name, uid = (str(job["metadata"].get(field) or "") for field in ("namespace", "name", "uid"))
+    unread: dict[str, str] = {}
+    pods = owned_by(uid, (await _read(send, {"pods": [pods_request(namespace, name)]}, unread))["pods"][0])
+    troubled = [pod for pod in pods if not _is_well(pod)][:MAX_PODS]
+    status = read_status(job.get("status"))
+    about = [uid, *(str(pod["metadata"].get("uid")) for pod in troubled)]
+    path = collection_path("v1", "events", namespace)
+    wanted = {"events": [Request("GET", path, (("fieldSelector", f"involvedObject.uid={one}"),)) for one in about]}
+    if troubled:
+        wanted["nodes"] = [Request("GET", collection_path("v1", "nodes", None))]
+    if ((job.get("spec") or {}).get("runPolicy") or {}).get("suspend"):
+        wanted["workloads"] = [Request("GET", collection_path(api, "workloads", namespace)) for api in WORKLOAD_APIS]
+    if not pods or any(not (pod.get("spec") or {}).get("nodeName") for pod in pods):
+        wanted[POD_GROUPS] = [Request("GET", object_path(api, POD_GROUPS, namespace, name)) for api in POD_GROUP_APIS]
+    found = await _read(send, wanted, unread)
+    return Found(
+        framework=framework,
+        job=job,
+        pods=pods,
+        events=[event for events in found["events"] for event in events],
+        logs=await _logs(send, namespace, pods, [failure.pod or "" for failure in status.failures]),
+        nodes=[node for nodes in found.get("nodes", ()) for node in nodes],
+        workloads=next(filter(None, (_of(uid, items) for items in found.get("workloads", ()))), []),
+        pod_groups=next(filter(None, found.get(POD_GROUPS, ())), []),
+        operator=None if status.conditions else await _operator(send),
+        unread=unread,
+    )
+
+
+def pods_request(namespace: str, job: str) -> Request:
+    """Lists the pods that have the job's name."""
+    return Request("GET", collection_path("v1", "pods", namespace), (("labelSelector", f"{labels.JOB_NAME}={job}"),))
+
+
+def owned_by(uid: str, pods: Iterable[Object]) -> list[Object]:
+    """Those that belong to the job, and those that belong to no other."""
+    controllers = ((pod, next((str(o.get("uid")) for o in _owners(pod) if o.get("controller")), "")) for pod in pods)
+    return [pod for pod, controller in controllers if controller in ("", uid)]
+
+
+async def _read(send: Send, wanted: Mapping[str, Sequence[Request]], unread: dict[str, str]) -> dict[str, list[list[Object]]]:
+    """By resource, what each of its requests has found: an object, or a list, page by page until one is refused."""
+    asked = [(resource, request) for resource, requests in wanted.items() for request in requests]
+    found: list[list[Object]] = [[] for _ in asked]
+    pages: dict[int, Query] = dict.fromkeys(range(len(asked)), (_LIMIT,))
+    while pages:
+        requests = [replace(asked[number][1], query=(*asked[number][1].query, *page)) for number, page in pages.items()]
+        answers = dict(zip(pages, await send(requests), strict=True))
+        pages = {}
+        for number, answer in answers.items():
+            resource = asked[number][0]
+            try:
+                body = answered(answer)
+            except StatusError as error:
+                if error.code not in _ABSENT and not (error.code == 403 and resource in _QUIET):
+                    unread[resource] = explained(error)
+                continue
+            found[number] += (body["items"] or ()) if "items" in body else (body,)
+            if more := (body.get("metadata") or {}).get("continue"):
+                pages[number] = (_LIMIT, ("continue", str(more)))
+    each = iter(found)
+    return {resource: [next(each) for _ in requests] for resource, requests in wanted.items()}
+
+
+async def _logs(send: Send, namespace: str, pods: Sequence[Object], failed: Sequence[str]) -> dict[str, list[str]]:
+    """The last lines of failed runs, by pod: those on record first. None of a log that is gone or may not be read."""
+    runs = {str(pod["metadata"]["name"]): run for pod in pods if (run := _failed_run(pod))}
+    rank = {name: number for number, name in enumerate(dict.fromkeys(failed))}
+    chosen = sorted(runs, key=lambda name: rank.get(name, len(rank)))[:MAX_LOGS]
+    paths = (f"{object_path('v1', 'pods', namespace, name)}/log" for name in chosen)
+    answers = await send([Request("GET", path, runs[name]) for name, path in zip(chosen, paths, strict=True)])
+    return {
+        name: answer.body.decode(errors="replace").splitlines() if answer.status < 400 else []
+        for name, answer in zip(chosen, answers, strict=True)
+    }
+
+
+async def _operator(send: Send) -> bool | None:
+    """Whether a pod of the operators runs; None when that cannot be read."""
+    refused: dict[str, str] = {}
+    every = Request("GET", collection_path("v1", "pods", None), (("labelSelector", OPERATOR_LABEL),))
+    (pods,) = (await _read(send, {"pods": [every]}, refused))["pods"]
+    return None if refused else any((pod.get("status") or {}).get("phase") == "Running" for pod in pods)
+
+
+def _of(uid: str, items: Iterable[Object]) -> list[Object]:
+    return [item for item in items if any(owner.get("uid") == uid for owner in _owners(item))]
+
+
+def _owners(item: Object) -> list[Object]:
+    return [owner for owner in item["metadata"].get("ownerReferences") or () if isinstance(owner, dict)]
+
+
+def _is_well(pod: Object) -> bool:
+    status = pod.get("status") or {}
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    statuses = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
+    calm = not any(container.get("restartCount") for container in statuses)
+    return status.get("phase") == "Succeeded" or (status.get("phase") == "Running" and ready and calm)
+
+
+def _failed_run(pod: Object) -> Query:
+    """The query for the last lines of the pod's failed run; empty without one."""
+    status = pod.get("status") or {}
+    for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        for field in ("state", "lastState"):
+            if ((container.get(field) or {}).get("terminated") or {}).get("exitCode"):
+                # While it waits for its next start, the run that failed is still the last one.
+                previous = field == "lastState" and "running" in (container.get("state") or {})
+                return ("container", container["name"]), ("tailLines", str(TAIL_LINES)), ("previous", str(previous).lower())
+    return ()

@@ -1,0 +1,75 @@
+"""Logs of containers and pods that change while they are read."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from jobcommon.cli.jobs import pod_logs
+from jobcommon.cli.jobs.access import Api
+from jobcommon.cli.jobs.logs import Printer, Selection, print_logs
+from jobcommon.cli.jobs.lookup import FoundJob
+from jobcommon.cli.jobs.pod_logs import ApiLogs
+from jobcommon.client.errors import StatusError
+from jobcommon.client.request import Request, Response
+from jobcommon.localcluster.pod_backend import LogOptions
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.reconcile import read_job
+from jobcommon.testutil.builders import Pod, job_manifest
+from tests.cli.train_cluster import Output
+
+FIRST, SECOND = (f"2026-01-01T00:00:0{n}.000000000Z run {n}".encode() for n in (1, 2))
+
+
+def pod(restarts: int, state: str) -> dict[str, Any]:
+    container = {"name": "c", "restartCount": restarts, "state": {state: {}}}
+    return {"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "status": {"containerStatuses": [container]}}
+
+
+class Server:
+    """Gives each request for the log, and each for the pod, the next answer."""
+
+    def __init__(self, logs: list[list[bytes]], pods: list[dict[str, Any]]) -> None:
+        self._logs, self._pods = iter(logs), iter(pods)
+
+    async def send(self, _request: Request) -> Response:
+        return Response(200, json.dumps(next(self._pods)).encode())
+
+    async def stream(self, _request: Request) -> AsyncIterator[bytes]:
+        for line in next(self._logs):
+            yield line
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server gives the log of the run that there is when it is asked, not of the one that was meant."""
+    monkeypatch.setattr(pod_logs, "PAUSE", 0.0)
+    server = Server([[FIRST], [SECOND], [SECOND]], [pod(0, "running"), pod(1, "terminated"), pod(1, "terminated")])
+    logs, printed = ApiLogs(Api(server, "n")), list[bytes]()
+
+    async def follow(run: int) -> None:
+        printed.extend([line async for line in logs.logs(pod(run, "running"), LogOptions("c", follow=True))])
+
+    await asyncio.gather(follow(0), follow(1))
+    assert printed == [b"run 1\n", b"run 2\n"]
+
+
+async def test_a_pod_that_is_deleted_after_the_list_was_read_is_left_out() -> None:
+    job = FoundJob(PYTORCH, job_manifest(PYTORCH, {"Master": 1, "Worker": 1}))
+    read = read_job(PYTORCH, job.body)
+    master, worker = (Pod.of(PYTORCH, read, kind, 0).scheduled().running() for kind in ("Master", "Worker"))
+
+    class Deleting(Server):
+        async def stream(self, request: Request) -> AsyncIterator[bytes]:
+            if f"/{worker.name}/" in request.path:
+                raise StatusError(404, "NotFound", f'pods "{worker.name}" not found')
+            yield FIRST
+
+    output = Output.make()
+    printer = Printer(output.console, output.console, lambda _: True, job)
+    await print_logs(Api(Deleting([], [{"items": [master.raw, worker.raw]}]), "default"), job, Selection(), printer)
+    assert output.text == "Master-0 | run 1\n"

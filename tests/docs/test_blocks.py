@@ -1,0 +1,121 @@
+"""Every fenced block of the documents is checked: commands by test_commands, the rest here or by a test that is named here."""
+
+import pkgutil
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from jobcommon.cli.frameworks import of_manifest
+from tests.architecture.source import ROOT, documents
+from tests.cli.commands import answered, kubectl_path
+from tests.docs.blocks import Block, blocks, inline_code
+
+BLOCKS = blocks()
+CHECKED_BY = {
+    ("docs/new-controller.md", "python"): "tests/test_new_controller.py",
+    ("docs/new-framework.md", "python"): "tests/frameworks/test_document.py",
+    ("docs/python-client.md", "python"): "tests/python_client/test_job_client.py",
+    ("docs/python-client.md", "text"): "tests/python_client/test_job_client.py",
+    ("docs/testing-operators.md", "python"): "tests/testing/test_pytest_plugin.py",
+    ("docs/tutorial.md", "python"): "tests/examples/test_tutorial.py",
+}
+"""By document and language, the test that runs the block, or compares it with what is printed."""
+UNCHECKED = {
+    ("docs/chaos-and-poison.md", "text"): "the record of a run of minutes at the date that is given",
+    ("docs/conformance.md", "text"): "the record of a run against a real API server at the date that is given",
+    ("docs/reliability.md", "text"): "the records of runs of minutes and hours at the dates that are given",
+}
+"""What no test can print again in the time it has. The commands in it are checked all the same (test_commands)."""
+HERE = ("sh", "yaml", "toml")
+YAML = [block for block in BLOCKS if block.language == "yaml"]
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_every_block_is_checked(block: Block) -> None:
+    key = (block.document.as_posix(), block.language)
+    known = block.language in HERE or key in CHECKED_BY or key in UNCHECKED
+    assert known, f"say after the fence what it is ({', '.join(HERE)}, python, text), and name a test of it in CHECKED_BY"
+
+
+def test_the_lists_name_what_is_there() -> None:
+    there = {(block.document.as_posix(), block.language) for block in BLOCKS}
+    assert {*CHECKED_BY, *UNCHECKED} <= there
+    assert not {*CHECKED_BY} & {*UNCHECKED}
+    for (document, _), test in CHECKED_BY.items():
+        assert Path(document).name in (ROOT / test).read_text(encoding="utf-8"), f"{test} does not read {document}"
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "toml"], ids=str)
+def test_entry_points_are_those_that_the_command_reads(block: Block) -> None:
+    ours = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    assert tomllib.loads(block.text)["project"]["entry-points"].keys() <= ours.keys()
+
+
+@pytest.mark.parametrize("block", YAML, ids=str)
+def test_manifests_are_valid(block: Block, tmp_path: Path) -> None:
+    for body in yaml.safe_load_all(block.text):
+        if block.words:
+            kubernetes_validate.validate(whole(body, *block.words), "1.36", strict=True)
+        elif body["kind"] == "Kustomization":
+            kustomized = built(block.text, tmp_path)
+            assert {found["metadata"]["namespace"] for found in kustomized} == {body["namespace"]}
+            assert body["images"][0]["newName"] in str(kustomized)
+        else:
+            assert of_manifest(body), f"{body['kind']}: not a kind of ours; say what validates it"
+            (tmp_path / "manifest.yaml").write_text(block.text)
+            done = answered("plan", "-f", str(tmp_path / "manifest.yaml"))
+            assert done.returncode == 0, done.stderr
+            assert "InvalidSpec" not in done.stdout
+
+
+def whole(part: dict[str, Any], version: str, kind: str, field: str = "") -> dict[str, Any]:
+    """The object of which a block shows a part: as in ```yaml v1 Pod spec"""
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, **({field: part} if field else part)}
+
+
+def built(kustomization: str, directory: Path) -> list[dict[str, Any]]:
+    """What kubectl makes of a kustomization beside a checkout of this repository."""
+    (directory / "jobcommon").symlink_to(ROOT)
+    (directory / "overlay").mkdir()
+    (directory / "overlay" / "kustomization.yaml").write_text(kustomization)
+    argv = [kubectl_path(), "kustomize", directory / "overlay"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def test_a_part_of_a_manifest_with_an_unknown_field_is_refused() -> None:
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(
+            whole({"rules": [], "noSuch": 1}, "rbac.authorization.k8s.io/v1", "Role"), "1.36", strict=True
+        )
+
+
+PATH = re.compile(r"((jobcommon|operators|localcluster|testutil|cli|tests|charts|examples|benchmarks|docs)/[\w./-]*)(:.*)?")
+NAME = re.compile(r"(jobcommon(?:\.[A-Za-z_]\w*)+)(\(.*\))?")
+NO_MODULE = {"jobcommon.frameworks", "jobcommon.testutil.rbac"}
+"""A group of entry points; a module that the changelog says is gone."""
+
+
+@pytest.mark.parametrize("document", documents(), ids=str)
+def test_files_and_names_in_running_text_exist(document: Path) -> None:
+    code = list(inline_code(document))
+    paths = {found[1] for text in code if (found := PATH.fullmatch(text))}
+    names = {found[1] for text in code if (found := NAME.fullmatch(text))} - NO_MODULE
+    assert {path for path in paths if not (ROOT / path).exists()} == set()
+    assert {name for name in names if not exists(name)} == set()
+
+
+def exists(name: str) -> bool:
+    """Whether there is such a module, or such a name in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
