@@ -62,7 +62,7 @@ sieve: $(DEV) ## simulate crashes, stale views and unobserved events where recor
 acto: $(DEV) ## simulate 200 sequences of edits for each CRD, each state held against a job made from scratch
 	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim acto --count 200 --minutes 30 --workers $(WORKERS)
 
-exhaust: $(DEV) ## all states of one small job with a crash, a lost answer and late watches (20 minutes); MUTANTS=yes: the mutants
+exhaust: $(DEV) ## all states of one small job with a crash, a lost answer and late watches (5 minutes); MUTANTS=yes: the mutants
 	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.exhaust --workers $(WORKERS) $(if $(MUTANTS),--mutants)
 
 check: $(DEV) ## formatting, lint, types, direction of imports, sizes
