@@ -25,7 +25,7 @@ SPARE_UPDATES = 4
 """Updates of one object that each fault may cost beyond the reference's."""
 #: What a job that ended under an older definition has in its status no more.
 _NOT_STORED = ("*.status.failures*", "*.restarts*", "*.status.disruptions*", "*.succeededIndexes*", "*.message*")
-_HASTY = ("F1", "F2", "F23")
+_AS_IF_NEW = ("F1", "F2", "F23")
 _RESTING = (*OVER, "Suspended")
 
 
@@ -37,7 +37,7 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
     if not any(fault.kind == "namespace-deleted" for fault in run.faults):
         # The lease goes with the namespace; no leader can be elected there any more.
         found += _left_behind(run.end)
-    if run.writes_at_rest:
+    if run.writes_at_rest and not _clock_ahead(run, scenario):
         found.append(f"at-rest: {run.writes_at_rest} writes")
     found += _liveness(reference, run, scenario)
     if neutral:
@@ -52,13 +52,13 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
         found += [f"end-state: {x}" for x in difference(reference.end, run.end) if not any(fnmatchcase(x, p) for p in loose)]
         surplus = any(KINDS[fault.kind].surplus or _lands_late(fault) for fault in run.faults)
         looser = frozenset("*") if surplus else scenario.loose_runs
-        found += _runs(reference.runs, run.runs, looser, (*_in_a_hurry(scenario), *scenario.fewer_runs))
+        found += _runs(reference.runs, run.runs, looser, (*_ended_by_a_deadline(scenario), *scenario.fewer_runs))
         if not surplus:
             # Between the live read of a job and the create that follows, the job may be deleted (no create has a
             # precondition): where requests take long, one object of a deleted job may be made, which is then collected. For
             # a new job it is not reconciled again; a process that has just started, or whose clock is wrong, treats it as new.
-            hasty = any(KINDS[fault.kind].number in _HASTY for fault in run.faults)
-            more = _updates(reference.summary, run.summary, len(run.faults), taken, slow=is_slow(run.seed), hasty=hasty)
+            as_if_new = any(KINDS[fault.kind].number in _AS_IF_NEW for fault in run.faults)
+            more = _updates(reference.summary, run.summary, len(run.faults), taken, slow=is_slow(run.seed), as_if_new=as_if_new)
             found += [x for x in more if not any(fnmatchcase(x, loose) for loose in scenario.loose_paths)]
     else:
         found += _unfinished(run.end, scenario.frameworks)
@@ -114,15 +114,19 @@ def _expiring(scenario: Scenario) -> Iterator[str]:
 
 
 def _liveness(reference: Run, run: Run, scenario: Scenario) -> Iterator[str]:
-    limit = run.recovered_at + reference.settled_at + LIVENESS_SECONDS
-    if any(_expiring(scenario)) or any(_limited(scenario)):
-        # A job whose start or end was recorded by a clock that was ahead runs or is kept longer by the difference.
-        limit += sum(max(float(fault.value or 3600.0), 0.0) for fault in run.faults if fault.kind == "clock-jump")
+    limit = run.recovered_at + reference.settled_at + LIVENESS_SECONDS + _clock_ahead(run, scenario)
     if run.settled_at > limit:
         yield f"liveness: settled at {run.settled_at:.0f} s, to be at {limit:.0f} s at the latest"
 
 
-def _in_a_hurry(scenario: Scenario) -> Iterator[str]:
+def _clock_ahead(run: Run, scenario: Scenario) -> float:
+    """By how many seconds a job may run or be kept longer, because a clock that was ahead has recorded its start or end."""
+    if not any(_expiring(scenario)) and not any(_limited(scenario)):
+        return 0.0
+    return sum(max(float(fault.value or 3600.0), 0.0) for fault in run.faults if fault.kind == "clock-jump")
+
+
+def _ended_by_a_deadline(scenario: Scenario) -> Iterator[str]:
     """The pods of jobs with a deadline, as prefixes: a fault may take longer than the job has, and they never run."""
     return (f"{name}-" for name in _limited(scenario))
 
@@ -156,7 +160,7 @@ def _updates(
     taken: frozenset[str],
     *,
     slow: bool,
-    hasty: bool,
+    as_if_new: bool,
 ) -> Iterator[str]:
     """Sieve's update summary: exactly the reference's creates and deletes, but of what a fault takes away, and not many
     more updates.
@@ -164,7 +168,7 @@ def _updates(
     for key in sorted({*expected, *actual}):
         verb, table, name = key
         wanted, found = expected.get(key, 0), actual.get(key, 0)
-        spare = int(slow or (hasty and table != "pods"))
+        spare = int(slow or (as_if_new and table != "pods"))
         if verb in (ADDED, DELETED) and found > wanted + spare and table not in taken:
             yield f"summary: {verb} {table}/{name} {found} times, {wanted} in the reference"
         elif verb == MODIFIED and found > wanted + SPARE_UPDATES * (faults + 1):

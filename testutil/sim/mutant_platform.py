@@ -14,7 +14,7 @@ from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.mutation import Mutant
 
 
-def _hasty() -> Timeouts:
+def _short_timeouts() -> Timeouts:
     return Timeouts(write=4.0)
 
 
@@ -54,7 +54,7 @@ PLATFORM = (
     Mutant(
         "F41-gives-up-before-admission",
         "A create whose admission takes longer than the operator waits is sent again, each pod twice and one after the other.",
-        ((processes, "Timeouts", _hasty),),
+        ((processes, "Timeouts", _short_timeouts),),
         where=("pytorch/L1-*", "pytorch/L7a-*"),
         faults=(),
         always=(Fault("slow-writes", at=0.0, seconds=60.0, value="6"),),

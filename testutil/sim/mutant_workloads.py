@@ -70,8 +70,10 @@ def _workloads() -> Iterator[Scenario]:
     yield TORCH.scenario("X-ends-while-it-is-deleted", TORCH.job(), close)
     yield TORCH.scenario("X-again-after-a-conflict", TORCH.job(), close, user=(again,))
     keep = {TORCH.leader_pod: [Exit(10, cue=there)]}
-    hasty = UserStep("replace", user.replace_job(TORCH.framework, TORCH.job()), when=user.phase(TORCH.leader_pod, "Succeeded"))
-    yield TORCH.scenario("X-recreated-at-its-end", TORCH.job(), keep, user=(hasty,))
+    replacing = UserStep(
+        "replace", user.replace_job(TORCH.framework, TORCH.job()), when=user.phase(TORCH.leader_pod, "Succeeded")
+    )
+    yield TORCH.scenario("X-recreated-at-its-end", TORCH.job(), keep, user=(replacing,))
     late = TORCH.job(run={"activeDeadlineSeconds": 30, "cleanPodPolicy": "All"})
     yield TORCH.scenario("X-nothing-ran", late, objects=quota, horizon=200.0)
     left, is_there = _left_by_an_orphaning_deletion(TORCH), user.running("left-behind")
