@@ -23,6 +23,7 @@ from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.controller import JobController, Moment, Result, Work
 from jobcommon.controller.expectations import TIMEOUT, Creation, Expected
+from jobcommon.controller.job_controller import BEHIND_SECONDS
 from jobcommon.controller.job_state import COUNTS_DELAY, JobState
 from jobcommon.controller.refusals import Refusals
 from jobcommon.controller.workqueue import BASE_DELAY
@@ -302,7 +303,9 @@ class Operator:
                 refusals = repr(kept)
                 self._refusals[refusals] = kept
         backing_off = due is not None and due - now <= BASE_DELAY
-        due = None if due is None or backing_off else round(min(due, LAPSE), 6)
+        # A wait for the caches that is checked again and again is one and the same wait.
+        most = BEHIND_SECONDS if state is not None and state.waits else LAPSE
+        due = None if due is None or backing_off else round(min(due, most), 6)
         expected = controller.expectations.lapsed(UID, math.inf)
         return Memory(len(queue) > 0 or backing_off, due, busy, expected, behind, written, fields, refusals)
 
