@@ -41,10 +41,11 @@ class ApiLogs:
     async def _read(self, pod: Mapping[str, Any], options: LogOptions, seen: "_Seen") -> AsyncIterator[bytes]:
         metadata = pod["metadata"]
         path = object_path("v1", "pods", metadata["namespace"], metadata["name"])
+        follow = options.follow
         while True:
             seen.start_again()
             try:
-                query = self._query(options, seen.last)
+                query = self._query(options, seen.last, follow=follow)
                 async with aclosing(self._api.transport.stream(Request("GET", f"{path}/log", query))) as lines:  # type: ignore[type-var]
                     async for line in lines:
                         stamp = _STAMP.match(line)
@@ -55,14 +56,20 @@ class ApiLogs:
             except StatusError as error:
                 raise PodBackendError(error.message, error.code) from None
             except TransportError:
+                if not options.follow:
+                    raise
                 await asyncio.sleep(PAUSE)
-            if not options.follow or await self._is_over(path, metadata["uid"], options.container, pod):
+                continue
+            if not follow:
                 return
-            await asyncio.sleep(PAUSE)
+            # The stream may have ended before the run did. What was printed in between is read once the run is over.
+            follow = not await self._is_over(path, metadata["uid"], options.container, pod)
+            if follow:
+                await asyncio.sleep(PAUSE)
 
-    def _query(self, options: LogOptions, last: bytes) -> Query:
+    def _query(self, options: LogOptions, last: bytes, *, follow: bool) -> Query:
         query = [("container", options.container), ("timestamps", "true")]
-        query += [("follow", "true")] if options.follow else []
+        query += [("follow", "true")] if follow else []
         query += [("previous", "true")] if options.previous else []
         if last:
             query.append(("sinceTime", last.decode().partition(".")[0].removesuffix("Z") + "Z"))

@@ -12,7 +12,7 @@ from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.logs import Printer, Selection, print_logs
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.jobs.pod_logs import ApiLogs
-from jobcommon.client.errors import StatusError
+from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.pod_backend import LogOptions
 from jobcommon.operators.pytorch import PYTORCH
@@ -31,7 +31,7 @@ def pod(restarts: int, state: str) -> dict[str, Any]:
 class Server:
     """Gives each request for the log, and each for the pod, the next answer."""
 
-    def __init__(self, logs: list[list[bytes]], pods: list[dict[str, Any]]) -> None:
+    def __init__(self, logs: list[list[bytes | Exception]], pods: list[dict[str, Any]]) -> None:
         self._logs, self._pods = iter(logs), iter(pods)
 
     async def send(self, _request: Request) -> Response:
@@ -39,16 +39,32 @@ class Server:
 
     async def stream(self, _request: Request) -> AsyncIterator[bytes]:
         for line in next(self._logs):
+            if isinstance(line, Exception):
+                raise line
             yield line
 
     async def close(self) -> None:
         """Nothing to close."""
 
 
+@pytest.mark.parametrize(
+    "reads",
+    [[[FIRST, TransportError("broken off")], [FIRST, SECOND], [SECOND]], [[FIRST], [FIRST, SECOND]]],
+    ids=["broken off", "ended early"],
+)
+async def test_what_a_run_printed_after_its_stream_was_cut_is_read(
+    monkeypatch: pytest.MonkeyPatch, reads: list[list[bytes | Exception]]
+) -> None:
+    monkeypatch.setattr(pod_logs, "PAUSE", 0.0)
+    logs = ApiLogs(Api(Server(reads, [pod(0, "terminated")]), "n"))
+    printed = [line async for line in logs.logs(pod(0, "running"), LogOptions("c", follow=True))]
+    assert printed == [b"run 1\n", b"run 2\n"]
+
+
 async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server gives the log of the run that there is when it is asked, not of the one that was meant."""
     monkeypatch.setattr(pod_logs, "PAUSE", 0.0)
-    server = Server([[FIRST], [SECOND], [SECOND]], [pod(0, "running"), pod(1, "terminated"), pod(1, "terminated")])
+    server = Server([[FIRST], *[[SECOND]] * 4], [pod(0, "running"), pod(1, "terminated"), pod(1, "terminated")])
     logs, printed = ApiLogs(Api(server, "n")), list[bytes]()
 
     async def follow(run: int) -> None:
