@@ -11,7 +11,6 @@ from jobcommon.reconcile.accounting import recorded_success
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer
 from jobcommon.reconcile.slots import arrange
-from jobcommon.reconcile.status_change import only_reports
 
 ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
 
@@ -74,23 +73,11 @@ def no_slot_twice(job: Job, observed: Observed, decided: Plan) -> None:
             assert not idle, action
 
 
-def no_step_after_a_report(framework: Framework, job: Job, observed: Observed, now: float, decided: Plan) -> None:
-    """A status that needs no plan once it is stored changes nothing in the decision (`only_reports`)."""
-    if decided.status is None or not only_reports(job.status, decided.status):
-        return
-    stored = replace(job, status=decided.status, raw_status=decided.status.to_json())
-    again = plan(framework, stored, observed, now)
-    assert again.status is None, again.describe()
-    assert again.actions == decided.actions, again.describe()
-    assert again.wake_at == decided.wake_at, again.describe()
-
-
 def check_plan(framework: Framework, job: Job, observed: Observed, now: float, decided: Plan) -> None:
     """All of them, for one decision."""
     deterministic(framework, job, observed, now, decided)
     recorded_before_destroyed(job, observed, decided)
     no_slot_twice(job, observed, decided)
-    no_step_after_a_report(framework, job, observed, now, decided)
     if decided.status is not None:
         sound_status(job.status, decided.status)
         assert decided.status.to_json() != job.raw_status, "nothing is written when nothing has changed"

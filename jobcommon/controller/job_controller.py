@@ -47,7 +47,6 @@ JobKey = tuple[str, str]
 BY_JOB = "job"
 # The watch event for which a job waits queues it. After this many seconds it is checked whether the watch has stalled.
 BEHIND_SECONDS = 10.0
-_UNPLANNED = JobState()
 
 
 @dataclass
@@ -141,8 +140,8 @@ class JobController:
         self.on_pruned()
 
     def _job_changed(self, change: Change[ObjectView]) -> None:
-        if (new := change.new) is not None and self.states.get(new.uid, _UNPLANNED).needs_plan(new.resource_version):
-            self._enqueue((new.namespace, new.name), Urgency.NORMAL)
+        if change.new is not None:
+            self._enqueue((change.new.namespace, change.new.name), Urgency.NORMAL)
         if change.kind is ChangeKind.DELETED and change.old is not None:
             self._forget(change.old.uid)
             self.queue.add((change.old.namespace, change.old.name))
@@ -234,8 +233,7 @@ class JobController:
 
         Must be called before anything is read from the caches (rule R5).
         """
-        state = self.states.setdefault(uid, JobState())
-        if moment.monotonic < state.asked_until:
+        if (state := self.states.get(uid)) is not None and moment.monotonic < state.asked_until:
             self.queue.add_at(key, state.asked_until)
             return True
         if lapsed := self.expectations.lapsed(uid, moment.monotonic):
@@ -244,12 +242,12 @@ class JobController:
             self.queue.add_at(key, expiry)
             return True
         versions = {n: informer.store.resource_version for n, informer in self.informers.items() if not self.is_missing(n)}
-        state.waits = bool(self.barrier.behind(uid, versions))
-        if state.waits:
-            self.queue.add_after(key, BEHIND_SECONDS, moment.monotonic)
-            for resource in self.barrier.stalled(uid, versions, moment.monotonic):
-                self.informers[resource].relist()
-        return state.waits
+        if not self.barrier.behind(uid, versions):
+            return False
+        for resource in self.barrier.stalled(uid, versions, moment.monotonic):
+            self.informers[resource].relist()
+        self.queue.add_after(key, BEHIND_SECONDS, moment.monotonic)
+        return True
 
     def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
         key = (cached.namespace, cached.name)
@@ -346,10 +344,11 @@ class JobController:
         if self.pruned.record(work, result):
             self._pruned_changed()
         if result.status_version is not None:
+            if work.plan.status is not None and work.plan.status.finished and work.uid in self.states:
+                self.states[work.uid].finished = True
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
         if (state := self.states.get(work.uid)) is not None:
             state.record(result.outcomes)
-            state.wrote(work, result)
             unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
             if True in [state.last_observed.record(outcome, moment.wall) for outcome in unwatched]:
                 self.queue.add((work.namespace, work.name))

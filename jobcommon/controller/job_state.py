@@ -8,18 +8,17 @@ from typing import Any
 
 from jobcommon.api.observed import Rejection
 from jobcommon.api.pod import PodView
-from jobcommon.api.status import ConditionType, JobStatus
+from jobcommon.api.status import ConditionType
 from jobcommon.api.view import ObjectView
 from jobcommon.cache.store import Change
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.last_observed import LastObserved
 from jobcommon.controller.refusals import Refusals
-from jobcommon.controller.result import ActionResult, Effect, Result, Work
+from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job, reread_job
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import Create, Plan, Urgency
-from jobcommon.reconcile.status_change import only_reports
 
 # The API server's own messages for an object that it rejects: apimachinery's text for 422 Invalid, and for a body that
 # does not fit the type (400). Admission answers with the same codes, but with other messages: 'admission webhook "x" denied the
@@ -46,9 +45,6 @@ class JobState:
     `begun` once something was made for it or it had its start, `finished` once it is known to have come to its end,
     `running` while it has the Running condition; `condition` is the type of its current one, "" without one. `active_pods` are
     those not over, counted when the job is planned and with each event. `emitted` are the lasting events.
-
-    `written` is the version of the last status that we wrote and on which no step depends. The watch event of that very version
-    needs no plan, unless the job `waits` for its caches to show what we wrote.
     """
 
     generation: int = 0
@@ -64,8 +60,6 @@ class JobState:
     active_pods: int = 0
     cooldown_until: float = 0.0
     counts_since: float | None = None
-    written: str = ""
-    waits: bool = False
     _had_begun: bool = False
     _seen: ObjectView | None = None
     _raw: dict[str, Any] = field(default_factory=dict)
@@ -131,18 +125,6 @@ class JobState:
             return max(self.cooldown_until, self.counts_since + COUNTS_DELAY)
         return self.cooldown_until
 
-    def needs_plan(self, version: str) -> bool:
-        """Whether the job is to be queued because the watch has shown that version of it."""
-        return self.waits or version != self.written
-
-    def wrote(self, work: Work, result: Result) -> None:
-        """Record whether the plan's status was written."""
-        if work.job is None or (status := work.plan.status) is None or (version := result.status_version) is None:
-            return
-        self.finished, self.condition = status.finished, _current_type(status)
-        if only_reports(work.job.status, status) and not result.shortened:
-            self.written = version
-
     def planned(self, cost: float, now: float) -> None:
         """Record that the plan at `now` took `cost` seconds."""
         self.cooldown_until = now + min(cost * COOLDOWN_FACTOR, MAX_COOLDOWN) if cost >= MIN_COST else 0.0
@@ -157,7 +139,7 @@ class JobState:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.begun = self.begun or job.status.start_time is not None
         self.finished, self.running = job.status.finished, job.status.has(ConditionType.RUNNING)
-        self.condition = _current_type(job.status)
+        self.condition = intern(job.status.conditions[-1].type) if job.status.conditions else ""
         self._seen, self._job, self._raw = cached, job, raw
         return job
 
@@ -183,10 +165,6 @@ class JobState:
                 return due
         self.counts_since = None
         return None
-
-
-def _current_type(status: JobStatus) -> str:
-    return intern(status.conditions[-1].type) if status.conditions else ""
 
 
 def is_own_fault(error: StatusError) -> bool:

@@ -1,6 +1,6 @@
 """Which changes of a status must be written, and how soon."""
 
-from jobcommon.api.status import ConditionType, JobStatus, ReplicaStatus
+from jobcommon.api.status import JobStatus
 from jobcommon.framework import Job
 from jobcommon.reconcile.plan import Urgency
 
@@ -32,24 +32,3 @@ def urgency(before: JobStatus, after: JobStatus) -> Urgency:
     """The urgency of a status that is not final."""
     urgent = any(getattr(before, name) != getattr(after, name) for name in _URGENT)
     return Urgency.NORMAL if urgent else Urgency.COUNTS
-
-
-_RECORDS = ("completion_time", "restarts", "disruptions", "failures", "counted_pods")
-_OF_REPLICAS = ("succeeded", "succeeded_indexes", "failed", "restarts")
-
-
-def only_reports(before: JobStatus, after: JobStatus) -> bool:
-    """Whether no step of the job depends on the new status being stored.
-
-    It says that the job is created or runs, and how many pods are active, and records no end of a pod.
-    """
-    if any(getattr(before, name) != getattr(after, name) for name in _RECORDS):
-        return False
-    if any(c.type not in (ConditionType.CREATED, ConditionType.RUNNING) for c in (*before.conditions, *after.conditions)):
-        return False
-    types = {**before.replica_statuses, **after.replica_statuses}
-    return all(_recorded(before.replica_statuses.get(name)) == _recorded(after.replica_statuses.get(name)) for name in types)
-
-
-def _recorded(status: ReplicaStatus | None) -> list[object]:
-    return [getattr(status, name, None) or None for name in _OF_REPLICAS]

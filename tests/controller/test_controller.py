@@ -199,40 +199,6 @@ def test_the_event_of_a_write_ends_the_wait_for_it(bench: Bench, manifest: Manif
     assert bench.work().sends_nothing
 
 
-def about_to_run(bench: Bench, manifest: Manifest) -> tuple[Work, int, Manifest]:
-    """The plan that records that a job runs, the version that its status will get, and the job with that status."""
-    start(bench, manifest)
-    if (work := bench.begin()) is not None:
-        bench.finish(work)
-    bench.say("pods", "MODIFIED", running_pod(bench, manifest, 0))
-    work = bench.work()
-    assert work.plan.status is not None
-    assert work.raw is not None
-    return work, bench.version + 1, {**work.raw, "status": work.plan.status.to_json()}
-
-
-def test_the_event_of_our_own_status_causes_no_plan(bench: Bench, manifest: Manifest) -> None:
-    work, version, written = about_to_run(bench, manifest)
-    bench.finish(work)
-    bench.say("testjobs", "MODIFIED", written, version=version)
-    assert bench.begin() is None
-    assert bench.controller.conditions == {"Running": 1}
-
-
-@pytest.mark.parametrize("early", [False, True], ids=["after its response", "before its response"])
-def test_a_change_after_our_own_status_causes_a_plan(bench: Bench, manifest: Manifest, *, early: bool) -> None:
-    work, version, written = about_to_run(bench, manifest)
-    edited = {**written, "spec": {**manifest["spec"], "runPolicy": {"suspend": True}}}
-    if not early:
-        bench.finish(work)
-    bench.say("testjobs", "MODIFIED", written, version=version)
-    bench.say("testjobs", "MODIFIED", edited, version=version + 1)
-    if early:
-        bench.finish(work)
-    bench.version = version + 1
-    assert "job is suspended" in bench.work().plan.reason
-
-
 def test_levels_new_jobs_and_jobs_whose_last_pod_ended_first_finished_ones_last(bench: Bench) -> None:
     def job(name: str) -> Manifest:
         manifest = job_manifest(TEST_JOB, {"Worker": 1})

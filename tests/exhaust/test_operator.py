@@ -55,14 +55,12 @@ class _Compared(Model):
         shown = self._shown[cluster]
         for _, about, after, event, renaming in self._once(self._delivered, cluster):
             late, left = self._once(self._took, shown, memory, event), self._once(self._renumbered, flight, event, renaming)
-            results = self._once(self._finished, shown, memory, flight)
-            kept = [self._memories[self._once(self._took, shown, result, event)] for result in results]
-            for number in self._once(self._finished, self._shown[after], late, left):
-                skipped = self._memories[number]
-                assert skipped is not None
-                # A back-off replaces a timer that an event has set before it.
-                timeless = [replace(one, due=None) for one in kept if one is not None and one.ready and skipped.due is None]
-                assert skipped in [*kept, *timeless], about
+            skipped = self._memories[self._once(self._finished, self._shown[after], late, left)]
+            kept = self._memories[self._once(self._took, shown, self._once(self._finished, shown, memory, flight), event)]
+            assert skipped is not None
+            assert kept is not None
+            replaced = kept.ready and skipped.due is None
+            assert skipped == (replace(kept, due=None) if replaced else kept), about
             self.orders += 1
             self._compare_orders(after, late, left)
 

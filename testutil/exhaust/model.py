@@ -17,8 +17,6 @@ orders lead to the same state: the cluster knows nothing of the controller's mem
 a watch lowers expectations, changes the caches and queues the job, while a result lowers expectations and raises the barrier,
 reads of the caches only whether there is the job, and queues it. One difference is left: a back-off replaces a timer that an
 event has set before it, but not one that is set after it. So the order that is kept allows what the other does, and that timer.
-The event of the status that the plan wrote is the exception: it queues the job if it comes before the result, and need not if
-it comes after it. So a result leads to two states; in one of them the operator does not know that this event is its own.
 The order of steps is not reduced otherwise, nor is symmetry used: a master and a worker differ.
 """
 
@@ -202,10 +200,10 @@ class Model:
                 yield from self._plan(cluster, memory, past)
         else:
             for part in self._once(self._requested, cluster, flight, past):
-                over = self._over[part.flight]
-                for after in self._once(self._finished, shown, memory, part.flight) if over else (memory,):
-                    state = (part.cluster, after, _NONE if over else part.flight, part.past)
-                    yield Step(part.what, part.about, state, part.fault, part.wrong)
+                after, left = memory, part.flight
+                if self._over[left]:
+                    after, left = self._once(self._finished, shown, memory, left), _NONE
+                yield Step(part.what, part.about, (part.cluster, after, left, part.past), part.fault, part.wrong)
         if memory:
             for what, about, after, event, renaming in self._once(self._delivered, cluster):
                 took = self._once(self._took, shown, memory, event)
@@ -244,13 +242,11 @@ class Model:
         what = "plan" if memory.ready else f"timer after {memory.due:g} s, plan"
         return what, flight or "nothing", self._memories.id(after), self._flight(flight) if flight else _NONE, wrong
 
-    def _finished(self, shown: int, memory: int, flight: int) -> tuple[int, ...]:
-        """What the operator may know then: the event of its status has come before the result or will come after it."""
+    def _finished(self, shown: int, memory: int, flight: int) -> int:
         before, carried_out = self._memories[memory], self._in_flight[flight]
         assert before is not None
         assert carried_out is not None
-        after = self._operator.finished(self._caches[shown], before, carried_out)
-        return tuple(map(self._memories.id, (after, replace(after, written=0)) if after.written else (after,)))
+        return self._memories.id(self._operator.finished(self._caches[shown], before, carried_out))
 
     # -- watches -------------------------------------------------------------------------------------------------------
 

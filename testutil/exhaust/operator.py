@@ -28,7 +28,6 @@ from jobcommon.controller.job_state import COUNTS_DELAY, JobState
 from jobcommon.controller.refusals import Refusals
 from jobcommon.controller.workqueue import BASE_DELAY
 from jobcommon.reconcile.plan import Create
-from jobcommon.reconcile.status_change import only_reports
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.builders import START
@@ -44,9 +43,7 @@ UID = "uid-job"
 LAPSE = TIMEOUT
 NOT_BEHIND = (0, 0, 0)
 _MOST = 40
-_FIELDS = (
-    "generation", "begun", "finished", "running", "active_pods", "waits", "counts_since", "cooldown_until", "asked_until",
-)  # fmt: skip
+_FIELDS = ("generation", "begun", "finished", "running", "active_pods", "counts_since", "cooldown_until", "asked_until")
 _TIMES = ("counts_since", "cooldown_until", "asked_until")
 
 Cached = tuple[tuple[Content, ...], ...]
@@ -60,7 +57,6 @@ class Memory:
     `ready`: the job waits in the queue, or is to be queued again when it is `busy` no more. `due`: when a timer queues it,
     at most `LAPSE`. A timer shows its time to the plan that it causes, and then it is START again.
     `behind`: for each resource, which of the pending events the cache must have before the next plan; 0 for none.
-    `written`: which of the pending events of the job is that of `JobState.written`; 0 for none.
     """
 
     ready: bool
@@ -68,7 +64,6 @@ class Memory:
     busy: bool = False
     expected: tuple[Expected, ...] = ()
     behind: tuple[int, ...] = NOT_BEHIND
-    written: int = 0
     state: tuple[Any, ...] = ()
     refusals: str = ""
 
@@ -156,11 +151,10 @@ class Operator:
         """A watch has delivered an event."""
         resource = event[1].resource
         behind = tuple(number - (number > 0 and index == resource) for index, number in enumerate(memory.behind))
-        of_job = resource == JOBS
-        key = (cached, replace(memory, behind=NOT_BEHIND, written=int(of_job and memory.written == 1)), event)
+        key = (cached, replace(memory, behind=NOT_BEHIND), event)
         if (known := self._took.get(key)) is None:
             known = self._took[key] = self._take(*key)
-        return replace(known, behind=behind, written=max(memory.written - of_job, 0))
+        return replace(known, behind=behind)
 
     def _take(self, cached: Cached, memory: Memory, event: tuple[str, Content]) -> Memory:
         kind, content = event
@@ -228,8 +222,7 @@ class Operator:
             outcomes = tuple((o.effect, _awaited(o.resource_version), repr(o.error)) for o in found.outcomes)
             status = _awaited(found.status_version), repr(found.status_error), found.stale
             ends = plan.status is not None and plan.status.finished
-            reports = plan.status is not None and work.job is not None and only_reports(work.job.status, plan.status)
-            return work.job is None, texts[1], ends, reports, plan.status is None, plan.wake_at, plan.reason, outcomes, status
+            return work.job is None, texts[1], ends, plan.status is None, plan.wake_at, plan.reason, outcomes, status
         version = work.job.resource_version if work.job is not None else ""
         return version, texts[0], work.orphans_of, tuple(map(_essence_of, flight.answers))
 
@@ -265,8 +258,7 @@ class Operator:
         queue, expectations = controller.queue, controller.expectations
         if memory.state:
             refusals = deepcopy(self._refusals[memory.refusals]) if memory.refusals else Refusals()
-            written = str(pending_version(JOBS, memory.written - 1)) if memory.written else ""
-            state = JobState(**dict(zip(_FIELDS, memory.state, strict=True)), refusals=refusals, written=written)
+            state = JobState(**dict(zip(_FIELDS, memory.state, strict=True)), refusals=refusals)
             controller.states[UID] = state
         if memory.busy:
             queue.add(KEY)
@@ -294,20 +286,19 @@ class Operator:
             # Ready again at once, if it was queued meanwhile.
             queue.done(KEY)
         fields: tuple[Any, ...] = ()
-        refusals, written = "", 0
+        refusals = ""
         if (state := controller.states.get(UID)) is not None:
             fields = tuple(_passed(getattr(state, f), now) if f in _TIMES else getattr(state, f) for f in _FIELDS)
-            written = _number(state.written)
             kept = replace(state.refusals, until=max(state.refusals.until - now, 0.0))
             if kept != Refusals():
                 refusals = repr(kept)
                 self._refusals[refusals] = kept
         backing_off = due is not None and due - now <= BASE_DELAY
-        # A wait for the caches that is checked again and again is one and the same wait.
-        most = BEHIND_SECONDS if state is not None and state.waits else LAPSE
-        due = None if due is None or backing_off else round(min(due, most), 6)
+        if due is not None and round(due - now, 6) == BEHIND_SECONDS:
+            due = BEHIND_SECONDS  # a wait for the caches that is checked again and again is one and the same
+        due = None if due is None or backing_off else round(min(due, LAPSE), 6)
         expected = controller.expectations.lapsed(UID, math.inf)
-        return Memory(len(queue) > 0 or backing_off, due, busy, expected, behind, written, fields, refusals)
+        return Memory(len(queue) > 0 or backing_off, due, busy, expected, behind, fields, refusals)
 
 
 def _controller() -> JobController:
@@ -349,12 +340,6 @@ def _behind(controller: JobController, resource: int) -> int:
         if not controller.barrier.behind(UID, {RESOURCES[resource]: str(pending_version(resource, index - 1))}):
             return index
     return _MOST
-
-
-def _number(version: str) -> int:
-    """Which of the events of the job that are to come has that version, counted from 1; 0 for none."""
-    versions = (str(pending_version(JOBS, index)) for index in range(_MOST))
-    return next((number for number, pending in enumerate(versions, 1) if pending == version), 0)
 
 
 def _essence_of(answer: Answer | None) -> object:
