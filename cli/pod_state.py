@@ -42,3 +42,10 @@ def describe(pod: Mapping[str, Any]) -> str:
             if state and state.get("reason"):
                 return str(state["reason"])
     return str(status.get("reason") or status.get("phase") or "Pending")
+
+
+def container_status(pod: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """What a pod's status says of a container or init container; empty when it says nothing."""
+    status = pod.get("status") or {}
+    statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    return next((one for one in statuses if one.get("name") == name), {})

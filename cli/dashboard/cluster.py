@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import msgspec
 
-from jobcommon.api import labels
 from jobcommon.api.decoding import decoder
 from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError
 from jobcommon.client.lines import closing
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
+from jobcommon.diagnosis.reading import pods_request
 from jobcommon.framework import Framework
 
 Json = dict[str, Any]
@@ -80,8 +80,7 @@ class ClusterReader:
 
     async def pods(self, namespace: str, job: str, uid: str) -> Sequence[Json]:
         """The pods that the job with that UID controls."""
-        query = (("labelSelector", f"{labels.JOB_NAME}={job}"),)
-        items = _items(await self._read(Request("GET", collection_path("v1", "pods", namespace), query)))
+        items = _items(await self._read(pods_request(namespace, job)))
         return [pod for pod in items if _controller(pod) == uid]
 
     async def pod(self, namespace: str, name: str) -> Json:

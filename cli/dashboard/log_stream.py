@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
-from jobcommon.cli.pod_state import describe
+from jobcommon.cli.pod_state import container_status, describe
 from jobcommon.client.errors import ClientError
 from jobcommon.client.lines import closing
 
@@ -55,8 +55,7 @@ def waiting_for(pod: Mapping[str, Any], container: str) -> str:
     known = [one.get("name") for one in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))]
     if container not in known or status.get("phase") in ("Succeeded", "Failed"):
         return ""
-    found = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    of_it: Mapping[str, Any] = next((one for one in found if one.get("name") == container), {})
+    of_it = container_status(pod, container)
     state = of_it.get("state") or {}
     if "running" in state or "terminated" in state or "terminated" in (of_it.get("lastState") or {}):
         return ""

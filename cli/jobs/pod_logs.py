@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import Any
 
 from jobcommon.cli.jobs.access import Api, Query
+from jobcommon.cli.pod_state import container_status
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import Request
@@ -87,7 +88,7 @@ class ApiLogs:
             return error.code != 429
         except TransportError:
             return False
-        before, now = _status(seen, container), _status(pod, container)
+        before, now = container_status(seen, container), container_status(pod, container)
         same = pod["metadata"]["uid"] == uid and before.get("restartCount", 0) == now.get("restartCount", 0)
         return not same or "running" not in (now.get("state") or {})
 
@@ -115,9 +116,3 @@ class _Seen:
         self._with_last = self._with_last + 1 if stamp == self.last else 1
         self.last = stamp
         return True
-
-
-def _status(pod: Mapping[str, Any], container: str) -> Mapping[str, Any]:
-    status = pod.get("status") or {}
-    statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    return next((one for one in statuses if one.get("name") == container), {})
