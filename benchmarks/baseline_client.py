@@ -61,7 +61,7 @@ class Finisher:
         self._namespace = namespace
         self._replicas = replicas
         raws: list[dict[str, Any]] = [msgspec.json.decode(body) for body in jobs]
-        self._writes = {raw["metadata"]["name"]: _final_status(raw, replicas) for raw in raws}
+        self._writes = {raw["metadata"]["name"]: final_status(raw, replicas) for raw in raws}
         self._ended: dict[str, dict[str, str]] = {name: {} for name in self._writes}
         # A status goes before the removal of finalizers.
         self._queue: asyncio.PriorityQueue[tuple[int, int, Request]] = asyncio.PriorityQueue()
@@ -82,7 +82,7 @@ class Finisher:
             if len(ended) == self._replicas:
                 self._put(0, self._writes[job])
                 for name, uid in ended.items() if self._held else ():
-                    self._put(1, _release(self._namespace, name, uid))
+                    self._put(1, release(self._namespace, name, uid))
 
     def _put(self, rank: int, request: Request) -> None:
         self._number += 1
@@ -124,7 +124,8 @@ async def finishing(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _release(namespace: str, name: str, uid: str) -> Request:
+def release(namespace: str, name: str, uid: str) -> Request:
+    """The PATCH that removes the finalizer of a pod."""
     operations: list[dict[str, Any]] = [
         {"op": "test", "path": "/metadata/uid", "value": uid},
         {"op": "test", "path": "/metadata/finalizers", "value": [FINALIZER]},
@@ -133,7 +134,7 @@ def _release(namespace: str, name: str, uid: str) -> Request:
     return modify(object_path("v1", "pods", namespace, name), operations)
 
 
-def _final_status(raw: dict[str, Any], replicas: int) -> Request:
+def final_status(raw: dict[str, Any], replicas: int) -> Request:
     """The PUT of a status as large as the operator's."""
     metadata, moment = raw["metadata"], format_time(NOW)
     conditions = [
@@ -170,7 +171,7 @@ async def replacing(transport: Transport, namespace: str, writes: Sequence[Reque
     async def replaced(pod: Pod) -> None:
         path = object_path("v1", "pods", namespace, pod.name)
         async with turns:
-            for request in (_release(namespace, pod.name, pod.uid), delete(path, pod.uid), again[pod.name]):
+            for request in (release(namespace, pod.name, pod.uid), delete(path, pod.uid), again[pod.name]):
                 answer = await transport.send(request)
                 if answer.status >= 300:
                     raise RuntimeError(f"{request.method} {request.path}: {answer.status} {answer.body[:300]!r}")
