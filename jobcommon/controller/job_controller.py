@@ -340,7 +340,8 @@ class JobController:
                 self.expectations.deletion_failed(work.uid, action.uid)
             if wrote and outcome.resource_version and not isinstance(action, Delete):
                 plural = PODS if isinstance(action, RemoveFinalizer) else action.plural
-                self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
+                if plural in self.informers:  # no cache ever shows the write of another resource
+                    self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
         if self.pruned.record(work, result):
             self._pruned_changed()
         if result.status_version is not None:

@@ -156,8 +156,9 @@ class JobState:
         self._had_begun = self.begun
         self.running = plan.status.has(ConditionType.RUNNING) if plan.status is not None else self.running
         if self.finished and not plan.actions and plan.status is None:
-            # Most jobs in a cluster are over and rarely planned: their parsed form is not worth the memory.
+            # Most jobs in a cluster are over and rarely planned: what a new operator would read again is not worth the memory.
             self._seen, self._job, self._raw = None, None, {}
+            self.last_observed = LastObserved()
         if plan.status is not None and plan.urgency is Urgency.COUNTS and not plan.actions:
             if self.counts_since is None:
                 self.counts_since = now

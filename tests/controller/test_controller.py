@@ -951,6 +951,23 @@ def test_companions_are_seen_by_their_owner(manifest: Manifest) -> None:
     assert [str(action) for action in bench.work().plan.actions] == ["update configmaps/demo-config"]
 
 
+def test_a_write_that_no_cache_shows_is_not_waited_for(manifest: Manifest) -> None:
+    companion = Companion("v1", "ConfigMap", "configmaps", "demo-config", {"data": {"a": "b"}})
+    kinds = (CompanionKind("v1", "ConfigMap", "configmaps", watched=False),)
+    bench = Bench(replace(TEST_JOB, companions=lambda _job, _pods: (companion,), companion_kinds=kinds))
+    bench.sync()
+    bench.say("testjobs", "ADDED", manifest)
+    work = bench.work()
+    assert "create configmaps/demo-config" in map(str, work.plan.actions)
+    bench.finish(work)
+    bench.say("testjobs", "MODIFIED", manifest)
+    bench.controller.expectations.forget(work.uid)
+    for name in bench.controller.informers:
+        bench.bookmark(name)
+    bench.work()
+    assert len(bench.controller.barrier) == 0, "nothing is kept of it until the job is deleted"
+
+
 def test_a_service_that_a_user_deletes_is_created_again(bench: Bench, manifest: Manifest) -> None:
     (service, *_) = [a for a in start(bench, manifest).plan.actions if isinstance(a, Create)]
     bench.finish(bench.work())

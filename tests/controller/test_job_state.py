@@ -6,7 +6,9 @@ import pytest
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.controller import job_state
 from jobcommon.controller.job_state import JobState
-from jobcommon.testutil.builders import job_manifest
+from jobcommon.controller.result import ActionResult, Effect
+from jobcommon.reconcile.plan import Get, Plan
+from jobcommon.testutil.builders import finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
 
@@ -24,3 +26,14 @@ def test_a_change_that_could_not_be_read_is_read_the_next_time(monkeypatch: pyte
             state.read(TEST_JOB, changed)
     assert state.read(TEST_JOB, changed).count("Worker") == 3
     assert state.raw == changed.raw
+
+
+@pytest.mark.parametrize(("status", "kept"), [({}, 1), (finished_status(), 0)])
+def test_nothing_is_kept_of_what_was_read_for_a_job_that_is_over(status: dict[str, object], kept: int) -> None:
+    state, companion = JobState(), view(1)
+    state.read(TEST_JOB, object_view(msgspec.json.encode(job_manifest(TEST_JOB, {"Worker": 1}, status=status))))
+    get = Get("v1", "configmaps", "demo-config")
+    state.last_observed.record(ActionResult(get, Effect.APPLIED, seen=companion), 1.0)
+    state.decided(Plan(), 2.0)
+    assert len(state.last_observed.found("configmaps")) == len(state.last_observed.of("configmaps")) == kept
+    assert bool(state.raw) == bool(kept)
