@@ -50,8 +50,9 @@ class Refusals:
         made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.ALREADY_EXISTS)}
         missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
         missing |= {FINALIZERS} if kept else set()
-        if now < self.until and self._plurals:
-            # A refusal during the back-off of another kind joins that back-off; otherwise the two would extend it in turns.
+        if now < self.until:
+            # A refusal during the back-off of another kind joins that back-off; otherwise the two would extend it in turns. So
+            # does a name conflict: every event of the job may try again, and the last try must not wait for all of them.
             self._plurals |= frozenset(missing if refused else ())
             return True
         self.until = now + min(FIRST_RETRY_DELAY * 2.0 ** min(self._tries, 10), MAX_RETRY_DELAY)

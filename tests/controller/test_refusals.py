@@ -29,3 +29,16 @@ def test_what_is_refused_during_a_back_off_joins_it() -> None:
     assert refusals.backed_off(now + FIRST_RETRY_DELAY) == frozenset()
     assert refusals.record(*refused("pods"), now + FIRST_RETRY_DELAY)
     assert refusals.until == now + 3 * FIRST_RETRY_DELAY, "it doubles when it is refused again in its time"
+
+
+def test_a_name_in_use_is_tried_again_in_time_however_often_events_try() -> None:
+    """The pods of a predecessor in another shard terminate unseen; no event says that their names are free."""
+    refusals, now = Refusals(), 1000.0
+    action = create("pods")
+    in_use = [ActionResult(action, Effect.REFUSED, error=StatusError(409, "AlreadyExists", "pods demo is being deleted"))]
+    for number in range(8):
+        assert refusals.record(Plan((action,)), in_use, now + number)
+        assert refusals.backed_off(now + number) == frozenset(), "the next event may free the name"
+    assert refusals.until == now + FIRST_RETRY_DELAY
+    assert refusals.record(Plan((action,)), in_use, now + FIRST_RETRY_DELAY)
+    assert refusals.until == now + 3 * FIRST_RETRY_DELAY
