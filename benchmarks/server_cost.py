@@ -31,7 +31,7 @@ from benchmarks.workloads import (
     job_manifest,
     submissions,
 )
-from jobcommon.client.objects import collection_path, create, delete, get, merge, object_path, replace
+from jobcommon.client.objects import collection_path, create, delete, get, merge, object_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.localcluster.training import DEFINITIONS
 from jobcommon.operators.tf import TF
@@ -68,7 +68,7 @@ class Cost:
 def variants() -> tuple[Variant, ...]:
     """The definition as it is, and without parts of it."""
     long_name = _dry_run(job_manifest(NAMESPACE, "n" * 70, 1, api_version=_API))
-    any_spec = _dry_run({**job_manifest(NAMESPACE, "probe", 1, api_version=_API), "spec": 1})
+    any_spec = _dry_run({**job_manifest(NAMESPACE, "probe", 1, api_version=_API), "spec": {"runPolicy": 1}})
     other = next(version.name for version in TF.versions if not version.storage)
     other_version = get(collection_path(f"{BASELINE_GROUP}/{other}", TF.plural, NAMESPACE))
     return (
@@ -121,10 +121,8 @@ async def _define(transport: Transport, variant: Variant) -> None:
     """Change the definition; the server uses it on return."""
     definition = baseline_definition()
     variant.change(definition)
-    path = f"{DEFINITIONS}/{definition['metadata']['name']}"
-    (present,) = await send_all(transport, [get(path)])
-    definition["metadata"]["resourceVersion"] = msgspec.json.decode(present)["metadata"]["resourceVersion"]
-    await send_all(transport, [replace(path, definition)])
+    # A merge patch without a resourceVersion: the server writes the status of the definition at the same time.
+    await send_all(transport, [merge(f"{DEFINITIONS}/{definition['metadata']['name']}", {"spec": definition["spec"]})])
     async with asyncio.timeout(CHANGE_SECONDS):
         while (await transport.send(variant.probe)).status != variant.status:  # noqa: ASYNC110  there is no event
             await asyncio.sleep(0.2)
