@@ -24,7 +24,7 @@ from jobcommon.api.pod import PodView
 from jobcommon.api.shard import Shard
 from jobcommon.api.view import ObjectView
 from jobcommon.cache.informer import Batch
-from jobcommon.cache.lister import Lister, owned_indexes
+from jobcommon.cache.lister import OWNER, Lister, owned_indexes
 from jobcommon.cache.store import Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.barrier import Barrier
@@ -40,6 +40,7 @@ from jobcommon.controller.watched import PODS, SERVICES, informers_of, watched
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile import plan as decide
+from jobcommon.reconcile.at_rest import AT_REST
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
 
@@ -217,9 +218,7 @@ class JobController:
         if cached is None:
             self.queue.forget(key)
             return None
-        if self._must_wait(key, cached.uid, moment):
-            return None
-        return self._plan(cached, named, moment)
+        return None if self._must_wait(key, cached.uid, moment) else self._plan(cached, named, moment)
 
     def _state_and_level(self, key: JobKey) -> tuple[JobState | None, int]:
         cached = self._jobs.get(*key)
@@ -252,6 +251,9 @@ class JobController:
     def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
         key = (cached.namespace, cached.name)
         state = self.states.setdefault(cached.uid, JobState())
+        childless = not (named or any(store.indexed(OWNER, cached.uid) for store in self._others.values()))
+        if childless and state.rests(cached):
+            return Work(*key, cached.uid, AT_REST)
         try:
             job = state.read(self.framework, cached)
             plan = decide(self.framework, job, self.observe(cached, named, state, moment), moment.wall)
@@ -305,8 +307,8 @@ class JobController:
         )
 
     def _priorities(self) -> dict[str, int]:
-        values = {view.name: view.raw.get("value") for view in self._others[PRIORITY_CLASSES].all()}
-        return {name: value for name, value in values.items() if isinstance(value, int)}
+        classes = self._others[PRIORITY_CLASSES].all()
+        return {view.name: value for view in classes if isinstance(value := view.raw.get("value"), int)}
 
     # -- results ---------------------------------------------------------------------------------------------------------------
 

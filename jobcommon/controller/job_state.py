@@ -17,6 +17,7 @@ from jobcommon.controller.refusals import Refusals
 from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job, reread_job
+from jobcommon.reconcile.at_rest import condition_at_rest
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import Create, Plan, Urgency
 
@@ -128,6 +129,16 @@ class JobState:
     def planned(self, cost: float, now: float) -> None:
         """Record that the plan at `now` took `cost` seconds."""
         self.cooldown_until = now + min(cost * COOLDOWN_FACTOR, MAX_COOLDOWN) if cost >= MIN_COST else 0.0
+
+    def rests(self, cached: ObjectView) -> bool:
+        """Whether the job, which has no children, is at rest; that is recorded without reading it.
+
+        A job that was under way in this process is read once more.
+        """
+        if self._job is not None or (condition := condition_at_rest(cached.data)) is None:
+            return False
+        self.begun, self.finished, self.running, self.condition = True, True, False, intern(condition)
+        return True
 
     def read(self, framework: Framework, cached: ObjectView) -> Job:
         """The job in `cached`, parsed once for all events of its pods. Refusals of an earlier spec are dropped."""

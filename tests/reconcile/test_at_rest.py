@@ -1,0 +1,132 @@
+"""A finished job that is recognized as at rest is one for which the decision has nothing to do."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobcommon.api.observed import Observed
+from jobcommon.api.status import Failure, JobCondition, JobStatus, ReplicaStatus
+from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile.at_rest import FinalCondition, FinalCounts, FinalFailure, FinalStatus, condition_at_rest
+from jobcommon.testutil.builders import START, Manifest, condition, finished_status, job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
+
+WHOLE: Manifest = {
+    **finished_status("Failed", "TestJobFailed"),
+    "conditions": [condition("Created"), condition("Running", False), condition("Failed", reason="TestJobFailed")],
+    "replicaStatuses": {
+        "Worker": {"succeeded": 1, "failed": 1, "selector": "a=b", "succeededIndexes": "0", "restarts": 2},
+        "Master": {},
+    },
+    "restarts": 2,
+    "disruptions": 1,
+    "lastReconcileTime": "2026-01-01T00:00:00Z",
+    "failures": [
+        {
+            "replica": "Worker-1", "pod": "demo-worker-1", "node": "n", "reason": "Error", "exitCode": 1,
+            "message": "m", "time": "2026-01-01T00:00:00Z",
+        },
+        {"replica": "Worker-0", "reason": "Evicted"},
+    ],
+    "countedPods": ["uid-1"],
+}  # fmt: skip
+GONE = object()
+VALUES: list[Any] = [GONE, None, "", "x", "True", "Failed", 0, 1, 1.0, -(2**70), True, [], ["x"], [None], {}, {"x": 1}]
+EXTRA: list[Any] = [None, "x", 0, [], {}]
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Every path in a document, its own included."""
+    yield path
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        yield from places(child, (*path, key))
+
+
+def variants() -> Iterator[Manifest]:
+    """The whole status with one value exchanged, one field dropped, or one added."""
+    document: Manifest = {"status": WHOLE}
+    for path in places(WHOLE, ("status",)):
+        for value in VALUES:
+            yield _changed(document, path, value)
+        found: Any = document
+        for key in path:
+            found = found[key]
+        if isinstance(found, dict):
+            for key, value in [*(("added", value) for value in EXTRA), ("active", 0), ("active", 1)]:
+                yield _changed(document, (*path, key), value)
+
+
+def _changed(document: Manifest, path: tuple[str | int, ...], value: Any) -> Manifest:
+    result = deepcopy(document)
+    at: Any = result
+    for key in path[:-1]:
+        at = at[key]
+    if value is GONE:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = value
+    return result
+
+
+def job(parts: Manifest, **run_policy: Any) -> Manifest:
+    return {**job_manifest(TEST_JOB, {"Worker": 2}, run_policy=run_policy), **parts}
+
+
+def test_a_whole_final_status_is_at_rest() -> None:
+    assert condition_at_rest(msgspec.json.encode(job({"status": WHOLE}))) == "Failed"
+    assert condition_at_rest(msgspec.json.encode(job({"status": finished_status()}))) == "Succeeded"
+
+
+def test_nothing_is_decided_for_what_is_at_rest() -> None:
+    """The decision on a job whose status differs from a whole one in any single place."""
+    resting = others = 0
+    for parts in variants():
+        manifest = job(parts)
+        if condition_at_rest(msgspec.json.encode(manifest)) is None:
+            others += 1
+            continue
+        resting += 1
+        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START + 1e9)
+        assert (decided.status, decided.actions, decided.events, decided.wake_at) == (None, (), (), None), parts
+    assert resting > 100
+    assert others > 400
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        job({"status": WHOLE}, ttlSecondsAfterFinished=60),
+        {**job({"status": WHOLE}), "spec": {"ttlSecondsAfterFinished": 60}},
+        job({"status": {**WHOLE, "conditions": [condition("Created"), condition("Running")]}}),
+        job({"status": {**WHOLE, "conditions": [condition("Succeeded"), condition("Succeeded", False)]}}),
+        job({"status": {**WHOLE, "completionTime": "yesterday"}}),
+        job({}),
+    ],
+    ids=["time to live", "its place in an earlier version", "running", "no longer succeeded", "no time", "no status"],
+)
+def test_a_job_that_may_need_something_is_not_at_rest(manifest: Manifest) -> None:
+    assert condition_at_rest(msgspec.json.encode(manifest)) is None
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"status": "\xff"}', b"[" * 10_000, b'{"status":' * 10_000])
+def test_what_cannot_be_read_is_not_at_rest(data: bytes) -> None:
+    assert condition_at_rest(data) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "model", "without"),
+    [
+        (FinalStatus, JobStatus, set()),
+        (FinalCondition, JobCondition, set()),
+        (FinalCounts, ReplicaStatus, {"active"}),
+        (FinalFailure, Failure, set()),
+    ],
+)
+def test_every_field_of_a_status_is_known(part: type[msgspec.Struct], model: type[JobStatus], without: set[str]) -> None:
+    """Else no job with a new field would be at rest."""
+    known = {field.encode_name for field in msgspec.structs.fields(part)}
+    assert known == {field.alias or name for name, field in model.model_fields.items()} - without
