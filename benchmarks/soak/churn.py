@@ -29,9 +29,11 @@ _FINAL = ("Succeeded", "Failed")
 
 @dataclass(frozen=True)
 class Life:
-    """A job that succeeded: when it was submitted; seconds until its pods were there, and from its end to its status."""
+    """A job that succeeded: when it was submitted; seconds until the server had it, until its pods were there, and from its
+    end to its status. The first is the server's time alone."""
 
     at: float
+    submitted: float
     created: float
     settle: float
 
@@ -148,6 +150,7 @@ class Churn:
         start = monotonic()
         body = msgspec.json.encode(job.manifest())
         await insist(self._user, Request("POST", path.rpartition("/")[0], body=body), 409)
+        submitted = monotonic() - start
         if job.fate is Fate.SUSPENDED:
             await self._watch.until(name, lambda found: "Suspended" in (found or ()))
             await insist(self._user, Request("PATCH", path, body=_RESUME, content_type=MERGE_PATCH))
@@ -161,7 +164,7 @@ class Churn:
                 raise RuntimeError(f"it ended as {', '.join(self._watch.conditions(name))}")
             # An operator that is killed between the creations may find the deciding pod at its end; then there is no other one.
             if job.fate is Fate.SUCCEEDS and len(created := node.appeared[name]) >= job.pods:
-                self.lives.append(Life(start, max(created) - start, ended - node.ended.get(name, ended)))
+                self.lives.append(Life(start, submitted, max(created) - start, ended - node.ended.get(name, ended)))
         await node.until(lambda: not node.present[name])
         self._judge(job)
         if job.fate is not Fate.DELETED:

@@ -80,6 +80,12 @@ class Run:
         sizes = [sample.resident for sample in self.quiet]
         return median(sizes[-tenth:]) / median(sizes[:tenth])
 
+    def cpu(self, since: float, until: float) -> float:
+        """The operator's CPU seconds for a thousand jobs that were over between two moments."""
+        found = [sample for sample in self.samples if since <= sample.at <= until]
+        jobs = found[-1].over - found[0].over
+        return (found[-1].cpu - found[0].cpu) / jobs * 1000 if jobs else 0.0
+
 
 def goals(run: Run) -> Iterator[Goal]:
     """Every goal of the issue, by this run."""
@@ -107,7 +113,8 @@ def lines(run: Run) -> Iterator[tuple[str, str]]:
     for fate, count in sorted(run.ends.items()):
         yield f"… of which each {fate}", f"{count:,}"
     yield "restarts, each with kill -9", ", ".join(f"{run.restarts.count(one)} × {one}" for one in sorted(set(run.restarts)))
-    for name, what in (("created", "until the pods are created"), ("settle", "from the end to the final status")):
+    latencies = {"submitted": "of the submission alone", "created": "until the pods are created"}
+    for name, what in (latencies | {"settle": "from the end to the final status"}).items():
         text = " → ".join(
             f"{median(times) * 1e3:.0f} / {p99(times) * 1e3:.0f} ms"
             for times in ([getattr(life, name) for life in lives] for lives in (run.first, run.last))
@@ -119,7 +126,8 @@ def lines(run: Run) -> Iterator[tuple[str, str]]:
     text = f"{quiet[0].resident / MB:.1f} → {quiet[-1].resident / MB:.1f} MB, most {most / MB:.1f} MB"
     text += f", {run.growth:+.0f} bytes a job"
     yield f"resident memory over the last {quiet[-1].at - quiet[0].at:.0f} s, {jobs:,} jobs", text
-    yield "CPU in that time", f"{(quiet[-1].cpu - quiet[0].cpu) / jobs * 1000:.1f} s for 1,000 jobs" if jobs else "no job"
+    first, last = run.cpu(run.start, run.start + run.window), run.cpu(run.end - run.window, run.end)
+    yield f"CPU for 1,000 jobs, first {run.window:.0f} s → last {run.window:.0f} s", f"{first:.1f} → {last:.1f} s"
     for warming in run.warming:
         text = f"{warming.watches} watches, {warming.refused} requests refused, at most {warming.rate:.2f} a second and watch"
         text += f", back {warming.back:.2f} s after the last one"

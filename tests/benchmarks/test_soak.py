@@ -30,7 +30,7 @@ def a_run(*, growth: int = 0, slower: float = 1.0, faults: tuple[str, ...] = (),
     """A minute with a window of ten seconds, quiet from the half on, in which each second a job was over."""
     found = Run("embedded", 1.0, 1.0, ColdStart(100, 1.0, 1.0, writes, 90 * MB, 2.0))
     found.start, found.window, found.quiet_from, found.end = 1000.0, 10.0, 1030.0, 1060.0
-    found.lives = [Life(1000.0 + n, 0.1 * (slower if n >= 50 else 1), 0.2) for n in range(60)]
+    found.lives = [Life(1000.0 + n, 0.01, 0.1 * (slower if n >= 50 else 1), 0.2) for n in range(60)]
     found.samples = [Sample(1000.0 + n, n, 100 * MB + max(0, n - 30) * growth, n * 0.01) for n in range(61)]
     found.restarts, found.faults, found.ends = ["operator", "API server", "operator"], faults, {Fate.SUCCEEDS.value: 60}
     found.warming = [Warming("restart of the server", 13, 130, 0.9, 1.5)]
@@ -47,7 +47,8 @@ def test_a_run_that_stays_as_it_began_meets_every_goal() -> None:
     text = dict(lines(found))
     assert text["restarts, each with kill -9"] == "1 × API server, 2 × operator"
     assert text["resident memory over the last 30 s, 30 jobs"] == "100.0 → 100.0 MB, most 100.0 MB, +0 bytes a job"
-    assert text["CPU in that time"] == "10.0 s for 1,000 jobs"
+    assert text["CPU for 1,000 jobs, first 10 s → last 10 s"] == "10.0 → 10.0 s"
+    assert text["latency of the submission alone, p50 / p99, first 10 s → last 10 s"] == "10 / 10 ms → 10 / 10 ms"
 
 
 def test_what_grows_or_slows_down_or_goes_wrong_is_told() -> None:
