@@ -48,7 +48,7 @@ def termination_message(file: Path | None, log: Path, *, fall_back: bool) -> str
 class ContainerProcess:
     """Drives `seen` for one container. `changed` is called after every change, from the event loop.
 
-    `warn` is called with the reason and the message of a Warning event.
+    `event` records one: its type, reason, message and container.
     """
 
     name: str
@@ -56,7 +56,7 @@ class ContainerProcess:
     now: Callable[[], float]
     changed: Callable[[], None]
     reset_after: float
-    warn: Callable[[str, str], None]
+    event: Callable[[str, str, str, str], None]
     seen: ContainerState = field(default_factory=ContainerState)
     process: ShimProcess | None = None
     launched: Launch | None = None
@@ -100,13 +100,23 @@ class ContainerProcess:
         if "started" in message:
             run = Run(attempt, message["started"], container_id(self.uid, self.name, attempt))
             self.seen = replace(self.seen, run=run, starting=False, started=started, ready=started and ready)
+            if message["moved"] and self.launched is not None:
+                self._moved(self.launched)
             self.changed()
         elif "error" in message:
             self._error = message["error"]
         elif "lost" in message:
-            self.warn("LogLost", f"Output of the container is lost: its log cannot be written: {message['lost']}")
+            text = f"Output of the container is lost: its log cannot be written: {message['lost']}"
+            self.event("Warning", "LogLost", text, self.name)
         elif "exited" in message and self._exit is None:
             self._exit = (message["exited"], message["signal"])
+
+    def _moved(self, launch: Launch) -> None:
+        text = (
+            f"User {launch.uid} may not enter {launch.cwd}, where the cluster was started, so the container starts in /. "
+            "If it needs files of that directory, start the cluster in one that this user may enter, or set workingDir"
+        )
+        self.event("Normal", "WorkingDirectory", text, self.name)
 
     def _gone(self) -> None:
         moment = self.now()
@@ -116,7 +126,7 @@ class ContainerProcess:
             run = Run(attempt, moment, container_id(self.uid, self.name, attempt))
             code, number, reason = START_ERROR, 0, "StartError"
             message = self._error or "the process that starts the container was killed"
-            self.warn("Failed", f'Error: failed to start container "{self.name}": {message}')
+            self.event("Warning", "Failed", f'Error: failed to start container "{self.name}": {message}', self.name)
         else:
             code, number = self._exit or (_KILLED, 9)
             reason = "Completed" if code == 0 else "Error"

@@ -35,7 +35,8 @@ class KubeletOptions:
     in-cluster configuration. `restart` is the restart back-off. `isolation` None: detected by
     trying. `enforce_resources` makes pods wait Pending while the node's `capacity` is used up. `stop_grace` bounds, in
     seconds, how long pods may take to end when the cluster stops. `log_bytes` is when a container's log file is rotated.
-    `cluster` is the first choice of a pod network (see `AddressPool`).
+    `cluster` is the first choice of a pod network (see `AddressPool`). `programs` is a directory that pods find last on their
+    PATH when they run as another user.
     """
 
     data_dir: Path
@@ -48,6 +49,7 @@ class KubeletOptions:
     capacity: Mapping[str, str] = field(default_factory=machine_capacity)
     environment: Mapping[str, str] = field(default_factory=host_environment)
     working_dir: Path = field(default_factory=Path.cwd)
+    programs: Path = Path(sys.executable).parent
     stop_grace: float = 5.0
     log_bytes: int = 64 << 20
     cluster: int = field(default_factory=lambda: os.getpid() % 200)

@@ -35,6 +35,7 @@ class Launch:
     env: dict[str, str]
     isolation: Isolation
     cwd: str = "/"
+    cwd_chosen: bool = True  # by the manifest; else a command that may not enter it starts in /
     uid: int | None = None
     gid: int | None = None
     groups: tuple[int, ...] = ()
@@ -83,6 +84,7 @@ class ShimProcess:
             "argv": launch.argv,
             "env": launch.env,
             "cwd": launch.cwd,
+            "cwd_chosen": launch.cwd_chosen,
             "uid": launch.uid,
             "gid": launch.gid,
             "groups": launch.groups,

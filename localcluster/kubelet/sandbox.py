@@ -27,6 +27,7 @@ _RESOLVER_FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/hostname")
 # Where pods have port spaces of their own (shim/ports.py), a listener on a fixed port of all addresses is moved to its pod's
 # address. Open MPI takes the first free one from 1024 on, but tells its peers the machine's addresses: nothing listens there.
 # A port that the kernel chooses (0) stays on all addresses.
+_PROGRAMS = "/run/jobcommon/bin"
 _OWN_PORTS = {"OMPI_MCA_btl_tcp_port_min_v4": "0"}
 
 Fetched = dict[tuple[str, str], dict[str, Any] | None]
@@ -154,7 +155,14 @@ class Sandbox:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
         own_ports = _OWN_PORTS if isolation.namespaces and address else {}
-        env = {**own_ports, **options.environment, "HOSTNAME": hostname(pod), **own}
+        as_root = os.geteuid() == 0 and not isolation.user_namespace
+        uid, gid, groups = identity(pod, container) if as_root else (None, None, ())
+        inherited = dict(options.environment)
+        if uid and isolation.namespaces:
+            # The way to the programs of this environment may lead through a directory of root's, such as its home.
+            mounts.append((str(options.programs), _PROGRAMS, True))
+            inherited["PATH"] = f"{inherited.get('PATH') or os.defpath}{os.pathsep}{_PROGRAMS}"
+        env = {**own_ports, **inherited, "HOSTNAME": hostname(pod), **own}
         cwd = container.get("workingDir") or str(options.working_dir)
         message = self.message_file(container, attempt)
         message.parent.mkdir(exist_ok=True)
@@ -163,13 +171,12 @@ class Sandbox:
         mounts.append((str(message), container.get("terminationMessagePath") or "/dev/termination-log", False))
         if not isolation.namespaces:
             argv, env, cwd = fallback.rewrite(argv, env, cwd, mounts, hostname(pod))
-        as_root = os.geteuid() == 0 and not isolation.user_namespace
-        uid, gid, groups = identity(pod, container) if as_root else (None, None, ())
         return Launch(
             argv=argv,
             env=env,
             isolation=isolation,
             cwd=cwd,
+            cwd_chosen=bool(container.get("workingDir")),
             uid=uid,
             gid=gid,
             groups=groups,

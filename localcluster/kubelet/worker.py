@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from jobcommon.client.errors import ClientError, StatusError
@@ -41,9 +40,7 @@ class PodWorker:
         self._gone = False
         known = recover(pod, shared.pod_dir(self.uid) / "logs", shared.now())
         self.containers = {
-            name: ContainerProcess(
-                name, self.uid, shared.now, self._wake.set, shared.options.restart.reset, partial(self._warn, name), seen
-            )
+            name: ContainerProcess(name, self.uid, shared.now, self._wake.set, shared.options.restart.reset, self.event, seen)
             for name, seen in known.items()
         }
         self._probers: dict[str, Prober] = {}
@@ -282,9 +279,6 @@ class PodWorker:
             if error.code not in (404, 409):
                 raise
         self._finished = True
-
-    def _warn(self, name: str, reason: str, message: str) -> None:
-        self.event("Warning", reason, message, name)
 
     def event(self, kind: str, reason: str, message: str, container: str = "") -> None:
         """Record an event about the pod."""

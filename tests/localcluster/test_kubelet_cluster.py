@@ -16,7 +16,7 @@ import pytest
 
 from jobcommon.client.errors import StatusError
 from jobcommon.localcluster.apiserver import journal as journal_module
-from jobcommon.localcluster.kubelet.process import Isolation
+from jobcommon.localcluster.kubelet.process import Isolation, detect
 from jobcommon.localcluster.pod_backend import LogOptions, PodBackendError, TerminalSize
 from tests.localcluster.process_cluster import PATIENCE, Caller, Cluster, cluster, processes_with, shell, state
 
@@ -76,6 +76,30 @@ async def test_exec_sees_the_pod_s_own_files_and_name(tmp_path: Path) -> None:
         await local.log_with("p", "up")
         _, caller = await local.exec("p", "sh", "-c", "cat /only-here/x; hostname")
         assert caller.out == b"x\np\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may start a pod as another user: run the tests as root")
+async def test_a_user_who_may_not_enter_the_directory_of_the_cluster_starts_in_the_root(tmp_path: Path) -> None:
+    home, data = tmp_path / "home", tmp_path / "data"
+    programs = home / "clone/bin"
+    programs.mkdir(parents=True)
+    data.mkdir()
+    (programs / "of-the-clone").write_text("#!/bin/sh\necho found\n")
+    (programs / "of-the-clone").chmod(0o755)
+    home.chmod(0o700)
+    other = {"securityContext": {"runAsUser": 65534}}
+    isolation = await detect()
+    if isolation != Isolation(namespaces=True):
+        pytest.skip("another user's pod finds the programs in a mount namespace of root's: allow this process to mount")
+    async with cluster(data, isolation=isolation, working_dir=home / "clone", programs=programs) as local:
+        await local.create(shell("p", "pwd; of-the-clone", spec=other))
+        await local.ended("p")
+        assert await local.logs("p") == "/\nfound\n"
+        message = (await local.told("p", "WorkingDirectory"))["message"]
+        assert message.startswith(f"User 65534 may not enter {home}/clone, where the cluster was started")
+        await local.create(shell("chosen", "pwd", spec=other, workingDir=str(home)))
+        failed = await local.ended("chosen")
+        assert "Permission denied" in state(failed)["state"]["terminated"]["message"]
 
 
 async def test_logs_follow_to_the_end_of_the_container(local: Cluster) -> None:

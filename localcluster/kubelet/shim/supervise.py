@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jobcommon.localcluster.kubelet.shim.ports import PortSpace
 
 _CHUNK = 1 << 16
+_MOVED = b"\0"  # from the command's process before its exec: it starts in / because it may not enter the directory
 
 
 def report(control: int, message: dict[str, Any]) -> None:
@@ -39,7 +40,7 @@ def start(spec: dict[str, Any]) -> int | str:
     pid = os.fork()
     if pid == 0:
         try:
-            _become(spec)
+            _become(spec, write_failure)
         except (OSError, ValueError) as error:
             os.write(write_failure, str(error).encode())
         finally:
@@ -49,13 +50,14 @@ def start(spec: dict[str, Any]) -> int | str:
     while piece := os.read(failure, _CHUNK):
         message += piece
     os.close(failure)
-    if not message:
+    spec["moved"] = message == _MOVED
+    if not message or spec["moved"]:
         return pid
     os.waitpid(pid, 0)
     return message.decode(errors="replace")
 
 
-def _become(spec: dict[str, Any]) -> None:
+def _become(spec: dict[str, Any], said: int) -> None:
     os.setsid()
     out, err = spec["stdout"], spec["stderr"]
     if spec["stdin"] is None:
@@ -79,7 +81,13 @@ def _become(spec: dict[str, Any]) -> None:
 
         linux.die_with_parent(signal.SIGKILL)
     os.umask(0o022)
-    os.chdir(spec["cwd"])
+    try:
+        os.chdir(spec["cwd"])
+    except PermissionError:
+        if spec["cwd_chosen"]:
+            raise
+        os.chdir("/")
+        os.write(said, _MOVED)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     name = spec["argv"][0]
