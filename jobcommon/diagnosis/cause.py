@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from jobcommon.diagnosis.packages import library_package, pip_package
 from jobcommon.diagnosis.reason import Reason
 
 MAX_TEXT = 400
@@ -29,7 +30,8 @@ class Cause:
 class Clue:
     """A pattern that reveals a cause.
 
-    `text` and `advice` may refer to its groups, as in ``{0}``; without a `text` the line itself is quoted.
+    `text` and `advice` may refer to its groups, as in ``{0}``; without a `text` the line itself is quoted. `local` is the
+    advice for a pod that is a process of this machine; ``{pip}`` and ``{debian}`` in it name the package of the first group.
     """
 
     pattern: re.Pattern[str]
@@ -37,20 +39,24 @@ class Clue:
     text: str = ""
     advice: str = ""
     symptom: bool = False
+    local: str = ""
 
 
-def clue(pattern: str, reason: Reason, text: str = "", advice: str = "", *, symptom: bool = False) -> Clue:
+def clue(pattern: str, reason: Reason, text: str = "", advice: str = "", *, symptom: bool = False, local: str = "") -> Clue:
     """A clue; the pattern's case is ignored."""
-    return Clue(re.compile(pattern, re.IGNORECASE), reason, text, advice, symptom)
+    return Clue(re.compile(pattern, re.IGNORECASE), reason, text, advice, symptom, local)
 
 
-def revealed(text: str, clues: Iterable[Clue]) -> Cause | None:
+def revealed(text: str, clues: Iterable[Clue], *, local: bool = False) -> Cause | None:
     """The cause of the first clue that `text` has. If the clue has no text of its own, it is quoted."""
     for one in clues:
         if (match := one.pattern.search(text)) is not None:
             groups = [group or "" for group in match.groups()]
             said = one.text.format(*groups) if one.text else in_short(text)
-            return Cause(one.reason, said, one.advice.format(*groups), one.symptom)
+            name = next(filter(None, groups), "")
+            advice = one.local if local and one.local else one.advice
+            words = {"pip": pip_package(name), "debian": library_package(name)}
+            return Cause(one.reason, said, advice.format(*groups, **words), one.symptom)
     return None
 
 

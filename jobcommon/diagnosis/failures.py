@@ -38,7 +38,7 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     member = next((m for m in found.members if m.pod.name == failure.pod and m.pod.phase == "Failed"), None)
     if member is not None and member.pod.init_containers:
         return ended(member, found)
-    return end_of_program(failure.reason, failure.exit_code, message, found.logs.get(failure.pod or "", ()))
+    return end_of_program(failure.reason, failure.exit_code, message, found.logs.get(failure.pod or "", ()), local=found.local)
 
 
 def _together(one: Failure, other: Failure) -> bool:

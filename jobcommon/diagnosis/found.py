@@ -11,11 +11,14 @@ import msgspec
 from jobcommon.api import labels
 from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.status import JobStatus, read_status
+from jobcommon.api.template import mappings_in
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job
 
 Object = Mapping[str, Any]
+# The runtime of the embedded cluster.
+_PROCESSES = "process://"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,15 @@ class Found:
     def status(self) -> JobStatus:
         """Its status."""
         return read_status(self.job.get("status"))
+
+    @cached_property
+    def local(self) -> bool:
+        """Whether the pods are processes of one machine: those of the embedded cluster."""
+        nodes = ((node.get("status") or {}).get("nodeInfo") for node in self.nodes)
+        runtimes = [str((info or {}).get("containerRuntimeVersion") or "") for info in nodes]
+        statuses = (mappings_in((pod.get("status") or {}).get("containerStatuses")) for pod in self.pods)
+        runtimes += [str(status.get("containerID") or "") for found in statuses for status in found]
+        return any(runtime.startswith(_PROCESSES) for runtime in runtimes)
 
     @cached_property
     def members(self) -> "tuple[Member, ...]":

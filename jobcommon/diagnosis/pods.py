@@ -134,7 +134,7 @@ def _cause_of_run(member: Member, found: Found, container: ContainerView, run: T
     pod = member.pod
     inits = {c.name for c in pod.init_containers}
     lines = found.logs.get(pod.name, ())
-    cause = end_of_program(decode(run), run.exit_code, run.message, lines)
+    cause = end_of_program(decode(run), run.exit_code, run.message, lines, local=found.local)
     probe = next((e for e in found.events_of(pod.uid) if e.reason == "Unhealthy" and e.message.startswith("Liveness")), None)
     if probe is not None and run.exit_code in (137, 143) and run.reason != "OOMKilled":
         text = f"restarted by the kubelet: {in_short(probe.message)}"

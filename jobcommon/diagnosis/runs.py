@@ -1,18 +1,15 @@
 """Why a program ended: the kubelet's reason, the exit code, and the last lines that the program printed."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
+from jobcommon.diagnosis.cause import Cause, Clue, in_short, revealed
+from jobcommon.diagnosis.packages import program_package
+from jobcommon.diagnosis.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS
 from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.starting import COMMANDS
+from jobcommon.diagnosis.tracebacks import Raised, plain, raised
 
-# Lines of these exceptions only report that another process has failed.
-_WRAPPERS = ("ChildFailedError", "CalledProcessError", "SystemExit", "SignalException")
-_EXCEPTION = re.compile(
-    r"^(?:\[[^\]]*\]:\s*)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Expired|Failed|NotFound|Warning))(?::.*)?$"
-)
-_TRACEBACK = "Traceback (most recent call last)"
 _NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
 
 _SIGNALS = {
@@ -29,110 +26,141 @@ _SIGNALS = {
     "SIGINT": ("interrupted by SIGINT", "something asked it to end"),
 }
 
-_LINES = (
-    clue(
-        r"CUDA out of memory|OutOfMemoryError: CUDA|CUBLAS_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED: .*(?:memory|allocat)",
-        Reason.GPU_OUT_OF_MEMORY,
-        "",
-        "use a smaller batch, gradient checkpointing or a GPU with more memory",
-    ),
-    clue(
-        r"insufficient shared memory|DataLoader worker .* killed by signal: Bus error|/dev/shm.*No space left",
-        Reason.SHARED_MEMORY_FULL,
-        "",
-        "mount an emptyDir with medium: Memory at /dev/shm; its default size is 64 MiB",
-    ),
-    clue(
-        r"environment variable (\w+) expected, but not set|KeyError: '(?:RANK|WORLD_SIZE|MASTER_ADDR|LOCAL_RANK)'",
-        Reason.ENVIRONMENT_MISSING,
-        "",
-        "give the PyTorchJob a Master, or start the script with torchrun (docs/troubleshooting.md)",
-    ),
-    clue(
-        r"Found no NVIDIA driver|no CUDA-capable device|CUDA driver version is insufficient|no kernel image is available",
-        Reason.GPU_UNUSABLE,
-        "",
-        "request nvidia.com/gpu in resources.limits, and use an image whose CUDA the node's driver supports",
-    ),
-    clue(
-        r"ModuleNotFoundError: No module named '?([\w.]+)|ImportError: No module named '?([\w.]+)",
-        Reason.MODULE_NOT_FOUND,
-        "",
-        "install the module in the image, or correct PYTHONPATH and workingDir",
-    ),
-    clue(r"No space left on device|Disk quota exceeded", Reason.DISK_FULL, "", "write to a larger volume"),
-    clue(r"Address already in use|EADDRINUSE", Reason.PORT_IN_USE, "", "choose another port, or end what still uses it"),
-    clue(
-        r"Could not resolve hostname|ssh: connect to host|ORTE was unable to reliably start|"
-        r"unable to reliably start one or more daemons|failed to connect to all addresses|"
-        r"(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|nccl|Gloo|gloo).*"
-        r"(?:timed out|timeout|refused|reset|closed|Broken pipe|unreachable|remote process|could not connect)|"
-        r"ncclRemoteError|Connection closed by peer \[|"
-        r"(?:getaddrinfo|gaierror|resolve).*(?:Name or service not known|Temporary failure in name resolution)",
-        Reason.PEERS_UNREACHABLE,
-        "",
-        "see whether another replica failed or never started, and whether a NetworkPolicy blocks the job's Service",
-        symptom=True,
-    ),
-    clue(
-        r"error: (?:unrecognized arguments|the following arguments are required|argument )|no such option",
-        Reason.WRONG_ARGUMENTS,
-        "",
-        "correct args in the pod template",
-    ),
-)  # fmt: skip
-
+# Signals that come from outside: what the program printed before does not explain them.
+_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 _CODES = {
     2: "; by convention: wrong arguments",
-    126: "; the command cannot be executed",
-    127: "; the command was not found",
     255: "; often of ssh or mpirun",
 }
+_ERROR_LINE = re.compile(
+    r"error|fatal|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|not found|assert", re.IGNORECASE
+)
+_PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
+# Of the last lines as many are searched for one that reads like an error.
+_TAIL = 15
 
 
-def end_of_program(reason: str, exit_code: int | None, message: str, lines: Sequence[str] = ()) -> Cause:
+def end_of_program(
+    reason: str, exit_code: int | None, message: str, lines: Sequence[str] = (), *, local: bool = False
+) -> Cause:
     """Why a run of a container failed.
 
-    `reason` is the kubelet's or, as in `status.failures`, a signal's name; `lines` are the last ones that it printed.
+    `reason` is the kubelet's or, as in `status.failures`, a signal's name; `lines` are the last ones that it printed. `local`:
+    it was a process of this machine.
     """
     code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
     if reason == "OOMKilled":
         advice = "raise resources.limits.memory, or use a smaller batch or fewer data loader workers"
+        if local:
+            advice = "this machine had no memory left: use a smaller batch, fewer data loader workers or fewer replicas"
         return Cause(Reason.OOM_KILLED, f"used more memory than its limit (OOMKilled, {code})", advice)
     if reason in _NOT_STARTED or exit_code in (126, 127):
-        return _no_command(exit_code, message, lines)
+        return _no_command(exit_code, message, lines, local=local)
     told = [*message.splitlines(), *lines]
-    for line in reversed(told):
-        if (cause := revealed(line, _LINES)) is not None:
-            return Cause(cause.reason, f"{code}: {in_short(line.strip())}", cause.advice, cause.symptom)
+    if reason not in _OUTSIDE and (cause := printed(told, local=local)) is not None:
+        return Cause(cause.reason, f"{code}: {cause.text}", cause.advice, cause.symptom)
     if reason in _SIGNALS:
         text, advice = _SIGNALS[reason]
         return Cause(reason, f"{text} ({reason}, {code})", advice, symptom=reason == "SIGTERM")
+    said = "its last lines may say why" if any(line.strip() for line in told) else _SILENT
     if reason.startswith("SIG"):
-        return Cause(reason, f"killed by {reason} ({code})", "its last lines may say why")
-    if (exception := last_exception(told)) is not None:
-        return Cause(
-            Reason.PYTHON_EXCEPTION, f"{code}: {in_short(exception)}", "correct the program; its last lines show where"
-        )
-    tail = f": {in_short(message)}" if message.strip() else ""
+        return Cause(reason, f"killed by {reason} ({code})", said)
+    last = _last_line(told)
     meaning = _CODES.get(exit_code or 0, "")
-    return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{tail}", "its last lines may say why")
+    return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{f': {in_short(last)}' if last else ''}", said)
 
 
-def last_exception(lines: Sequence[str]) -> str | None:
-    """The last line of the last Python traceback that does not merely report another process's failure."""
-    if not any(_TRACEBACK in line for line in lines):
-        return None
-    found = [line.strip() for line in lines if (match := _EXCEPTION.match(line.strip())) and not match[1].endswith(_WRAPPERS)]
-    return found[-1] if found else None
+_SILENT = "it printed nothing: let the program print why it ends, and run python with -u"
 
 
-def _no_command(exit_code: int | None, message: str, lines: Sequence[str]) -> Cause:
+def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
+    """The cause that a program's last lines tell: the last exception that is no consequence of another replica's failure, else
+    the last line that reveals a cause. A warning counts only if there is nothing else.
+    """
+    found = raised(lines)
+    chains = _chains([one for one in found if not one.wraps])
+    causes = [_of_exception(chain, local=local) for chain in reversed(chains)]
+    own = [plain(line) for line in lines]
+    errors = [line for line in own if not MERELY_A_WARNING.search(line)]
+    texts = (cause for line in reversed(errors) if (cause := _of_line(line, LINES, local=local)) is not None)
+    plainly = [] if any(not cause.symptom for cause in causes) else [*texts]
+    candidates = [*causes, *plainly]
+    for cause in candidates:
+        if not cause.symptom:
+            return cause
+    if candidates:
+        return candidates[0]
+    for some, clues in ((errors, REMAINS), (own, LINES)):
+        for line in reversed(some):
+            if (cause := _of_line(line, clues, local=local)) is not None:
+                return cause
+    return _unknown(found[-1]) if found else None
+
+
+def _of_line(line: str, clues: Iterable[Clue], *, local: bool) -> Cause | None:
+    return revealed(line.strip(), clues, local=local)
+
+
+def _chains(found: Sequence[Raised]) -> list[list[Raised]]:
+    """Exceptions that follow from each other, together."""
+    chains: list[list[Raised]] = []
+    for one in found:
+        if one.chained and chains:
+            chains[-1].append(one)
+        else:
+            chains.append([one])
+    return chains
+
+
+def _of_exception(chain: Sequence[Raised], *, local: bool) -> Cause:
+    """The cause of the last exception of a chain; if it is not known, that of one before."""
+    last = chain[-1]
+    for one in reversed(chain):
+        if (cause := revealed(one.text, (*LINES, *EXCEPTIONS), local=local)) is not None:
+            text = cause.text if cause.text != in_short(one.text) else _quoted(one, cause.reason)
+            before = "" if one is last else f"{in_short(last.lines[0])}, after "
+            return Cause(cause.reason, before + text, cause.advice, cause.symptom)
+    return _unknown(last)
+
+
+def _quoted(one: Raised, reason: str) -> str:
+    """The first line of the exception, and the one further down that reveals the cause."""
+    first = one.lines[0]
+    causes = ((line, revealed(line, LINES)) for line in one.lines)
+    revealing = next((line for line, cause in causes if cause is not None and cause.reason == reason), first)
+    if revealing == first and first.endswith(":") and len(one.lines) > 1:
+        revealing = one.lines[1]
+    where = f" ({one.where})" if one.where else ""
+    return in_short(first if revealing == first else f"{first.rstrip(':')}: {revealing}") + where
+
+
+def _unknown(one: Raised) -> Cause:
+    return Cause(
+        Reason.PYTHON_EXCEPTION, _quoted(one, Reason.PYTHON_EXCEPTION), "correct the program; its last lines show where"
+    )
+
+
+def _last_line(lines: Sequence[str]) -> str:
+    """Of the last lines the last that reads like an error, else the very last."""
+    tail = [line.strip() for line in lines if line.strip()][-_TAIL:]
+    return next((line for line in reversed(tail) if _ERROR_LINE.search(line)), tail[-1] if tail else "")
+
+
+def _no_command(exit_code: int | None, message: str, lines: Sequence[str], *, local: bool) -> Cause:
     text = in_short(message) or next((in_short(line) for line in reversed(lines) if line.strip()), "")
-    cause = revealed(text, COMMANDS)
+    code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
+    cause = revealed(text, COMMANDS, local=local)
     executable = exit_code != 126
     reason = cause.reason if cause else (Reason.COMMAND_NOT_FOUND if executable else Reason.COMMAND_NOT_EXECUTABLE)
-    advice = cause.advice if cause else next(one.advice for one in COMMANDS if one.reason == reason)
-    code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
-    what = "the command was not found" if reason == Reason.COMMAND_NOT_FOUND else "the command cannot be executed"
+    known = cause or next(one for one in COMMANDS if one.reason == reason)
+    advice = (known.local if local and isinstance(known, Clue) and known.local else "") or known.advice
+    if local and (match := _PROGRAM.search(text)) is not None and (install := program_package(match[1] or match[2])):
+        advice = f"install it on this machine ({install}), or correct command in the pod template"
+    what = _NO_COMMAND.get(reason, "the command cannot be executed")
     return Cause(reason, f"{what} ({code})" + (f": {text}" if text else ""), advice)
+
+
+_NO_COMMAND: Mapping[str, str] = {
+    Reason.COMMAND_NOT_FOUND: "the command was not found",
+    Reason.WORKING_DIRECTORY_NOT_FOUND: "workingDir does not exist or cannot be entered",
+}

@@ -96,6 +96,13 @@ _MISSING = (
 
 COMMANDS = (
     clue(
+        r"chdir|set in config\.json failed|^\[Errno \d+\] [^:]+: '/",
+        Reason.WORKING_DIRECTORY_NOT_FOUND,
+        "",
+        "correct workingDir in the pod template: it must be a directory of the image or of a volume",
+        local="correct workingDir in the pod template: it must be a directory of this machine",
+    ),
+    clue(
         r"exec format error",
         Reason.WRONG_ARCHITECTURE,
         "",
@@ -112,6 +119,7 @@ COMMANDS = (
         Reason.COMMAND_NOT_FOUND,
         "",
         "correct command in the pod template, or install the program in the image",
+        local="correct command in the pod template, or install the program on this machine",
     ),
 )
 

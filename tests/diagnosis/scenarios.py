@@ -169,8 +169,8 @@ TRACEBACK = (
     "epoch 3 loss 0.12",
     "Traceback (most recent call last):",
     '  File "train.py", line 12, in <module>',
-    "    model.load_state_dict(state)",
-    'RuntimeError: Error(s) in loading state_dict for Net: Missing key(s): "fc.weight"',
+    "    return self.fc(x)",
+    "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x784 and 100x10)",
 )
 TORCHRUN = (
     *TRACEBACK,
@@ -278,8 +278,15 @@ SCENARIOS = (
     Scenario("exit code 143", "SIGTERM", ("SIGTERM",), failed(143)),
     Scenario("exit code 134", "SIGABRT", ("aborted",), failed(134)),
     Scenario("out of memory", "OOMKilled", ("more memory than its limit",), failed(137, reason="OOMKilled")),
-    Scenario("a Python exception", "PythonException", ("RuntimeError", "fc.weight"), failed(1, lines=TRACEBACK)),
-    Scenario("a Python exception below torchrun", "PythonException", ("RuntimeError", "fc.weight"), failed(1, lines=TORCHRUN)),
+    Scenario(
+        "a Python exception", "PythonException", ("RuntimeError", "shapes cannot be multiplied"), failed(1, lines=TRACEBACK)
+    ),
+    Scenario(
+        "a Python exception below torchrun",
+        "PythonException",
+        ("RuntimeError", "shapes cannot be multiplied"),
+        failed(1, lines=TORCHRUN),
+    ),
     Scenario(
         "a Python exception as termination message",
         "PythonException",

@@ -1,0 +1,357 @@
+"""What programs print when they fail, and what it means: tables of patterns, the most specific first.
+
+A clue's advice may name fields of a manifest; `local` is the advice where pods are processes of this machine.
+"""
+
+import re
+
+from jobcommon.diagnosis.cause import clue
+from jobcommon.diagnosis.reason import Reason
+
+_HOST = r"'?([\w-]+(?:\.[\w-]+)*\.[a-z]{2,}|[\w.-]+:\d+)"
+_HUB = "check the address, the cluster's DNS and egress (proxy, NetworkPolicy), or load the data into a volume beforehand"
+_ACCESS = "give the program its token by an environment variable from a Secret, and check what the token may read"
+_SLOTS = "set slotsPerWorker to the processes of a worker, start fewer (-n), or add workers; --oversubscribe shares cores"
+_SSH = "mount the keys that ssh reads with mode 0600, and set OMPI_MCA_plm_rsh_args to -o StrictHostKeyChecking=no"
+_SHM = "mount an emptyDir with medium: Memory at /dev/shm; its default size is 64 MiB"
+_LOCAL_SHM = "enlarge /dev/shm of this machine (mount -o remount,size=2G /dev/shm), or use fewer data loader workers"
+_MEMORY = "raise resources.limits.memory, or use a smaller batch or fewer data loader workers"
+_RANKS = "the ranks that print no time-out hang: kubectl exec POD -- py-spy dump --pid 1, or set TORCH_DISTRIBUTED_DEBUG=DETAIL"
+_PEERS = "see whether another replica failed or never started, and whether a NetworkPolicy blocks the job's Service"
+_FILES = "correct the path or workingDir; in a pod only the image and its volumes exist"
+_LOCAL_FILES = "correct the path; a relative one begins at workingDir, or where jobcommon was started"
+
+#: Of the last exception, its message and innermost frame; of other lines, each by itself.
+LINES = (
+    # shared memory before disks and NCCL
+    clue(
+        r"insufficient shared memory|DataLoader worker .* killed by signal: Bus error|/dev/shm\S*.*No space left|"
+        r"No space left.*/dev/shm|"
+        r"(?:creating|attaching|extend|allocat\w*) shared memory segment|shm_open|unable to (?:open|write|mmap) .*shm|"
+        r"torch_shm_manager|"
+        r"not enough (?:free )?space for (?:the )?shared memory|shared memory backing file|"
+        r"unable to allocate shared memory",
+        Reason.SHARED_MEMORY_FULL, "", _SHM, local=_LOCAL_SHM,
+    ),
+    # GPUs
+    clue(
+        r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|"
+        r"CUDA_ERROR_OUT_OF_MEMORY|"
+        r"RESOURCE_EXHAUSTED: .*(?:memory|allocat)|OOM when allocating|Out of memory error on GPU|ResourceExhausted",
+        Reason.GPU_OUT_OF_MEMORY, "", "use a smaller batch, gradient checkpointing or a GPU with more memory",
+    ),
+    clue(
+        r"(?:package|PyTorch|torch)\W.*(?:doesn't|does not|don't|without) (?:have )?(NCCL|MPI|UCC|Gloo)\b|"
+        r"Invalid backend: '(\w+)'|"
+        r"(?:NCCL|nccl) (?:is|was) not (?:available|built|compiled)|(\w+) backend is not available|"
+        r"No backend type associated with device",
+        Reason.BACKEND_UNAVAILABLE, "", 'use backend "gloo" on CPUs, or an image whose torch has the backend',
+        local='use backend "gloo" on CPUs, or install a torch that has the backend',
+    ),
+    clue(
+        r"Duplicate GPU detected|invalid device ordinal|device >= 0 && device < num_gpus",
+        Reason.GPU_UNUSABLE, "",
+        "choose each process's GPU by LOCAL_RANK, and request as many nvidia.com/gpu as it has processes",
+    ),
+    clue(
+        r"device-side assert|illegal memory access|unspecified launch failure|uncorrectable (?:ECC|NVLink)|ECC error|"
+        r"\bXid\b|"
+        r"fallen off the bus|misaligned address|CUDNN_STATUS_(?!NOT_INIT)|CUBLAS_STATUS_(?!ALLOC|NOT_INIT)|"
+        r"ncclUnhandledCudaError|"
+        r"unhandled cuda error|CUDA_ERROR_(?!NO_DEVICE|OUT_OF)\w+|CUDA error: (?!out of|no |invalid dev|initial)|"
+        r"hardware failure",
+        Reason.GPU_ERROR, "",
+        "run once with CUDA_LAUNCH_BLOCKING=1, which names the line; if it fails on one node only, its GPU is broken",
+    ),
+    clue(
+        r"Found no NVIDIA driver|no CUDA-capable device|CUDA driver version is insufficient|"
+        r"no kernel image is available|CUDA_ERROR_NO_DEVICE|"
+        r"No CUDA GPUs are available|no GPUs? (?:found|is available|available|detected)|Torch not compiled with CUDA|"
+        r"libcuda\.so|CUDNN_STATUS_NOT_INIT|"
+        r"CUDA (?:unknown error|initialization)|CUBLAS_STATUS_NOT_INIT|Unable to initialize backend '|NVML|"
+        r"torch\.cuda\.is_available\(\) is False|"
+        r"deserialize object on a CUDA device|no supported devices found for platform|not compiled with (?:CUDA|GPU)|"
+        r"only supported with GPUs|CUDA is not available|requires? (?:a )?(?:CUDA|GPU)|The TPU is already in use",
+        Reason.GPU_UNUSABLE, "",
+        "request nvidia.com/gpu in resources.limits, and use an image whose CUDA the node's driver supports",
+        local="this machine offers its pods no such device: use the CPU, or a torch that this machine's driver supports",
+    ),
+    # collectives
+    clue(
+        r"\[Rank (\d+)\] Watchdog caught collective operation timeout: \w+\(SeqNum=(\d+), OpType=(\w+)"
+        r".*? ran for (\d+)\d{3} milli",
+        Reason.COLLECTIVE_TIMEOUT, "rank {0} waited {3} s for the others in {2} number {1} (NCCL watchdog)", _RANKS,
+        symptom=True,
+    ),
+    clue(
+        r"Ranks? ([\d, ]+) failed to pass monitoredBarrier in (\d+) ms", Reason.COLLECTIVE_TIMEOUT,
+        "rank {0} did not reach the barrier in {1} ms: it hangs or has ended",
+        "see rank {0}: its last lines, or py-spy dump while it hangs",
+    ),
+    clue(
+        r"Watchdog caught collective|collective operation timeout|timeout detected by watchdog|CollectiveTimeout|"
+        r"Timed out waiting \d+ms for (?:recv|send) operation|Stalled (?:ranks|tensors)|Missing ranks|"
+        r"one or more tensors were submitted",
+        Reason.COLLECTIVE_TIMEOUT, "", _RANKS, symptom=True,
+    ),
+    clue(
+        r"mismatch between collective|collectives? .*mismatch|Mismatched (?:ALLREDUCE|allreduce|ALLGATHER|BROADCAST)|"
+        r"op\.preamble\.length|"
+        r"inconsistent (?:tensor )?(?:shapes?|sizes?) (?:across|between) ranks|"
+        r"DDP expects same model across all ranks|appears not to match sizes",
+        Reason.COLLECTIVE_MISMATCH, "",
+        "make every rank call the same collectives with tensors of the same shape and in the same order",
+    ),
+    clue(
+        r"Expected to have finished reduction in the prior iteration|marked as ready twice",
+        Reason.COLLECTIVE_MISMATCH, "",
+        "set find_unused_parameters=True in DistributedDataParallel, or use all parameters in the loss",
+    ),
+    # MPI
+    clue(r"not enough slots available|All nodes which are allocated for this job are already filled",
+    Reason.TOO_FEW_SLOTS, "", _SLOTS),
+    clue(
+        r"Host key verification failed|Permission denied \(publickey|IDENTIFICATION HAS CHANGED|"
+        r"UNPROTECTED PRIVATE KEY|no hostkeys available|"
+        r"Missing privilege separation directory|Load key .*:|Bad owner or permissions on|"
+        r"Too many authentication failures|kex_exchange_ident",
+        Reason.SSH_REFUSED, "", _SSH, local=f"{_SSH}; sshd needs its directory: mkdir -p /run/sshd",
+    ),
+    clue(
+        r"attempt to run as root", Reason.RUN_AS_ROOT_REFUSED, "",
+        "add --allow-run-as-root to mpirun, or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+    ),
+    clue(
+        r"unable to (?:launch|find) the specified (?:application|executable)|Executable: (\S+)|(?:orted|prted|"
+        r"hydra_pmi_proxy): (?:command )?not found|"
+        r"could not (?:find|access|execute) (?:an |the )?executable",
+        Reason.COMMAND_NOT_FOUND, "", "install the program, and Open MPI, in the image of the workers, too",
+        local="install it on this machine (Debian: openmpi-bin), or correct the command",
+    ),
+    clue(
+        r"MPI_Init\S* failed|(?:orte|PMIx?|MPI|ompi_mpi)_init\S* failed|PML add procs failed|No available .*(?:BTL|"
+        r"network)|OPAL ERROR|"
+        r"unable to reach each other for MPI|not built with (?:SLURM|PMI)",
+        Reason.MPI_NOT_STARTED, "",
+        "use one version of MPI in launcher and workers; OMPI_MCA_btl=tcp,self rules out the network cards",
+    ),
+    # the environment
+    clue(
+        r"KeyError: '(RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'|environment variable (\w+) expected, but not set",
+        Reason.ENVIRONMENT_MISSING,
+        "", "give the PyTorchJob a Master, or start the script with torchrun (docs/troubleshooting.md)",
+    ),
+    clue(
+        r"KeyError: '((?:LOCAL|GROUP|ROLE)_\w*(?:RANK|SIZE))'", Reason.ENVIRONMENT_MISSING, "",
+        "torchrun sets {0}: start the script with it, or set {0} in env if each pod has one process; "
+        "jobcommon run SCRIPT sets it",
+    ),
+    clue(
+        r"KeyError: '(\w+)'[\s\S]*(?:\bos\.py\"|<frozen os>|environ)|(?:environment variable|"
+        r"env(?:ironment)? var)\W+(\w+)\W+.*"
+        r"(?:not (?:set|defined|found)|missing|required|must be)|(?:missing|set|"
+        r"define) (?:the )?(?:required )?environment variable:? (\w+)|"
+        r"(?:TF_CONFIG|DMLC_\w+|PADDLE_\w+)\b.*(?:not (?:set|found)|missing|empty)",
+        Reason.ENVIRONMENT_MISSING, "", "set the variable in env of the container; of a script: --env NAME=VALUE",
+    ),
+    # imports and versions
+    clue(
+        r"(?:ModuleNotFoundError|ImportError)\W+No module named '?([\w.]+)|: No module named ([\w.]+)|"
+        r"PackageNotFoundError: .*for (\S+)|requires the (\S+) library|Missing optional dependency '([\w-]+)'",
+        Reason.MODULE_NOT_FOUND, "", "install the module in the image, or correct PYTHONPATH and workingDir",
+        local="install it into the environment that pods run in: pip install {pip}; or correct PYTHONPATH and workingDir",
+    ),
+    clue(
+        r"error while loading shared libraries: ([^:\s]+)|(lib[\w+.-]+\.so[.\d]*): cannot open shared object|(?:GLIBC|"
+        r"GLIBCXX|CXXABI)_[\d.]+' not found|"
+        r"undefined symbol",
+        Reason.LIBRARY_NOT_FOUND, "", "install the library in the image, or use a build of the module that fits it",
+        local="install the library on this machine{debian}, or a build of the module that fits it",
+    ),
+    clue(
+        r"cannot import name '|numpy\.dtype size changed|compiled using NumPy 1|module '[\w.]+' has no attribute|"
+        r"partially initialized module|"
+        r"binary incompatib|VersionConflict|requires \S+[<>=~!]=? ?[\d.]+.* (?:but|is required)|"
+        r"is required for a normal functioning",
+        Reason.VERSIONS_CONFLICT, "",
+        "install versions that belong together, and see that no file of yours has the name of a module",
+        local="install versions that belong together (pip check), and see that no file of yours has the name of a module",
+    ),
+    clue(
+        r"\b(?:SyntaxError|IndentationError|TabError): ", Reason.SYNTAX_ERROR, "",
+        "correct the script where the last lines show it, or run it with the version of Python that it is written for",
+    ),
+    # files, disks, rights
+    clue(
+        r"can't open file '([^']+)'", Reason.FILE_NOT_FOUND, "the script {0} does not exist", f"correct command: {_FILES}",
+        local=f"correct command: {_LOCAL_FILES}",
+    ),
+    clue(r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC",
+    Reason.DISK_FULL, "", "write to a larger volume"),
+    clue(r"Read-only file system|\[Errno 30\]", Reason.PERMISSION_DENIED, "", "write to a volume, such as an emptyDir"),
+    # memory and limits
+    clue(
+        r"^MemoryError|\bMemoryError\b|ArrayMemoryError|std::bad_alloc|Cannot allocate memory|DefaultCPUAllocator|"
+        r"Unable to allocate [\d.]+ \w+ for|"
+        r"OutOfMemoryError: Java|not enough memory: you tried|\[Errno 12\]",
+        Reason.MEMORY_EXHAUSTED, "", _MEMORY,
+    ),
+    clue(
+        r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) (?:is killed by signal: \w+|exited unexpectedly)|"
+        r"terminated abruptly while the future was|BrokenProcessPool",
+        Reason.WORKER_PROCESS_KILLED, "", f"most often memory: {_MEMORY}",
+    ),
+    clue(
+        r"Too many open files|can't start new thread|pthread_create|Resource temporarily unavailable|"
+        r"received 0 items of ancdata|\[Errno (?:11|24)\]|"
+        r"OMP: Error #34|fork: retry",
+        Reason.LIMIT_REACHED, "",
+        "use fewer threads and workers (OMP_NUM_THREADS, num_workers), or raise the limit (ulimit -n, the pids of the pod)",
+    ),
+    clue(
+        r"Address already in use|EADDRINUSE|\[Errno 98\]|errno: 98\b|Failed to bind|port is already (?:allocated|"
+        r"in use)|Only one usage of each socket",
+        Reason.PORT_IN_USE, "", "choose another port, or end what still uses it",
+    ),
+    clue(
+        r"Cannot assign requested address|\[Errno 99\]|errno: 99\b", Reason.PEERS_UNREACHABLE, "",
+        "the program listens on an address that is not its pod's: let the master listen on 0.0.0.0, and see MASTER_ADDR",
+    ),
+    clue(
+        r"no socket interface found|NCCL_SOCKET_IFNAME|GLOO_SOCKET_IFNAME|unable to resolve .*to (?:a )?(?:usable|"
+        r"interface)|makeDeviceForInterface",
+        Reason.PEERS_UNREACHABLE, "",
+        "set NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME to the pods' interface, or leave it unset",
+    ),
+    # checkpoints and data
+    clue(
+        r"Error\(s\) in loading state_dict|size mismatch for|(?:Missing|Unexpected) key\(s\) in state_dict|"
+        r"PytorchStreamReader failed|"
+        r"invalid header or archive is corrupted|Weights only load failed|UnpicklingError|loaded state dict|"
+        r"HeaderTooLarge|MetadataIncompleteBuffer|"
+        r"SafetensorError|Ran out of input|not compatible with .*checkpoint|checkpoint.*(?:corrupt|truncated|mismatch|"
+        r"incompatible)|"
+        r"(?:Unsuccessful TensorSliceReader|not found in checkpoint)|Shapes .* incompatible|"
+        r"doesn't match (?:the )?(?:size of )?checkpoint|BadZipFile",
+        Reason.CHECKPOINT_MISMATCH, "",
+        "load the checkpoint into the model it was saved from; if the file is damaged, resume from an earlier one or delete it",
+    ),
+    clue(
+        r"JSONDecodeError|yaml\.\w+\.\w+Error|(?:Scanner|Parser|Constructor|Composer)Error: |TOMLDecodeError|"
+        r"configparser\.\w+Error|"
+        r"omegaconf\.errors|hydra\.errors|MissingConfigException|ConfigAttributeError|validation errors? for|"
+        r"jsonschema\.\S*ValidationError|"
+        r"Could not override '|(?:Error|invalid value) in (?:config|configuration)|invalid (?:json|yaml|toml)|"
+        r"InvalidConfig|ConfigError|Invalid TF_CONFIG",
+        Reason.CONFIG_INVALID, "", "correct the configuration file or value that the message names",
+    ),
+    # other machines
+    clue(
+        r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|SSLCertVerification|certificate (?:is not yet valid|"
+        r"has expired)|self.signed certificate|"
+        r"\bSSLError\b|\bSSL: [A-Z_]+\]|unable to get local issuer|hostname mismatch|x509:|SSL certificate problem",
+        Reason.TLS_FAILED, "",
+        "compare the clock here with the certificate's dates, and give the program the CA that signed it "
+        "(SSL_CERT_FILE, REQUESTS_CA_BUNDLE)",
+    ),
+    clue(
+        r"40[13] Client Error|40[13]: (?:Unauthorized|Forbidden)|GatedRepoError|gated repo|is restricted|"
+        r"NoCredentialsError|Unable to locate credentials|"
+        r"InvalidAccessKeyId|AccessDenied|SignatureDoesNotMatch|Expired ?Token|DefaultCredentialsError|"
+        r"api_key not configured|No API key|InvalidToken|"
+        r"Invalid (?:username or password|API key|user token)|authentication (?:failed|required)|Unauthorized|"
+        r"wandb\.errors\.\w*(?:Usage|Auth)\w*Error|"
+        r"could not read Username",
+        Reason.ACCESS_DENIED, "", _ACCESS,
+    ),
+    clue(
+        r"404 Client Error|RepositoryNotFound|EntryNotFoundError|RevisionNotFound|NoSuchBucket|NoSuchKey|HTTP Error 404|"
+        r"is not a local folder and is not a valid model identifier|DatasetNotFoundError",
+        Reason.FILE_NOT_FOUND, "", "correct the name of the model, data set or object; a private one needs a token, too",
+    ),
+    clue(
+        rf"(?:Failed to resolve|couldn't connect to|Could not resolve host:?|could not connect to server:?|"
+        rf"connection to server at|unable to access|"
+        rf"host=|connect to endpoint(?: URL)?:?|HTTPSConnectionPool\(host=|connecting to) ?[\"']?(?:https?://)?{_HOST}",
+        Reason.HOST_UNREACHABLE, "", _HUB,
+        local="check the address and this machine's network or proxy, or load the data beforehand",
+    ),
+    clue(
+        r"LocalEntryNotFoundError|OfflineModeIsEnabled|Max retries exceeded with url|urlopen error|ConnectTimeout|"
+        r"EndpointConnectionError|"
+        r"NameResolutionError|ProxyError|ReadTimeout(?:Error)?\b|HTTP Error 5\d\d|5\d\d Server Error",
+        Reason.HOST_UNREACHABLE, "", _HUB,
+        local="check the address and this machine's network or proxy, or load the data beforehand",
+    ),
+    # peers of the job
+    clue(
+        r"Could not resolve hostname|ssh: connect to host|ORTE was unable to reliably start|"
+        r"unable to reliably start one or more daemons|"
+        r"failed to connect to all addresses|"
+        r"(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
+        r"tracker|collective|coordinat\w+|barrier).*"
+        r"(?:timed? ?out|timeout|refused|reset|closed|Broken pipe|unreachable|remote process|(?:could not|failed to|"
+        r"unable to) connect|DEADLINE_EXCEEDED)|"
+        r"ncclRemoteError|ncclSystemError|Connection (?:closed|reset) by (?:remote )?peer|(?:DEADLINE_EXCEEDED|"
+        r"UNAVAILABLE): |UnavailableError|DeadlineExceeded|"
+        r"ConnectionRefusedError|ConnectionResetError|BrokenPipeError|Connection refused|Collective ops is aborted|"
+        r"HorovodInternalError|Socket Timeout|"
+        r"(?:getaddrinfo|gaierror|resolve|Name or service not known|Temporary failure in name resolution)",
+        Reason.PEERS_UNREACHABLE, "", _PEERS, symptom=True,
+    ),
+    # arguments
+    clue(
+        r"error: (?:unrecognized arguments|the following arguments are required|argument |ambiguous option|"
+        r"one of the arguments|invalid choice)|"
+        r"no such option|Error: (?:Missing (?:option|argument|parameter)|Invalid value for|Got unexpected extra|"
+        r"No such command)|"
+        r"Flags parsing error|Unknown command line flag|unrecognized option|invalid option|illegal option|"
+        r"Could not consume arg",
+        Reason.WRONG_ARGUMENTS, "", "correct args in the pod template; of a script, what follows --",
+    ),
+    # shells
+    clue(
+        r"\bsyntax error\b|unexpected EOF while looking for|Unterminated quoted string|unbound variable|"
+        r"parameter (?:not set|null or not set)|bad substitution",
+        Reason.SHELL_ERROR, "", 'correct the shell command; a manifest\'s "$$" is one "$", and dash is no bash',
+    ),
+)  # fmt: skip
+
+#: Of exceptions only: elsewhere such words are part of ordinary output. After all of LINES.
+EXCEPTIONS = (
+    clue(
+        r"\b(?:nan|inf|infinity|non-finite|not finite)\b.*(?:loss|grad|tensor|weight|values?|input|predictions|detected)|"
+        r"(?:loss|grad\w*|tensor|weights?|outputs?|input)\b.*\b(?:nan|inf|infinity|non-finite|not finite)\b|"
+        r"FloatingPointError|NaNLoss|NanLoss|diverged",
+        Reason.NOT_A_NUMBER, "",
+        "lower the learning rate, clip gradients, check the data for NaN; set_detect_anomaly(True) names the operation",
+    ),
+    clue(r"FileNotFoundError|No such file or directory|NoSuchFileError|does not exist|NotADirectory|IsADirectory",
+         Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
+    clue(
+        r"PermissionError|Permission denied|\[Errno 13\]|EACCES|Operation not permitted", Reason.PERMISSION_DENIED, "",
+        "see who owns the file and as whom the pod runs: securityContext runAsUser and fsGroup",
+    ),
+)  # fmt: skip
+
+#: Of plain lines, if nothing above was found. `{0}` as a reason is a signal's name.
+REMAINS = (
+    clue(
+        r"Signal \d+ \((SIG\w+)\) received by PID|exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"
+        r"Terminated)\)|"
+        r"KILLED BY SIGNAL: (\d+)",
+        Reason.WORKER_PROCESS_KILLED, "", f"of SIGKILL the cause is most often memory: {_MEMORY}",
+    ),
+    clue(r"MPI_ABORT was invoked on rank (\d+)|(?:MPI_Abort|application called MPI_Abort)",
+    Reason.PROGRAM_FAILED, "", "see the lines before it"),
+    clue(r"(?:can't cd to|cd: .*No such file|(?:cannot|can't) (?:open|access|stat|find|read|load)\b.*|"
+         r"No such file or directory)",
+         Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
+    clue(r"Permission denied|Operation not permitted|EACCES", Reason.PERMISSION_DENIED, "",
+         "see who owns the file and as whom the pod runs: securityContext runAsUser and fsGroup"),
+    clue(r"the first process to do so was|Exit code: +(\d+)|non-zero (?:exit )?(?:status|code)", Reason.PROGRAM_FAILED, "",
+         "see the lines that the rank printed before", symptom=True),
+)  # fmt: skip
+
+#: A line of these levels is not the error.
+MERELY_A_WARNING = re.compile(r"\bwarn(?:ing)?\b|Warning:|^W\d{4}|\bINFO\b|^I\d{4}|\bDEBUG\b", re.IGNORECASE)

@@ -1,0 +1,240 @@
+"""The cause that a failed program's last lines tell: one row for each, with lines as these programs print them."""
+
+# ruff: noqa: E501  recorded texts, as they come
+
+import pytest
+
+from jobcommon.diagnosis.runs import end_of_program
+
+
+def trace(exception: str, *frames: str, before: str = "") -> str:
+    """A traceback that ends with `exception`; `frames` are lines of it."""
+    inner = "\n".join(frames or ('  File "/app/train.py", line 12, in main', "    run()"))
+    return f"{before}Traceback (most recent call last):\n{inner}\n{exception}"
+
+
+DURING = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
+NO_NCCL = trace(
+    "RuntimeError: Distributed package doesn't have NCCL built in",
+    '  File "/app/ddp.py", line 9, in <module>',
+    '    dist.init_process_group("nccl")',
+    before="/x/torch/distributed/c10d_logger.py:83: UserWarning: NCCL timed out waiting for devices, using default\n",
+)
+ENVIRON = (
+    '  File "/app/train.py", line 3, in <module>',
+    '    os.environ["{}"]',
+    '  File "<frozen os>", line 685, in __getitem__',
+)
+
+
+def unset(name: str) -> str:
+    return trace(f"KeyError: '{name}'", *(line.format(name) for line in ENVIRON))
+
+
+SHM = trace(
+    "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3356, unhandled system error, NCCL version 2.26.2\n"
+    "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\n"
+    "Last error:\nError while creating shared memory segment /dev/shm/nccl-vT6Fyh (size 9637888)"
+)
+WATCHDOG = (
+    "[rank0]:[E1123 10:00:00.123 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, "
+    "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600042 milliseconds before timing out.\n"
+    "[rank0]:[E1123 10:00:00.124 ProcessGroupNCCL.cpp:705] To avoid data inconsistency, we are taking the entire process down.\n"
+    "terminate called after throwing an instance of 'c10::DistBackendError'"
+)
+HUB = trace(
+    "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files.",
+    before=trace("socket.gaierror: [Errno -3] Temporary failure in name resolution") + DURING,
+)
+LOST_PEER = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.7]:41231"
+TWO_RANKS = "\n".join(
+    (
+        *(f"[rank1]: {line}" for line in trace("ValueError: label 12 is out of range").splitlines()),
+        *(f"[rank0]: {line}" for line in trace(LOST_PEER).splitlines()),
+        "E1123 10:00:00.000 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: 1) local_rank: 1 (pid: 7) of binary: python",
+        trace("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "),
+        "============================================================",
+        "Root Cause (first observed failure):",
+        "  exitcode  : 1 (pid: 7)",
+    )
+)
+KILLED_RANK = "\n".join(
+    (
+        trace("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "),
+        "Root Cause (first observed failure):",
+        "[0]:",
+        "  rank      : 1 (local_rank: 1)",
+        "  exitcode  : -9 (pid: 77)",
+        "  traceback : Signal 9 (SIGKILL) received by PID 77",
+    )
+)
+SPAWNED = trace(
+    "torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 1 terminated with the following error:\n"
+    + trace("IndexError: index 5 is out of bounds for dimension 0 with size 5")
+)
+AT_EXIT = (
+    trace("ZeroDivisionError: division by zero")
+    + "\nException ignored in: <function _ConnectionBase.__del__ at 0x7f>\n"
+    + trace("OSError: [Errno 9] Bad file descriptor")
+)
+IN_WORKER = trace(
+    "RuntimeError: Caught FileNotFoundError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n"
+    '  File "/app/data.py", line 7, in __getitem__\n    return open(path)\n'
+    "FileNotFoundError: [Errno 2] No such file or directory: '/data/train/7.png'"
+)
+MPI_FAILED = (
+    "Primary job  terminated normally, but 1 process returned\na non-zero exit code. Per user-direction, the job has been aborted.\n"
+    "mpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated. The first process to do so was:\n\n"
+    "  Process name: [[23,1],1]\n  Exit code:    1"
+)
+NEVER = 600 * "step 1 loss nan\n"
+
+ROWS = [
+    # what newcomers met
+    ("nccl is not built in", 1, NO_NCCL, "BackendUnavailable", "doesn't have NCCL built in"),
+    ("LOCAL_RANK is not set", 1, unset("LOCAL_RANK"), "EnvironmentMissing", "KeyError: 'LOCAL_RANK'"),
+    ("another variable is not set", 1, unset("DATA_DIR"), "EnvironmentMissing", "KeyError: 'DATA_DIR'"),
+    ("a key is missing, of no environment", 1, trace("KeyError: 'DATA_DIR'"), "PythonException", "KeyError: 'DATA_DIR'"),
+    ("a syntax error", 1, "  File \"/app/train.py\", line 3\n    def f(\n         ^\nSyntaxError: '(' was never closed", "SyntaxError", "train.py, line 3"),
+    ("an indentation error", 1, '  File "/app/train.py", line 4\n    x = 1\nIndentationError: unexpected indent', "SyntaxError", "unexpected indent"),
+    ("a missing script", 2, "python: can't open file '/app/trian.py': [Errno 2] No such file or directory", "FileNotFound", "/app/trian.py"),
+    ("/dev/shm is full, of nccl", 1, SHM, "SharedMemoryFull", "/dev/shm/nccl-vT6Fyh"),
+    ("/dev/shm is full, of the data loader", 1, trace("RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory."), "SharedMemoryFull", "Bus error"),
+    ("/dev/shm is full, of Open MPI", 1, "It appears as if there is not enough space for the shared memory backing file.", "SharedMemoryFull", "backing file"),
+    ("a certificate of the future", 1, trace("ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate is not yet valid (_ssl.c:1006)"), "TlsFailed", "not yet valid"),
+    ("an unreachable hub", 1, HUB, "HostUnreachable", "huggingface.co"),
+    ("a missing module", 1, trace("ModuleNotFoundError: No module named 'einops'"), "ModuleNotFound", "einops"),
+    ("a missing module of -m", 1, "/usr/bin/python: No module named trainer.main", "ModuleNotFound", "trainer.main"),
+    # which of several errors
+    ("the rank that failed, not those that lost it", 1, TWO_RANKS, "PythonException", "label 12 is out of range (train.py, line 12)"),
+    ("a rank that was killed", 1, KILLED_RANK, "WorkerProcessKilled", "SIGKILL"),
+    ("a spawned process", 1, SPAWNED, "PythonException", "IndexError: index 5"),
+    ("the exception, not the clean-up after it", 1, AT_EXIT, "PythonException", "ZeroDivisionError"),
+    ("the exception of a data loader's worker", 1, IN_WORKER, "FileNotFound", "/data/train/7.png"),
+    ("the exception, not mpirun's summary", 1, trace("ValueError: bad shard") + "\n" + MPI_FAILED, "PythonException", "bad shard"),
+    ("nothing but mpirun's summary", 1, MPI_FAILED, "ProgramFailed", "Exit code: 1"),
+    ("a lost peer alone", 1, trace(LOST_PEER), "PeersUnreachable", "Connection closed by peer"),
+    ("a cause below a wrapper", 1, trace("RuntimeError: could not start training", before=trace("OSError: [Errno 28] No space left on device") + DURING), "DiskFull", "could not start training, after OSError"),
+    ("the exception of a group", 1, "  + Exception Group Traceback (most recent call last):\n  | ExceptionGroup: two (1 sub-exception)\n  +-+---------------- 1 ----------------\n    | Traceback (most recent call last):\n    |   File \"/app/a.py\", line 3, in f\n    | ValueError: inner", "PythonException", "ValueError: inner"),
+    ("a warning if there is nothing else", 1, "UserWarning: CUDA initialization: no driver found", "GpuUnusable", "CUDA initialization"),
+    ("an ordinary line with nan", 1, NEVER, "ProgramFailed", "exit code 1"),
+    ("the line that reads like an error", 3, "start\nfatal: shard 7 has no index\nbye", "ProgramFailed", "fatal: shard 7 has no index"),
+    # GPUs and collectives
+    ("memory of a GPU", 1, trace("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB."), "GpuOutOfMemory", "CUDA out of memory"),
+    ("memory of a GPU, JAX", 1, trace("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 68719476736 bytes."), "GpuOutOfMemory", "RESOURCE_EXHAUSTED"),
+    ("no CUDA in torch", 1, trace("AssertionError: Torch not compiled with CUDA enabled"), "GpuUnusable", "not compiled with CUDA"),
+    ("no GPU, JAX", 1, trace("RuntimeError: Unable to initialize backend 'cuda': no supported devices found for platform CUDA"), "GpuUnusable", "Unable to initialize"),
+    ("a rank without a GPU of its own", 1, trace("RuntimeError: CUDA error: invalid device ordinal\nCUDA kernel errors might be asynchronously reported"), "GpuUnusable", "invalid device ordinal"),
+    ("an assertion on the device", 1, trace("RuntimeError: CUDA error: device-side assert triggered"), "GpuError", "device-side assert"),
+    ("a broken GPU", 1, trace("RuntimeError: CUDA error: uncorrectable ECC error encountered"), "GpuError", "ECC"),
+    ("a watchdog", 134, WATCHDOG, "CollectiveTimeout", "rank 0 waited 600 s for the others in ALLREDUCE number 7"),
+    ("a monitored barrier", 1, trace("RuntimeError: Rank 1 failed to pass monitoredBarrier in 30000 ms"), "CollectiveTimeout", "rank 1 did not reach the barrier"),
+    ("different collectives", 1, trace("RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=1, OpType=ALLREDUCE)"), "CollectiveMismatch", "Rank 0 is running"),
+    ("different models", 1, trace("RuntimeError: DDP expects same model across all ranks, but Rank 0 has 4 params, while rank 1 has inconsistent 5 params."), "CollectiveMismatch", "inconsistent 5"),
+    ("a segmentation fault", 139, "Fatal Python error: Segmentation fault", "SIGSEGV", "segmentation fault"),
+    ("killed, after an old traceback", 137, trace("ValueError: retried"), "SIGKILL", "killed by SIGKILL"),
+    # files, disks, memory, limits
+    ("a missing file", 1, trace("FileNotFoundError: [Errno 2] No such file or directory: 'data/train.csv'"), "FileNotFound", "data/train.csv"),
+    ("a missing file, by a shell tool", 1, "cat: /data/list.txt: No such file or directory", "FileNotFound", "/data/list.txt"),
+    ("a missing directory", 2, "sh: 1: cd: can't cd to /nope", "FileNotFound", "/nope"),
+    ("no right to write", 1, trace("PermissionError: [Errno 13] Permission denied: '/output/model.pt'"), "PermissionDenied", "/output/model.pt"),
+    ("read-only", 1, trace("OSError: [Errno 30] Read-only file system: '/data/x'"), "PermissionDenied", "Read-only"),
+    ("the disk is full", 1, trace("OSError: [Errno 28] No space left on device: '/ckpt/1.pt'"), "DiskFull", "/ckpt/1.pt"),
+    ("no memory", 1, trace("numpy.core._exceptions._ArrayMemoryError: Unable to allocate 745. GiB for an array with shape (100000, 1000000)"), "MemoryExhausted", "745. GiB"),
+    ("no memory, bare", 1, trace("MemoryError"), "MemoryExhausted", "MemoryError"),
+    ("no memory, of C++", 134, "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc", "MemoryExhausted", "bad_alloc"),
+    ("a killed worker", 1, trace("RuntimeError: DataLoader worker (pid(s) 77, 78) exited unexpectedly"), "WorkerProcessKilled", "exited unexpectedly"),
+    ("too many files", 1, trace("OSError: [Errno 24] Too many open files: '/data/1'"), "LimitReached", "Too many open files"),
+    ("too many threads", 1, trace("RuntimeError: can't start new thread"), "LimitReached", "new thread"),
+    ("a missing library", 1, trace("ImportError: libGL.so.1: cannot open shared object file: No such file or directory"), "LibraryNotFound", "libGL.so.1"),
+    ("another libc", 1, "python: /lib/libc.so.6: version `GLIBC_2.34' not found (required by python)", "LibraryNotFound", "GLIBC_2.34"),
+    ("versions that do not fit", 1, trace("ImportError: cannot import name 'packaging' from 'pkg_resources' (/x/pkg_resources/__init__.py)"), "VersionsConflict", "cannot import name"),
+    # checkpoints, numbers, configuration
+    ("another model", 1, trace('RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc.weight: copying a param with shape torch.Size([10, 4])'), "CheckpointMismatch", "size mismatch for fc.weight"),
+    ("a damaged checkpoint", 1, trace("RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"), "CheckpointMismatch", "central directory"),
+    ("an empty checkpoint", 1, trace("EOFError: Ran out of input"), "CheckpointMismatch", "Ran out of input"),
+    ("a loss of nan", 1, trace("ValueError: loss is nan at step 120"), "NotANumber", "loss is nan"),
+    ("a gradient of nan", 1, trace("RuntimeError: Function 'MulBackward0' returned nan values in its 0th output."), "NotANumber", "nan values"),
+    ("a bad json", 1, trace("json.decoder.JSONDecodeError: Expecting ',' delimiter: line 3 column 5 (char 40)"), "ConfigInvalid", "line 3"),
+    ("a bad yaml", 1, trace('yaml.scanner.ScannerError: mapping values are not allowed here\n  in "config.yaml", line 4, column 9'), "ConfigInvalid", "mapping values"),
+    ("a bad model", 1, trace("pydantic_core._pydantic_core.ValidationError: 1 validation error for Config\nlr\n  Input should be a valid number"), "ConfigInvalid", "1 validation error"),
+    ("hydra", 1, "Could not override 'trainer.lrr'.\nKey 'lrr' is not in struct", "ConfigInvalid", "trainer.lrr"),
+    # arguments and shells
+    ("argparse", 2, "usage: train.py [-h] [--lr LR]\ntrain.py: error: argument --lr: invalid float value: 'abc'", "WrongArguments", "invalid float value"),
+    ("argparse, required", 2, "usage: t.py --data DATA\nt.py: error: the following arguments are required: --data", "WrongArguments", "--data"),
+    ("click", 2, "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n\nError: No such option: --epoch Did you mean --epochs?", "WrongArguments", "--epoch"),
+    ("absl", 1, "FATAL Flags parsing error:\n  Unknown command line flag 'lrr'. Did you mean: lr ?", "WrongArguments", "lrr"),
+    ("sh, syntax", 2, 'sh: 1: Syntax error: Unterminated quoted string', "ShellError", "Unterminated"),
+    ("bash, unset", 1, "train.sh: line 3: DATA: unbound variable", "ShellError", "DATA"),
+    ("a missing program", 127, "sh: 1: accelerate: not found", "CommandNotFound", "accelerate"),
+    ("no right to run", 126, "sh: 1: ./train.sh: Permission denied", "CommandNotExecutable", "./train.sh"),
+    # connections
+    ("a port in use", 1, trace("torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 23456, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use"), "PortInUse", "23456"),
+    ("not the pod's address", 1, trace("OSError: [Errno 99] Cannot assign requested address"), "PeersUnreachable", "Errno 99"),
+    ("the master does not answer", 1, trace("torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 1/2 clients joined."), "PeersUnreachable", "1/2 clients"),
+    ("a refused connection", 1, trace("ConnectionRefusedError: [Errno 111] Connection refused"), "PeersUnreachable", "refused"),
+    ("a private model", 1, trace("huggingface_hub.errors.GatedRepoError: 401 Client Error. Access to model meta-llama/Llama-3 is restricted."), "AccessDenied", "restricted"),
+    ("no credentials", 1, trace("botocore.exceptions.NoCredentialsError: Unable to locate credentials"), "AccessDenied", "credentials"),
+    ("no such model", 1, trace("OSError: bert-basse is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'"), "FileNotFound", "bert-basse"),
+    ("a database", 1, trace('psycopg2.OperationalError: connection to server at "db.corp.example" (10.0.0.1), port 5432 failed: timeout expired'), "HostUnreachable", "db.corp.example"),
+    ("pip without a network", 1, trace("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='pypi.org', port=443): Max retries exceeded with url: /simple"), "HostUnreachable", "pypi.org"),
+    # MPI
+    ("no slots", 1, "There are not enough slots available in the system to satisfy the 8\nslots that were requested by the application:\n  python", "TooFewSlots", "not enough slots"),
+    ("a host key", 255, "Host key verification failed.\nORTE was unable to reliably start one or more daemons.", "SshRefused", "Host key"),
+    ("a key", 255, "mpiuser@demo-worker-0: Permission denied (publickey,password).\nORTE was unable to reliably start one or more daemons.", "SshRefused", "publickey"),
+    ("sshd's directory", 255, "Missing privilege separation directory: /run/sshd", "SshRefused", "/run/sshd"),
+    ("root", 1, "mpirun has detected an attempt to run as root.", "RunAsRootRefused", "root"),
+    ("no such program on a worker", 1, "mpirun was unable to launch the specified application as it could not access\nor execute an executable:\n\nExecutable: trainn\nNode: demo-worker-0", "CommandNotFound", "trainn"),
+    ("no Open MPI on a worker", 1, "bash: line 1: orted: command not found\nORTE was unable to reliably start one or more daemons.", "CommandNotFound", "orted"),
+    ("a rank crashed", 139, "mpirun noticed that process rank 1 with PID 0 on node demo-worker-1 exited on signal 11 (Segmentation fault).", "WorkerProcessKilled", "rank 1"),
+    # other frameworks
+    ("tensorflow, no peers", 1, trace("tensorflow.python.framework.errors_impl.UnavailableError: failed to connect to all addresses"), "PeersUnreachable", "all addresses"),
+    ("tensorflow, TF_CONFIG", 1, trace("ValueError: TF_CONFIG environment variable is not set"), "EnvironmentMissing", "TF_CONFIG"),
+    ("tensorflow, a checkpoint", 1, trace("tensorflow.python.framework.errors_impl.NotFoundError: Unsuccessful TensorSliceReader constructor: Failed to find any matching files for /ckpt/1"), "CheckpointMismatch", "/ckpt/1"),
+    ("jax, no coordinator", 1, trace("jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect"), "PeersUnreachable", "Barrier timed out"),
+    ("xgboost, no tracker", 1, trace("xgboost.core.XGBoostError: [10:00:00] /src/collective/comm.cc:50: Failed to connect to the tracker"), "PeersUnreachable", "tracker"),
+    ("paddle, a variable", 1, unset("PADDLE_TRAINER_ENDPOINTS"), "EnvironmentMissing", "PADDLE_TRAINER_ENDPOINTS"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "printed", "reason", "word"), [pytest.param(*row[1:], id=row[0]) for row in ROWS])
+def test_the_cause_is_that_of_the_last_error(code: int, printed: str, reason: str, word: str) -> None:
+    signal = {134: "SIGABRT", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}.get(code, "Error")
+    made = end_of_program(signal, code, "", printed.splitlines())
+    assert (made.reason, word in made.text) == (reason, True), made
+    assert made.advice
+
+
+@pytest.mark.parametrize(
+    ("code", "printed", "advice"),
+    [
+        (127, "sh: 1: mpirun: not found", "apt install openmpi-bin"),
+        (127, "sh: 1: torchrun: not found", "pip install torch"),
+        (1, trace("ModuleNotFoundError: No module named 'cv2'"), "pip install opencv-python-headless"),
+        (1, trace("ModuleNotFoundError: No module named 'einops.layers'"), "pip install einops;"),
+        (1, trace("ImportError: libGL.so.1: cannot open shared object file: No such file or directory"), "Debian: libgl1"),
+        (1, NO_NCCL, "install a torch that has the backend"),
+    ],
+)
+def test_where_pods_are_processes_of_this_machine_no_advice_is_about_images(code: int, printed: str, advice: str) -> None:
+    made = end_of_program("Error", code, "", printed.splitlines(), local=True)
+    assert advice in made.advice
+    assert "image" not in made.advice
+
+
+def test_last_lines_are_referred_to_where_there_are_some() -> None:
+    assert "last lines" in end_of_program("Error", 1, "", ["bye"]).advice
+    assert "last lines" not in end_of_program("Error", 1, "", ["", " "]).advice
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[Errno 2] No such file or directory: '/nope'",
+        'OCI runtime create failed: runc create failed: chdir to cwd ("/nope") set in config.json failed: no such file or directory',
+    ],
+)
+def test_a_missing_working_directory_is_no_missing_command(message: str) -> None:
+    made = end_of_program("StartError", 128, message)
+    assert made.reason == "WorkingDirectoryNotFound"
+    assert "/nope" in made.text
