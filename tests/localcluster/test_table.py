@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobcommon.localcluster.apiserver.table import human_duration, to_table
+from jobcommon.api.duration import human_duration
+from jobcommon.localcluster.apiserver.table import to_table
 from jobcommon.localcluster.apiserver.table.custom import compile_path
 from jobcommon.localcluster.apiserver.table.duration import age, unix_seconds
 

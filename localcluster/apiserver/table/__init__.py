@@ -6,11 +6,10 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver.table import pods, resources, workloads
 from jobcommon.localcluster.apiserver.table.custom import custom_printer
-from jobcommon.localcluster.apiserver.table.duration import human_duration
 from jobcommon.localcluster.apiserver.table.pods import pod_status
 from jobcommon.localcluster.apiserver.table.printer import Json, Printer
 
-__all__ = ["human_duration", "pod_status", "to_table"]
+__all__ = ["pod_status", "to_table"]
 
 _BUILT_IN: dict[tuple[str, str], Printer] = {**pods.PRINTERS, **workloads.PRINTERS, **resources.PRINTERS}
 

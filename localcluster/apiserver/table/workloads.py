@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from jobcommon.localcluster.apiserver.table.duration import UNKNOWN, age, human_duration, unix_seconds
+from jobcommon.api.duration import human_duration
+from jobcommon.localcluster.apiserver.table.duration import UNKNOWN, age, unix_seconds
 from jobcommon.localcluster.apiserver.table.printer import (
     NONE,
     UNSET,
