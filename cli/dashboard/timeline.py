@@ -30,6 +30,8 @@ _STATES: Mapping[str, str] = {
     ConditionType.SUSPENDED: "suspended",
 }
 
+_HAS_RUN = (ConditionType.RUNNING, ConditionType.RESTARTING, ConditionType.SUCCEEDED)
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -104,9 +106,13 @@ def job_segments(created: float, status: JobStatus, pods: Sequence[PodRow], end:
     steps = [(created, "queued")]
     if pods_at := [pod.created for pod in pods if pod.created is not None]:
         steps.append((min(pods_at), "starting"))
-    has_run = any(condition.type in (ConditionType.RUNNING, ConditionType.RESTARTING) for condition in status.conditions)
-    if has_run and (ran_at := _first_run(status, pods)) is not None:
-        steps.append((ran_at, "running"))
+    begins = [run.begin for pod in pods for run in pod.runs]
+    # A job may end before a condition says that it runs.
+    ran = status.finished and (begins or any(failure.exit_code is not None for failure in status.failures))
+    if ran or any(condition.type in _HAS_RUN for condition in status.conditions):
+        # As far as its pods still tell; the Running condition of a finished job may have another time.
+        ran_at = min(begins, default=parse_time(status.start_time))
+        steps += [(ran_at, "running")] if ran_at is not None else []
     for condition in status.conditions:
         at, state = parse_time(condition.last_transition_time), _STATES.get(condition.type)
         if at is not None and state is not None and condition.is_true:
@@ -120,12 +126,6 @@ def job_segments(created: float, status: JobStatus, pods: Sequence[PodRow], end:
         for (begin, state), (after, _) in pairwise([*changes, (end, "")])
         if min(after, end) > begin
     )
-
-
-def _first_run(status: JobStatus, pods: Sequence[PodRow]) -> float | None:
-    """When the job began to run, as far as its pods still tell; the Running condition of a finished job has another time."""
-    begins = [run.begin for pod in pods for run in pod.runs]
-    return min(begins) if begins else parse_time(status.start_time)
 
 
 def pod_lane(pod: PodRow, status: JobStatus, end: float) -> Lane:

@@ -6,7 +6,7 @@ import pytest
 
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import format_time
-from jobcommon.cli.dashboard.drawing import MIN_PERCENT, drawing, in_words
+from jobcommon.cli.dashboard.drawing import MIN_PERCENT, drawing
 from jobcommon.cli.dashboard.pod_row import PodRow, Run
 from jobcommon.cli.dashboard.timeline import timeline
 from jobcommon.testutil.builders import condition
@@ -102,6 +102,17 @@ def test_a_finished_job_ends_its_timeline() -> None:
     assert told(status, now=5000) == {"Job": ["queued 0-10", "running 10-80"]}, "after its pods were deleted"
 
 
+def test_a_job_that_failed_before_a_condition_said_that_it_runs() -> None:
+    failure = {"replica": "Worker-0", "pod": "worker-0", "reason": "Error", "exitCode": 1, "time": at(12)}
+    conditions = [condition("Created", at=T), condition("Failed", at=T + 12)]
+    status = {"conditions": conditions, "startTime": at(10), "completionTime": at(12), "failures": [failure]}
+    failed = pod(created=T + 10, scheduled=T + 10, over=True, runs=(ran(11, 12, 1),))
+    assert told(status, failed)["Job"] == ["queued 0-10", "starting 10-11", "running 11-12"]
+    assert told(status)["Job"] == ["queued 0-10", "running 10-12"], "after its pods were deleted"
+    status["failures"] = []
+    assert told(status, pod(scheduled=None))["Job"] == ["queued 0-10", "starting 10-12"], "it has never run"
+
+
 def test_of_many_pods_those_in_trouble_are_drawn() -> None:
     pods = [pod(f"Worker-{i}", cause="no node" if i == 7 else "") for i in range(9)]
     assert list(told({}, *pods, most=3)) == ["Job", "Worker-0", "Worker-1", "Worker-7"]
@@ -128,20 +139,3 @@ def test_the_axis_has_a_few_ticks(span: float) -> None:
     ticks = drawing(timeline(T, read_status({}), (), T + span, most=5)).ticks
     assert ticks[0].text == "0"
     assert len(ticks) <= 6
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 s"),
-        (9.9, "9 s"),
-        (60, "1 min"),
-        (750, "12 min 30 s"),
-        (10800, "3 h"),
-        (187200, "2 d 4 h"),
-        (86401, "1 d"),
-        (-5, "0 s"),
-    ],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert in_words(seconds) == text
