@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -12,16 +12,14 @@ from jobcommon.api.decoding import decoder
 from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError
 from jobcommon.client.lines import closing
 from jobcommon.client.objects import collection_path, object_path
-from jobcommon.client.request import Request, Transport
+from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.status import response_error
-from jobcommon.diagnosis.reading import pods_request
+from jobcommon.diagnosis import Found
+from jobcommon.diagnosis.reading import read_found
 from jobcommon.framework import Framework
 
 Json = dict[str, Any]
 KEPT_SECONDS = 2.0
-# A namespace may have tens of thousands of events; they are read in pages, and no further than this.
-EVENTS_PAGE = 500
-MAX_EVENT_PAGES = 6
 
 _document = decoder(Json)
 
@@ -36,7 +34,7 @@ class Listing:
 
 @dataclass
 class ClusterReader:
-    """Reads jobs, pods, events and logs, in `namespace` or in all (None).
+    """Reads jobs, what a diagnosis of one needs, and logs, in `namespace` or in all (None).
 
     The methods raise `ClientError` unless they say otherwise.
     """
@@ -45,7 +43,7 @@ class ClusterReader:
     frameworks: Sequence[Framework]
     namespace: str | None = None
     clock: Callable[[], float] = time.monotonic
-    _kept: dict[str, tuple[float, asyncio.Task[Json]]] = field(default_factory=dict, init=False)
+    _kept: dict[str, tuple[float, asyncio.Task[Response]]] = field(default_factory=dict, init=False)
 
     def framework(self, plural: str) -> Framework | None:
         """The framework whose jobs have that plural."""
@@ -78,31 +76,17 @@ class ClusterReader:
         """One job."""
         return await self._object(object_path(framework.api_version, framework.plural, namespace, name))
 
-    async def pods(self, namespace: str, job: str, uid: str) -> Sequence[Json]:
-        """The pods that the job with that UID controls."""
-        items = _items(await self._read(pods_request(namespace, job)))
-        return [pod for pod in items if _controller(pod) == uid]
+    async def found(self, framework: Framework, job: Json) -> Found:
+        """The job with its pods, their events and last lines, and what it may wait for."""
+
+        async def send(requests: Sequence[Request]) -> Sequence[Response]:
+            return await asyncio.gather(*map(self._answer, requests))
+
+        return await read_found(framework, job, send)
 
     async def pod(self, namespace: str, name: str) -> Json:
         """One pod."""
         return await self._object(object_path("v1", "pods", namespace, name))
-
-    async def events(self, namespace: str, uids: frozenset[str]) -> Listing:
-        """The events about objects with these UIDs; nothing is raised."""
-        found: list[Json] = []
-        more = ""
-        for _ in range(MAX_EVENT_PAGES):
-            query = (("limit", str(EVENTS_PAGE)), *((("continue", more),) if more else ()))
-            try:
-                page = await self._read(Request("GET", collection_path("v1", "events", namespace), query))
-            except ClientError as error:
-                return Listing(found, [f"Events cannot be read: {error}"])
-            found += [event for event in _items(page) if _text(event.get("involvedObject"), "uid") in uids]
-            more = _text(page.get("metadata"), "continue")
-            if not more:
-                return Listing(found)
-        most = EVENTS_PAGE * MAX_EVENT_PAGES
-        return Listing(found, [f"The namespace has more than {most} events; some of this job may be missing."])
 
     async def log(self, namespace: str, pod: str, container: str, *, tail: int, previous: bool) -> str:
         """The last lines of a container's log."""
@@ -129,20 +113,7 @@ class ClusterReader:
         return found
 
     async def _read(self, request: Request) -> Json:
-        """The answer to a request, at most `KEPT_SECONDS` old. Requests for the same at the same time are one."""
-        now = self.clock()
-        self._kept = {of: kept for of, kept in self._kept.items() if now - kept[0] <= KEPT_SECONDS or not kept[1].done()}
-        _, task = self._kept.get(request.target, (0.0, None))
-        if task is None:
-            task = asyncio.create_task(self._send(request))
-            # The page that asked may be closed by the time it fails.
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())
-            self._kept[request.target] = now, task
-        # A page that is closed must not cancel the read of another.
-        return await asyncio.shield(task)
-
-    async def _send(self, request: Request) -> Json:
-        response = await self.transport.send(request)
+        response = await self._answer(request)
         if response.status >= 400:
             raise response_error(response)
         try:
@@ -150,19 +121,22 @@ class ClusterReader:
         except msgspec.DecodeError as error:
             raise StatusError(response.status, message=f"the answer is no JSON object: {error}") from None
 
+    async def _answer(self, request: Request) -> Response:
+        """The answer to a request, at most `KEPT_SECONDS` old. Requests for the same at the same time are one."""
+        now = self.clock()
+        self._kept = {of: kept for of, kept in self._kept.items() if now - kept[0] <= KEPT_SECONDS or not kept[1].done()}
+        _, task = self._kept.get(request.target, (0.0, None))
+        if task is None:
+            task = asyncio.create_task(self.transport.send(request))
+            # The page that asked may be closed by the time it fails.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._kept[request.target] = now, task
+        # A page that is closed must not cancel the read of another.
+        return await asyncio.shield(task)
+
 
 def _items(page: Json) -> list[Json]:
     """The objects of a list that can be shown: each has metadata."""
     items = page.get("items")
     found = items if isinstance(items, list) else []
     return [item for item in found if isinstance(item, dict) and isinstance(item.get("metadata"), dict)]
-
-
-def _controller(pod: Json) -> str:
-    owners = cast("list[Any]", pod["metadata"].get("ownerReferences") or [])
-    return next((_text(owner, "uid") for owner in owners if isinstance(owner, dict) and owner.get("controller")), "")
-
-
-def _text(value: object, key: str) -> str:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""

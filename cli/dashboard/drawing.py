@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jobcommon.api.duration import human_duration
 from jobcommon.cli.dashboard.timeline import Lane, Timeline
 
 LANE_HEIGHT = 34
@@ -73,27 +74,13 @@ def drawing(timeline: Timeline) -> Drawing:
         for segment in lane.segments:
             x = min(percent(segment.begin), 100 - MIN_PERCENT)
             width = round(max(percent(segment.end) - x, MIN_PERCENT), 3)
-            lasted = f"{segment.words}, {in_words(segment.end - segment.begin)}"
+            lasted = f"{segment.words}, {human_duration(segment.end - segment.begin)}"
             bars.append(Bar(x, width, segment.state, f"{lane.label}: {lasted}"))
         dots = [Dot(percent(mark.at), mark.text, mark.failed) for mark in lane.marks]
         return Row(AXIS_HEIGHT + number * LANE_HEIGHT, lane.label, bars, dots)
 
     step = next((step for step in _STEPS if span / step <= MAX_TICKS), span / MAX_TICKS)
-    ticks = [
-        Tick(percent(timeline.begin + i * step), f"+{in_words(i * step)}" if i else "0") for i in range(int(span / step) + 1)
-    ]
+    after = [i * step for i in range(int(span / step) + 1)]
+    ticks = [Tick(percent(timeline.begin + at), f"+{human_duration(at)}" if at else "0") for at in after]
     rows = [row(number, lane) for number, lane in enumerate(timeline.lanes)]
     return Drawing(AXIS_HEIGHT + len(rows) * LANE_HEIGHT, rows, [tick for tick in ticks if tick.x <= 92])
-
-
-def in_words(seconds: float) -> str:
-    """A duration with its two largest units: ``9 s``, ``12 min 30 s``, ``3 h``, ``2 d 4 h``."""
-    left = max(int(seconds), 0)
-    parts: list[str] = []
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count or parts:
-            parts.append(f"{count} {unit}" if count else "")
-        if len(parts) == 2:
-            break
-    return " ".join(filter(None, parts)) or "0 s"

@@ -1,30 +1,38 @@
 """A job in a line: what the list of jobs shows of it."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.status import ConditionType, JobStatus, read_status
 from jobcommon.api.timestamp import parse_time
+from jobcommon.framework import Framework
+from jobcommon.reconcile import read_job
 
 NEW = "New"
 STATES = (NEW, *ConditionType)
+# What the state says already.
+_STATE_IN_WORDS = re.compile(
+    r"^\w+ \S+ (is created|is running|is suspended|is restarting because|has failed because|successfully completed)"
+    r"(; (waiting: )?|[. ]|$)"
+)
 
 
 @dataclass(frozen=True)
 class JobSummary:
-    """A job as the list shows it. Times are seconds since the epoch; `why` is the message of the current condition."""
+    """A job as the list shows it. Times are seconds since the epoch; `cause` is what the current condition
+    says beyond the state; `there` counts the replicas that run or have succeeded, of those `wanted`."""
 
     kind: str
     plural: str
     namespace: str
     name: str
     state: str
-    why: str
+    cause: str
     created: float | None
-    ended: float | None
-    active: int
-    succeeded: int
+    there: int
+    wanted: int
     restarts: int
 
     @property
@@ -47,22 +55,21 @@ class Filter:
         return all(not value or value == found for value, found in wanted)
 
 
-def summary(raw: dict[str, Any], plural: str) -> JobSummary:
+def summary(framework: Framework, raw: dict[str, Any]) -> JobSummary:
     """The line of one job."""
     metadata, status = raw["metadata"], read_status(raw.get("status"))
     current = status.conditions[-1] if status.conditions else None
     replicas = status.replica_statuses.values()
     return JobSummary(
-        kind=str(raw.get("kind", "")),
-        plural=plural,
+        kind=framework.kind,
+        plural=framework.plural,
         namespace=str(metadata.get("namespace", "")),
         name=str(metadata.get("name", "")),
         state=state_of(status),
-        why=current.message if current is not None else "No operator has taken it up yet.",
+        cause=_STATE_IN_WORDS.sub("", current.message) if current is not None else "no operator has answered",
         created=parse_time(metadata.get("creationTimestamp")),
-        ended=parse_time(status.completion_time),
-        active=sum(of_type.active or 0 for of_type in replicas),
-        succeeded=sum(of_type.succeeded or 0 for of_type in replicas),
+        there=sum((of_type.active or 0) + (of_type.succeeded or 0) for of_type in replicas),
+        wanted=read_job(framework, raw).total_replicas,
         restarts=(status.restarts or 0) + (status.disruptions or 0),
     )
 

@@ -8,17 +8,21 @@ import yaml
 from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from jobcommon.api.duration import human_duration
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import format_time, parse_time
-from jobcommon.cli.dashboard.cluster import ClusterReader, Listing
+from jobcommon.cli.dashboard.cluster import ClusterReader
 from jobcommon.cli.dashboard.conditions import failure_in_words, sentences
-from jobcommon.cli.dashboard.drawing import drawing, in_words
+from jobcommon.cli.dashboard.drawing import drawing
 from jobcommon.cli.dashboard.job_summary import STATES, Filter, newest_first, state_of, summary
 from jobcommon.cli.dashboard.log_stream import waiting_for
 from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
 from jobcommon.cli.dashboard.timeline import STATES as TIMELINE_STATES
 from jobcommon.cli.dashboard.timeline import timeline
+from jobcommon.cli.display import plural
 from jobcommon.client.errors import ClientError, StatusError
+from jobcommon.diagnosis import Found, diagnose
+from jobcommon.diagnosis.found import event_view
 from jobcommon.framework import Framework
 
 MAX_JOBS = 500
@@ -45,7 +49,7 @@ class Pages:
             lstrip_blocks=True,
         )  # fmt: skip
         self._templates.globals.update(where=where)
-        self._templates.filters.update(utc=utc, iso=format_time, duration=in_words)
+        self._templates.filters.update(utc=utc, iso=format_time, clock=clock, duration=duration, count=plural)
 
     def routes(self) -> list[web.RouteDef]:
         """What is served where."""
@@ -60,8 +64,8 @@ class Pages:
     async def jobs(self, request: web.Request) -> web.Response:
         """The list of jobs."""
         listing = await self._cluster.jobs()
-        plurals = {framework.kind: framework.plural for framework in self._cluster.frameworks}
-        found = newest_first(summary(raw, plurals[raw["kind"]]) for raw in listing.items)
+        frameworks = {framework.kind: framework for framework in self._cluster.frameworks}
+        found = newest_first(summary(frameworks[raw["kind"]], raw) for raw in listing.items)
         wanted = Filter(*(request.query.get(name, "") for name in ("namespace", "state", "kind")))
         shown = [job for job in found if wanted.admits(job)]
         return self._page(
@@ -72,29 +76,28 @@ class Pages:
             problems=listing.problems,
             wanted=wanted,
             namespaces=sorted({job.namespace for job in found} | ({wanted.namespace} - {""})),
-            kinds=sorted(plurals),
+            kinds=sorted(frameworks),
             states=STATES,
         )
 
     async def job(self, request: web.Request) -> web.Response:
         """One job."""
         framework, raw = await self._read_job(request)
-        metadata, status = raw["metadata"], read_status(raw.get("status"))
-        namespace, name, uid = (str(metadata.get(key, "")) for key in ("namespace", "name", "uid"))
-        now, problems = self._now(), []
-        try:
-            pods = pod_rows(framework, await self._cluster.pods(namespace, name, uid))
-        except ClientError as error:
-            pods, problems = [], [f"Pods cannot be read: {error}"]
+        metadata, status, now = raw["metadata"], read_status(raw.get("status")), self._now()
+        found = await self._cluster.found(framework, raw)
+        pods = pod_rows(framework, found.pods)
         created = parse_time(metadata.get("creationTimestamp"))
         times = timeline(created if created is not None else now, status, pods, now, most=MAX_LANES)
+        events = event_lines(found)
         return self._page(
             "job.html",
             framework=framework,
-            namespace=namespace,
-            name=name,
+            namespace=str(metadata.get("namespace", "")),
+            name=str(metadata.get("name", "")),
             state=state_of(status),
             status=status,
+            diagnosis=diagnose(found, now),
+            unread=found.unread,
             sentences=sentences(status),
             failures=[(failure, failure_in_words(failure), parse_time(failure.time)) for failure in status.failures],
             timeline=times,
@@ -102,12 +105,12 @@ class Pages:
             words=TIMELINE_STATES,
             pods=pods[:MAX_PODS],
             pod_count=len(pods),
-            problems=problems,
+            events=events[:MAX_EVENTS],
+            event_count=len(events),
             created=created,
             started=parse_time(status.start_time),
             ended=parse_time(status.completion_time),
             path=request.path,
-            **await self._events(namespace, frozenset({uid, *(pod.uid for pod in pods)})),
         )
 
     async def manifest(self, request: web.Request) -> web.Response:
@@ -159,11 +162,6 @@ class Pages:
         except StatusError as error:
             raise NotFound(f"{framework.kind} {namespace}/{name}: {error}") from None
 
-    async def _events(self, namespace: str, uids: frozenset[str]) -> dict[str, Any]:
-        listing: Listing = await self._cluster.events(namespace, uids)
-        lines = sorted((event_line(event) for event in listing.items), key=lambda line: line["at"] or 0.0, reverse=True)
-        return {"events": lines[:MAX_EVENTS], "event_count": len(lines), "event_problems": listing.problems}
-
     def _owner(self, pod: dict[str, Any]) -> tuple[Framework, str] | None:
         """The framework and the name of the job that a pod belongs to."""
         owners = pod["metadata"].get("ownerReferences") or ()
@@ -176,23 +174,31 @@ class Pages:
         return web.Response(status=code, text=text, content_type="text/html")
 
 
-def event_line(event: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows of an event."""
-    about = event.get("involvedObject")
-    about = about if isinstance(about, dict) else {}
-    series = event.get("series")
-    count = (series if isinstance(series, dict) else event).get("count")
-    times = (event.get(key) for key in ("lastTimestamp", "eventTime", "firstTimestamp"))
-    return {
-        "at": next((at for text in times if (at := parse_time(text)) is not None), None),
-        "type": str(event.get("type", "")),
-        "reason": str(event.get("reason", "")),
-        "message": str(event.get("message", "")),
-        "about": f"{about.get('kind', '')} {about.get('name', '')}".strip(),
-        "count": count if isinstance(count, int) else 1,
-    }
+def event_lines(found: Found) -> list[dict[str, Any]]:
+    """What the page shows of the events, the latest first."""
+    lines = []
+    for raw in found.events:
+        seen, about = event_view(raw), raw.get("involvedObject") or {}
+        count = (raw.get("series") or raw).get("count")
+        lines.append({
+            "at": seen.at, "warning": seen.warning, "reason": seen.reason, "message": seen.message,
+            "about": f"{about.get('kind', '')} {about.get('name', '')}".strip(),
+            "count": count if isinstance(count, int) else 1,
+        })  # fmt: skip
+    return sorted(lines, key=lambda line: -line["at"])
 
 
 def utc(seconds: float) -> str:
     """A time to read: ``2026-11-23 01:30:58 UTC``."""
     return format_time(seconds).replace("T", " ").replace("Z", " UTC")
+
+
+def clock(seconds: float, now: float) -> str:
+    """A time at `now`, in UTC: with its day only if that is another."""
+    day, _, time_of_day = format_time(seconds).removesuffix("Z").partition("T")
+    return time_of_day if format_time(now).startswith(day) else f"{day} {time_of_day}"
+
+
+def duration(seconds: float) -> str:
+    """A duration as kubectl prints it. Clocks differ, so one may seem to be negative."""
+    return human_duration(max(seconds, 0.0))

@@ -13,7 +13,7 @@ from jobcommon.cli.pod_state import describe, why
 from jobcommon.framework import Framework
 from jobcommon.reconcile.ending import is_over
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 _LAST = 2**31
 
 

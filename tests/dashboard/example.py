@@ -55,7 +55,7 @@ def jobs(flag: str) -> str:
     return "".join((
         job("resnet", TICKING, KILLED_ONCE.format(flag=flag)),
         job("digits", "sleep 2; echo accuracy 0.97", "sleep 1"),
-        job("broken", "sleep 1; echo cannot open /data; exit 1", workers=1),
+        job("broken", 'sleep 1; python3 -c "import math; print(math.sqrt(-1))"', workers=1),
         job("later", "true", suspend="true"),
     ))  # fmt: skip
 

@@ -20,9 +20,10 @@ def main() -> None:
         browser.get(shown.address)
         resize(browser, 1000, 560)
         browser.save_screenshot(str(DOCS / "dashboard-jobs.png"))
-        browser.get(f"{shown.origin}/jobs/pytorchjobs/default/resnet")
+        browser.get(f"{shown.origin}/jobs/pytorchjobs/default/broken")
         resize(browser, 1000, 960)
         browser.save_screenshot(str(DOCS / "dashboard-job.png"))
+        browser.get(f"{shown.origin}/jobs/pytorchjobs/default/resnet")
         resize(browser, 360, 740)
         browser.find_element(By.ID, "timeline").location_once_scrolled_into_view  # noqa: B018  it scrolls
         browser.save_screenshot(str(DOCS / "dashboard-narrow.png"))

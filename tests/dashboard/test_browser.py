@@ -135,6 +135,17 @@ def test_a_job(shown: Shown, browser: Chrome) -> None:
     assert len(colours) > 1, "the styles have arrived"
 
 
+def test_a_job_that_failed_begins_with_its_cause(shown: Shown, browser: Chrome) -> None:
+    visit(browser, f"{shown.origin}/jobs/pytorchjobs/default/broken")
+    diagnosis = browser.find_element(By.CSS_SELECTOR, "main section").text
+    assert diagnosis.startswith("PythonException\n")
+    assert "ValueError: math domain error" in diagnosis
+    assert "The last lines of Master-0" in diagnosis
+    rows = browser.find_elements(By.CSS_SELECTOR, "#timeline-table tbody tr")
+    lanes = [row.get_attribute("textContent") for row in rows]
+    assert any(lane.startswith("Job") and "running" in lane for lane in lanes), lanes
+
+
 def test_a_log_is_live(shown: Shown, browser: Chrome) -> None:
     visit(browser, shown.origin + LOG)
     log = browser.find_element(By.ID, "log")
@@ -195,7 +206,7 @@ def test_without_javascript_everything_is_there_but_what_is_live(shown: Shown) -
         driver.find_element(By.ID, "state").send_keys("Running")
         leave(driver, driver.find_element(By.CSS_SELECTOR, "form button").click)
         leave(driver, driver.find_element(By.LINK_TEXT, "resnet").click)
-        driver.find_element(By.TAG_NAME, "summary").click()
+        driver.find_element(By.CSS_SELECTOR, "#timeline-table summary").click()
         assert driver.find_element(By.CSS_SELECTOR, "details table").is_displayed()
         leave(driver, driver.find_element(By.LINK_TEXT, "Log").click)
         assert "epoch" in driver.find_element(By.ID, "log").text

@@ -9,8 +9,11 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from jobcommon.cli.dashboard.cluster import EVENTS_PAGE, KEPT_SECONDS, MAX_EVENT_PAGES, ClusterReader
+from jobcommon.api import labels
+from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
+from jobcommon.cli.dashboard.job_summary import summary
 from jobcommon.cli.dashboard.log_stream import event_of, log_events, waiting_for
+from jobcommon.cli.dashboard.pages import clock
 from jobcommon.cli.dashboard.server import serve_dashboard
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
@@ -51,11 +54,12 @@ def with_status(world: World, name: str, **status: Any) -> None:
 
 async def test_the_list_of_jobs_and_its_filters(world: World) -> None:
     with_status(world, "one", conditions=[condition("Running", message="It runs.")])
-    with_status(world, "two", conditions=[condition("Failed", message="It has failed because of the weather.")])
+    with_status(world, "two", conditions=[condition("Failed", message="TestJob two has failed because of the weather")])
     async with pages(world.transport) as page:
         _, text = await page("/")
-        assert "2 of 2 jobs" in text
-        assert "because of the weather" in text
+        assert "2 jobs, newest first" in text
+        assert "of the weather" in text
+        assert "TestJob two has failed" not in text, "the state says so"
         _, failed = await page("/?namespace=default&state=Failed&kind=TestJob")
         assert "/jobs/testjobs/default/two" in failed
         assert "/jobs/testjobs/default/one" not in failed
@@ -92,6 +96,70 @@ async def test_the_page_of_a_job(world: World) -> None:
         assert status == 200
         assert "testReplicaSpecs:" in text
         assert "managedFields" not in text
+
+
+async def test_a_job_that_failed_begins_with_its_cause_and_the_last_lines() -> None:
+    uid, at = "u", "2026-11-23T01:30:00Z"
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "startedAt": at, "finishedAt": at}}
+    pod = {
+        "metadata": {"name": "one-worker-0", "namespace": "default", "uid": "p", "labels": {labels.REPLICA_TYPE: "worker"}},
+        "spec": {"containers": [{"name": "test"}], "nodeName": "n1"},
+        "status": {"phase": "Failed", "containerStatuses": [{"name": "test", "state": ended, "restartCount": 0}]},
+    }
+    failure = {"replica": "Worker-0", "pod": "one-worker-0", "reason": "Error", "exitCode": 1, "time": at}
+    status = {"conditions": [condition("Failed", message="TestJob one has failed")], "failures": [failure]}
+    job = {**a_job("one", workers=1), "status": status}
+    job["metadata"]["uid"] = uid
+    log = b'Traceback (most recent call last):\n  File "train.py", line 3\nValueError: the loss is nan\n'
+    pods = "/api/v1/namespaces/default/pods"
+    transport = ScriptedTransport().on("GET", "/", reply({"items": []})).on("GET", f"{JOBS}/one", reply(job))
+    transport.on("GET", pods, reply({"items": [pod]})).on("GET", f"{pods}/one-worker-0/log", Response(200, log))
+    async with pages(transport) as page:
+        _, text = await page("/jobs/testjobs/default/one")
+    begin, timeline = text.index('class="diagnosis failed"'), text.index('<h2 id="timeline">')
+    shown = text[begin:timeline]
+    assert "PythonException" in shown
+    assert "ValueError: the loss is nan" in shown
+    assert "<h3>The last lines of Worker-0</h3>" in shown
+    assert "train.py" in shown
+    assert "1 pod, by rank" in text
+    assert "1 pods" not in text
+
+
+async def test_a_page_without_rights_says_so(world: World) -> None:
+    with_status(world, "one", conditions=[condition("Running")])
+    transport = ScriptedTransport().on("GET", "/", refusal(403, "Forbidden", "you may not list it"))
+    transport.on("GET", JOBS, reply(world.job("one")))
+    async with pages(transport) as page:
+        status, text = await page("/jobs/testjobs/default/one")
+    assert status == 200
+    assert text.count("They cannot be read: ") == 2, "pods and events"
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ("TestJob default/a is running.", ""),
+        ("TestJob a is created.", ""),
+        ("TestJob default/a is running; waiting: Worker-1: no node has memory.", "Worker-1: no node has memory."),
+        ("TestJob a is created; it waits: for its PodGroup.", "it waits: for its PodGroup."),
+        ("TestJob a has failed because Worker-1: exited with code 1", "Worker-1: exited with code 1"),
+        ("TestJob default/a successfully completed.", ""),
+        ("Job a has failed because it was active longer than specified", "it was active longer than specified"),
+        ("A foreign operator says this.", "A foreign operator says this."),
+    ],
+)
+def test_a_cause_does_not_repeat_the_state(message: str, cause: str) -> None:
+    job = {**a_job("a", workers=3), "status": {"conditions": [condition("Running", message=message)]}}
+    job["status"]["replicaStatuses"] = {"Worker": {"active": 1, "succeeded": 1}}
+    line = summary(TESTJOB, job)
+    assert line.cause == cause
+    assert (line.there, line.wanted) == (2, 3)
+
+
+def test_a_time_has_its_day_only_if_that_is_another() -> None:
+    assert clock(1_763_861_458, 1_763_865_000) == "01:30:58"
+    assert clock(1_763_861_458, 1_763_999_000) == "2025-11-23 01:30:58"
 
 
 async def test_everything_is_escaped(world: World) -> None:
@@ -167,22 +235,6 @@ async def test_many_pages_at_once_are_one_request() -> None:
     now[0] = KEPT_SECONDS + 0.1
     await reader.jobs()
     assert len(transport.sent) == 2
-
-
-async def test_events_are_read_in_pages_and_no_further_than_a_bound() -> None:
-    def page(request: Request) -> Response:
-        number = int(dict(request.query).get("continue", 0))
-        return reply(
-            {"items": [{"metadata": {}, "involvedObject": {"uid": f"u{number}"}}], "metadata": {"continue": str(number + 1)}}
-        )
-
-    transport = ScriptedTransport().on("GET", "/", page)
-    found = await ClusterReader(transport, [TESTJOB]).events("default", frozenset({"u1", "u3"}))
-    assert len(found.items) == 2
-    assert len(transport.sent) == MAX_EVENT_PAGES
-    assert found.problems == [
-        f"The namespace has more than {EVENTS_PAGE * MAX_EVENT_PAGES} events; some of this job may be missing."
-    ]
 
 
 async def test_only_the_namespace_that_was_asked_for_is_read() -> None:
