@@ -34,7 +34,9 @@ class JobCondition(ApiModel):
     reason: str = Field("", description="Why, in one word, for programs.")
     message: str = Field("", description="Why, in a sentence.")
     last_update_time: str | None = Field(None, description="When something of this condition changed last.")
-    last_transition_time: str | None = Field(None, description="When its status changed last.")
+    last_transition_time: str | None = Field(
+        None, description="When its status changed last. The end of the job, which sets Running to False, does not change it."
+    )
 
     @property
     def is_true(self) -> bool:

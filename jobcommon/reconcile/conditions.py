@@ -67,11 +67,15 @@ def normalized(conditions: Iterable[JobCondition]) -> Conditions:
 
 
 def _ended(condition: JobCondition, by: JobCondition) -> JobCondition:
-    """The condition set to False because of `by`. A suspension gives its reason; a terminal condition keeps the old one."""
-    moment = by.last_update_time
-    changes = {"status": "False", "last_update_time": moment, "last_transition_time": moment}
+    """The condition set to False because of `by`. A suspension gives its reason and times.
+
+    A terminal condition changes nothing else, as in the reference: programs take the condition with the latest transition for
+    the job's state, and of several the first.
+    """
+    changes: dict[str, str | None] = {"status": "False"}
     if by.type == ConditionType.SUSPENDED:
-        changes |= {"reason": by.reason, "message": by.message}
+        moment = by.last_update_time
+        changes |= {"reason": by.reason, "message": by.message, "last_update_time": moment, "last_transition_time": moment}
     return condition.model_copy(update=changes)
 
 

@@ -61,6 +61,20 @@ def test_times_move_with_the_state_only() -> None:
 
 
 @pytest.mark.parametrize(
+    ("end", "moved"), [("Succeeded", False), ("Failed", False), ("Suspended", True)], ids=["success", "failure", "suspension"]
+)
+def test_when_a_condition_stops_holding(end: str, moved: bool) -> None:
+    """HyperPod's CLI shows the first condition with the latest transition: after the end that must not be Running."""
+    (created, running), conditions = after("Created", "Running"), after("Created", "Running", end)
+    before, stopped = running, next(c for c in conditions if c.type == "Running")
+    assert (stopped.status, conditions[0]) == ("False", created)
+    assert (stopped.last_transition_time != before.last_transition_time) == moved
+    assert (stopped.last_update_time != before.last_update_time) == moved
+    if not moved:
+        assert max(conditions, key=lambda c: c.last_transition_time or "").type == end
+
+
+@pytest.mark.parametrize(
     ("types", "finished", "running", "suspended"),
     [
         pytest.param({"Succeeded": True}, True, False, False, id="succeeded"),
