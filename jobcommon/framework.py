@@ -44,8 +44,9 @@ class FieldError:
 class ReplicaType:
     """One replica type: its canonical name, its defaults and the allowed numbers of replicas.
 
-    The name of a pod ends with its index, unless the type is not `indexed`; then `max_replicas` must be 1. A type that does not
-    run to completion serves the others until the job ends: exit 0 before that is no success but a disruption.
+    The name of a pod ends with its index, unless the type is not `indexed`; then `max_replicas` must be 1. Once the job has
+    succeeded, replicas of a type that `serves` the others are not needed any more. So are those of a type that does not run to
+    completion, for which exit 0 before that is no success but a disruption.
     """
 
     name: str
@@ -57,6 +58,7 @@ class ReplicaType:
     restart_policies: tuple[RestartPolicy, ...] = tuple(RestartPolicy)
     indexed: bool = True
     runs_to_completion: bool = True
+    serves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +339,10 @@ class Framework:
     def runs_to_completion(self, kind: str) -> bool:
         """Whether replicas of that type succeed by ending with exit 0."""
         return all(one.runs_to_completion for one in self.replica_types if one.name == kind)
+
+    def serves(self, kind: str) -> bool:
+        """Whether replicas of that type only serve the others, so that a job that has succeeded does not need them."""
+        return any(one.serves or not one.runs_to_completion for one in self.replica_types if one.name == kind)
 
     @property
     def singular(self) -> str:

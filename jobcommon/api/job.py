@@ -79,8 +79,9 @@ class RunPolicy(ApiModel):
 
     clean_pod_policy: Annotated[CleanPodPolicy, enum_field(CleanPodPolicy)] | None = Field(
         None,
-        description="Which pods are deleted when the job has finished: All, Running (those still running) or None. "
-        "Defaults to Running: finished pods stay, so their logs can be read.",
+        description="Which pods are deleted when the job has finished: All, Running (those still running) or None. Not set: "
+        "those still running, but after success only servers at once; other replicas may end by themselves for 60 seconds. "
+        "Finished pods stay, so their logs can be read.",
     )
     ttl_seconds_after_finished: Int32 | None = Field(
         None, ge=0, description="Delete the job this many seconds after it finished. Unset: never."

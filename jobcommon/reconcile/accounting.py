@@ -92,6 +92,19 @@ class Accounting:
         return tuple(entry for entry in self.entries if entry.ending.verdict in verdicts)
 
 
+@dataclass(frozen=True, slots=True)
+class LateEnds:
+    """What has ended since the job finished and is not on record.
+
+    `succeeded` holds, by each type that has gained, the indexes that have succeeded; `pods` are the UIDs of those new, `failed`
+    those of the others.
+    """
+
+    succeeded: Mapping[str, frozenset[int]]
+    pods: frozenset[str]
+    failed: frozenset[str]
+
+
 def account_for_pods(framework: Framework, job: Job, slots: Slots) -> Accounting:
     """Enter the pods that have ended since the status was written."""
     status = job.status
@@ -161,6 +174,38 @@ def recorded_success(job: Job) -> Mapping[str, frozenset[int]]:
         kind: parse_indexes(statuses[kind].succeeded_indexes if kind in statuses else None, MAX_REPLICAS)
         for kind in job.replica_specs
     }
+
+
+def late_ends(framework: Framework, job: Job, slots: Slots) -> LateEnds:
+    """The pods that have ended since the job finished, as far as they are not on record.
+
+    Successes count where they make the number on record higher: another operator counts as succeeded what still runs when it
+    finishes a job.
+    """
+    recorded, counted = recorded_success(job), set(job.status.counted_pods)
+    succeeded: dict[str, list[tuple[int, str]]] = {}
+    failed: list[str] = []
+    for replica, pod in slots.pods.items():
+        if not is_over(pod) or pod.deletion_time is not None:
+            continue
+        if pod.uid in counted or replica.index in recorded[replica.type]:
+            continue
+        ending = ending_in_slot(framework, job, replica, pod)
+        if ending is not None and ending.verdict == Verdict.SUCCEEDED:
+            succeeded.setdefault(replica.type, []).append((replica.index, pod.uid))
+        else:
+            failed.append(pod.uid)
+    known = {kind: status.succeeded or 0 for kind, status in job.status.replica_statuses.items()}
+    more = {
+        kind: new
+        for kind, new in succeeded.items()
+        if kind in known and sum(i < job.count(kind) for i in recorded[kind]) + len(new) > known[kind]
+    }
+    return LateEnds(
+        succeeded={kind: recorded[kind].union(index for index, _ in new) for kind, new in more.items()},
+        pods=frozenset(uid for new in more.values() for _, uid in new),
+        failed=frozenset(failed),
+    )
 
 
 def replica_statuses(

@@ -7,10 +7,13 @@ from jobcommon.api.job import CleanPodPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType
-from jobcommon.framework import FINALIZER, Job
+from jobcommon.framework import FINALIZER, Framework, Job
+from jobcommon.reconcile import limits
+from jobcommon.reconcile.accounting import LateEnds
 from jobcommon.reconcile.children import CORE
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import Action, Delete, RemoveFinalizer
+from jobcommon.reconcile.slots import Slots
 
 # With these reasons the job must stop; policy None then keeps the finished pods only.
 _STOPPED = (reasons.BACKOFF_LIMIT_EXCEEDED, reasons.DEADLINE_EXCEEDED, reasons.INVALID_SPEC)
@@ -24,22 +27,52 @@ def effective_policy(job: Job) -> CleanPodPolicy:
     return CleanPodPolicy.RUNNING if policy == CleanPodPolicy.NONE and stopped else policy
 
 
-def clean_up_finished(job: Job, observed: Observed, pods: Iterable[PodView]) -> list[Action]:
-    """Remove the finalizer of every ended pod of a finished job; delete `pods` (ours) and Services according to the policy."""
-    policy = effective_policy(job)
-    actions: list[Action] = [*release(observed.pods)]
-    for pod in pods:
-        over = is_over(pod)
-        if pod.deletion_time is not None:
+def clean_up_finished(
+    framework: Framework, job: Job, observed: Observed, slots: Slots, late: LateEnds, now: float
+) -> tuple[list[Action], float | None]:
+    """Remove the finalizer of every ended pod of a finished job; delete its pods and Services according to the policy.
+
+    Nothing happens to the pods of `late` successes until these are on record. The time is that at which the replicas are due
+    that may end by themselves; None if there are none. They keep the Services.
+    """
+    policy, grace = effective_policy(job), limits.grace(job, now)
+    ending = _ending_by_themselves(framework, job, slots) if grace is not None and not grace.passed else frozenset()
+    lost = _without_servers(framework, job, observed, late) if grace is not None else frozenset()
+    # The pods of `lost` are deleted first: once without the finalizer, it is not known any more when they ended.
+    actions: list[Action] = [
+        *release(p for p in observed.pods if p.uid not in late.pods and (p.deletion_time is not None or p.uid not in lost))
+    ]
+    for pod in slots.ours:
+        if pod.deletion_time is not None or pod.uid in ending or pod.uid in late.pods:
             continue
-        if policy == CleanPodPolicy.ALL:
-            actions.append(delete_pod(pod, "cleanPodPolicy All"))
-        elif policy == CleanPodPolicy.RUNNING and not over:
+        if policy == CleanPodPolicy.ALL or pod.uid in lost:
+            actions.append(delete_pod(pod, f"cleanPodPolicy {policy}"))
+        elif policy == CleanPodPolicy.RUNNING and not is_over(pod):
             # The pod may have just finished; then it must be kept (rule R1: the decision depends on its state).
             actions.append(delete_pod(pod, "cleanPodPolicy Running", unchanged=True))
-    if policy != CleanPodPolicy.NONE:
+    if policy != CleanPodPolicy.NONE and not ending:
         actions += delete_services(observed, "job finished")
-    return actions
+    return actions, grace.at if grace is not None and ending else None
+
+
+def _ending_by_themselves(framework: Framework, job: Job, slots: Slots) -> frozenset[str]:
+    """The UIDs of the pods that may end by themselves after the success: those with work of their own that are on a node.
+
+    One that has failed for good and which another container keeps alive is on record.
+    """
+    done = set(job.status.counted_pods)
+    working = (pod for replica, pod in slots.pods.items() if pod.scheduled and not framework.serves(replica.type))
+    return frozenset(pod.uid for pod in working if pod.deletion_time is None and not is_over(pod) and pod.uid not in done)
+
+
+def _without_servers(framework: Framework, job: Job, observed: Observed, late: LateEnds) -> frozenset[str]:
+    """The UIDs of the pods that failed after the success of a job with servers: these were deleted, so that end tells nothing.
+
+    A pod without our finalizer may have ended before.
+    """
+    if not any(framework.serves(kind) and job.count(kind) for kind in job.replica_specs):
+        return frozenset()
+    return frozenset(pod.uid for pod in observed.pods if pod.uid in late.failed and FINALIZER in pod.finalizers)
 
 
 def stop_pods(pods: Iterable[PodView], why: str, *, unchanged: bool = False) -> list[Action]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jobcommon.api.job import CleanPodPolicy, JobSpec, ReplicaSpec, RunPolicy
+from jobcommon.api.job import JobSpec, ReplicaSpec, RunPolicy
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FieldError, Framework, Job, ReplicaType
@@ -65,7 +65,7 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         deleting=metadata.get("deletionTimestamp") is not None,
         labels=_mapping(metadata.get("labels")),
         annotations=_mapping(metadata.get("annotations")),
-        spec=_with_defaults(_read_spec(framework, spec, errors)),
+        spec=_read_spec(framework, spec, errors),
         replica_specs=replica_specs,
         status=read_status(raw.get("status")),
         raw_status=_mapping(raw.get("status")),
@@ -120,14 +120,6 @@ def _read_spec(framework: Framework, spec: dict[str, Any], errors: list[FieldErr
     managed_by = _mapping(spec.get("runPolicy")).get("managedBy")
     policy = RunPolicy(managed_by=managed_by if isinstance(managed_by, str) else None)
     return framework.spec.model_construct(run_policy=policy)
-
-
-def _with_defaults(spec: JobSpec) -> JobSpec:
-    policy = spec.run_policy
-    if policy.clean_pod_policy not in (None, CleanPodPolicy.DEFAULT):
-        return spec
-    running = policy.model_copy(update={"clean_pod_policy": CleanPodPolicy.RUNNING})
-    return spec.model_copy(update={"run_policy": running})
 
 
 def _read_replica_specs(

@@ -1,8 +1,10 @@
-"""The limits of a run: backoffLimit, activeDeadlineSeconds, ttlSecondsAfterFinished, and the pace of restarts."""
+"""The limits of a run: backoffLimit, deadlines, the time after its success, time to live, and the pace of restarts."""
 
 from dataclasses import dataclass
 
+from jobcommon.api.job import CleanPodPolicy
 from jobcommon.api.pod import PodView
+from jobcommon.api.status import ConditionType
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile.accounting import Accounting
@@ -14,6 +16,8 @@ MAX_RESTART_DELAY = 60.0
 # If a job reaches us more than these seconds after its creation, another replica may have handled it already, created its pods
 # and recorded its end: a live read must verify it.
 FRESH_JOB_SECONDS = 10.0
+GRACE_SECONDS = 60.0
+"""How long replicas may go on by themselves after the success of a job whose cleanPodPolicy is not set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,19 @@ def expiry(job: Job, now: float) -> Due | None:
     if seconds is None or end is None:
         return None
     return Due(end + seconds, now)
+
+
+def grace(job: Job, now: float) -> Due | None:
+    """Until when replicas of a finished job may end by themselves before they are deleted; None if they may not.
+
+    An end that is further ahead of our clock than the clocks of two operators differ was written by a wrong one, and does not
+    count.
+    """
+    end = parse_time(job.status.completion_time)
+    unset = job.run_policy.clean_pod_policy in (None, CleanPodPolicy.DEFAULT)
+    if end is None or not unset or not job.status.has(ConditionType.SUCCEEDED) or end > now + GRACE_SECONDS:
+        return None
+    return Due(end + GRACE_SECONDS, now)
 
 
 def restart_due(pod: PodView, earlier: int, now: float, recorded_at: float | None = None) -> Due:

@@ -122,7 +122,7 @@ TF = Framework(
     replica_types=(
         ReplicaType(CHIEF, RestartPolicy.NEVER, max_replicas=1),
         ReplicaType(MASTER, RestartPolicy.NEVER, max_replicas=1),
-        ReplicaType(PS, RestartPolicy.NEVER),
+        ReplicaType(PS, RestartPolicy.NEVER, serves=True),
         ReplicaType(WORKER, RestartPolicy.NEVER),
         ReplicaType(EVALUATOR, RestartPolicy.NEVER),
     ),

@@ -267,7 +267,7 @@ def first_plan(manifest: Manifest) -> Plan:
 
 
 def test_a_deletion_that_found_nothing_is_not_awaited(bench: Bench, manifest: Manifest) -> None:
-    manifest["status"] = finished_status()
+    manifest["status"] = finished_status("Failed")
     bench.say("pods", "ADDED", running_pod(bench, manifest))
     bench.say("testjobs", "ADDED", manifest)
     work = bench.work()
@@ -277,7 +277,7 @@ def test_a_deletion_that_found_nothing_is_not_awaited(bench: Bench, manifest: Ma
 
 
 def test_an_unmet_expectation_lapses_by_its_own_timer(bench: Bench, manifest: Manifest) -> None:
-    manifest["status"] = finished_status()
+    manifest["status"] = finished_status("Failed")
     bench.say("pods", "ADDED", running_pod(bench, manifest))
     bench.say("testjobs", "ADDED", manifest)
     bench.finish(bench.work())

@@ -63,7 +63,7 @@ def test_defaults_of_an_empty_spec() -> None:
     job = read(mpi_job(2))
     assert not job.errors
     assert (slots(job), ssh_path(job), waits_for_workers(job)) == (1, "/root/.ssh", False)
-    assert job.run_policy.clean_pod_policy == "Running"
+    assert job.run_policy.clean_pod_policy is None
     assert job.run_policy.backoff_limit == 6  # that of the batch Job
     assert (job.run_policy.ttl_seconds_after_finished, job.run_policy.active_deadline_seconds) == (None, None)
     assert job.run_policy.suspend is None

@@ -412,13 +412,13 @@ def test_replica_specs_are_required(specs: Manifest | None) -> None:
 @pytest.mark.parametrize(
     ("spec", "policy", "expected"),
     [
-        pytest.param({}, None, "Running", id="unset"),
+        pytest.param({}, None, None, id="unset"),
         pytest.param({"cleanPodPolicy": "None"}, None, "None", id="in spec"),
         pytest.param({"cleanPodPolicy": "None"}, "All", "All", id="runPolicy wins"),
         pytest.param({}, "All", "All", id="in runPolicy"),
     ],
 )
-def test_clean_pod_policy_of_both_places(spec: Manifest, policy: str | None, expected: str) -> None:
+def test_clean_pod_policy_of_both_places(spec: Manifest, policy: str | None, expected: str | None) -> None:
     job = read(v1_job(run_policy={"cleanPodPolicy": policy} if policy else {}, **spec))
     assert job.run_policy.clean_pod_policy == expected
 

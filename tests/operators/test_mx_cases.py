@@ -155,16 +155,16 @@ MX_PORT = {"name": "mxjob-port", "containerPort": 9091}
 @pytest.mark.parametrize(
     ("replicas", "policy", "ports", "clean", "expected"),
     [
-        pytest.param(None, None, None, None, (1, "Never", [MX_PORT], "Running"), id="minimal"),
-        pytest.param(None, "OnFailure", None, None, (1, "OnFailure", [MX_PORT], "Running"), id="OnFailure kept"),
-        pytest.param(3, None, None, None, (3, "Never", [MX_PORT], "Running"), id="replicas kept"),
-        pytest.param(None, None, [MX_PORT], None, (1, "Never", [MX_PORT], "Running"), id="port not doubled"),
+        pytest.param(None, None, None, None, (1, "Never", [MX_PORT], None), id="minimal"),
+        pytest.param(None, "OnFailure", None, None, (1, "OnFailure", [MX_PORT], None), id="OnFailure kept"),
+        pytest.param(3, None, None, None, (3, "Never", [MX_PORT], None), id="replicas kept"),
+        pytest.param(None, None, [MX_PORT], None, (1, "Never", [MX_PORT], None), id="port not doubled"),
         pytest.param(
             None,
             None,
             [{"name": "mxjob-port", "containerPort": 9999}],
             None,
-            (1, "Never", [{"name": "mxjob-port", "containerPort": 9999}], "Running"),
+            (1, "Never", [{"name": "mxjob-port", "containerPort": 9999}], None),
             id="port kept",
         ),
         pytest.param(
@@ -172,7 +172,7 @@ MX_PORT = {"name": "mxjob-port", "containerPort": 9091}
             None,
             [{"name": "other", "containerPort": 1234}],
             None,
-            (1, "Never", [{"name": "other", "containerPort": 1234}, MX_PORT], "Running"),
+            (1, "Never", [{"name": "other", "containerPort": 1234}, MX_PORT], None),
             id="other port",
         ),
         pytest.param(None, None, None, "All", (1, "Never", [MX_PORT], "All"), id="All kept"),
@@ -183,7 +183,7 @@ def test_defaults(
     policy: str | None,
     ports: list[Manifest] | None,
     clean: str | None,
-    expected: tuple[int, str, list[Manifest], str],
+    expected: tuple[int, str, list[Manifest], str | None],
 ) -> None:
     spec = replica_spec(MXNET, replicas, policy)
     if ports is not None:

@@ -524,12 +524,12 @@ CUSTOM_PORT = {"name": "customPort", "containerPort": 1234}
 @pytest.mark.parametrize(
     ("key", "policy", "ports", "clean", "policy_after", "ports_after", "clean_after"),
     [
-        pytest.param("Worker", "Always", [TFJOB_PORT], None, "Always", [TFJOB_PORT], "Running", id="replicas"),
-        pytest.param("Worker", None, [TFJOB_PORT], None, "Never", [TFJOB_PORT], "Running", id="restart policy"),
-        pytest.param("Worker", "Always", None, None, "Always", [TFJOB_PORT], "Running", id="port"),
-        pytest.param("Worker", "Always", [CUSTOM_PORT], None, "Always", [CUSTOM_PORT, TFJOB_PORT], "Running", id="second port"),
+        pytest.param("Worker", "Always", [TFJOB_PORT], None, "Always", [TFJOB_PORT], None, id="replicas"),
+        pytest.param("Worker", None, [TFJOB_PORT], None, "Never", [TFJOB_PORT], None, id="restart policy"),
+        pytest.param("Worker", "Always", None, None, "Always", [TFJOB_PORT], None, id="port"),
+        pytest.param("Worker", "Always", [CUSTOM_PORT], None, "Always", [CUSTOM_PORT, TFJOB_PORT], None, id="second port"),
         pytest.param("Worker", "Always", [CUSTOM_PORT], "All", "Always", [CUSTOM_PORT, TFJOB_PORT], "All", id="All"),
-        pytest.param("WORKER", "Always", [TFJOB_PORT], None, "Always", [TFJOB_PORT], "Running", id="spelling"),
+        pytest.param("WORKER", "Always", [TFJOB_PORT], None, "Always", [TFJOB_PORT], None, id="spelling"),
     ],
 )
 def test_defaults(
@@ -539,7 +539,7 @@ def test_defaults(
     clean: str | None,
     policy_after: str,
     ports_after: list[Manifest],
-    clean_after: str,
+    clean_after: str | None,
 ) -> None:
     spec = replica_spec(TF, None, policy)
     if ports is not None:
@@ -648,6 +648,25 @@ def test_clean_up_end_to_end(policy: str, deleted: list[str]) -> None:
     done = decide(manifest, pods)
     assert holding(done)[-1] == "Succeeded"
     assert sorted(deletes(decide(next_pass(manifest, done), pods))) == deleted
+
+
+def test_a_worker_ends_by_itself_and_a_server_does_not() -> None:
+    world = ClusterModel.of(TF, specs(Worker=3, PS=1))
+    world.settle()
+    world.run()
+    world.exit("demo-worker-0", 0)
+    world.settle()
+    assert world.current == "Succeeded"
+    assert [name for name, pod in world.pods.items() if "deletionTimestamp" in pod.raw["metadata"]] == ["demo-ps-0"]
+    world.exit("demo-worker-1", 0)
+    world.exit("demo-worker-2", 1, message="a parameter server has gone")
+    world.stop_terminating()
+    world.settle()
+    world.tick(60)
+    world.settle()
+    assert sorted(world.pods) == ["demo-worker-0", "demo-worker-1"], "without its server a worker's failure tells nothing"
+    assert world.job.status.replica_statuses["Worker"].succeeded == 2
+    assert world.runs["demo-worker-2"] == 1
 
 
 @pytest.mark.parametrize(

@@ -149,16 +149,16 @@ OTHER = {"name": "job-port", "containerPort": 99}
 @pytest.mark.parametrize(
     ("fields", "ports", "policy", "clean"),
     [
-        pytest.param({"replicas": None, "restartPolicy": "Always"}, [OURS], "Always", "Running", id="replicas unset"),
-        pytest.param({}, [OURS], "Never", "Running", id="restartPolicy unset"),
-        pytest.param({}, [], "Never", "Running", id="no ports"),
-        pytest.param({}, [CUSTOM], "Never", "Running", id="customPort"),
-        pytest.param({}, [OTHER], "Never", "Running", id="port kept"),
+        pytest.param({"replicas": None, "restartPolicy": "Always"}, [OURS], "Always", None, id="replicas unset"),
+        pytest.param({}, [OURS], "Never", None, id="restartPolicy unset"),
+        pytest.param({}, [], "Never", None, id="no ports"),
+        pytest.param({}, [CUSTOM], "Never", None, id="customPort"),
+        pytest.param({}, [OTHER], "Never", None, id="port kept"),
         pytest.param({}, [CUSTOM], "Never", "All", id="cleanPodPolicy All kept"),
     ],
 )
 @pytest.mark.parametrize("key", ["Worker", "WORKER", "worker"])
-def test_defaults(key: str, fields: Manifest, ports: list[Manifest], policy: str, clean: str) -> None:
+def test_defaults(key: str, fields: Manifest, ports: list[Manifest], policy: str, clean: str | None) -> None:
     fields = {**fields, "template": template(TEST_JOB, ports=ports)}
     manifest = job_manifest(TEST_JOB, {key: fields}, run_policy={"cleanPodPolicy": clean} if clean == "All" else {})
     job = read_job(TEST_JOB, manifest)

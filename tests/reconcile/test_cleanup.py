@@ -4,6 +4,7 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.reconcile import plan, plan_for_orphans, read_job
+from jobcommon.reconcile.limits import GRACE_SECONDS
 from jobcommon.reconcile.plan import Delete, Plan, RemoveFinalizer
 from jobcommon.testutil.builders import START, Pod, condition, finished_status, job_manifest, observe, services_of
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -15,11 +16,11 @@ def deleted(decided: Plan, plural: str) -> set[str]:
     return {action.name for action in decided.actions if isinstance(action, Delete) and action.plural == plural}
 
 
-def finished(kind: str, policy: str | None, pods: dict[str, str], reason: str = "") -> Plan:
+def finished(kind: str, policy: str | None, pods: dict[str, str], reason: str = "", now: float = START) -> Plan:
     run_policy = {} if policy is None else {"cleanPodPolicy": policy}
     status = finished_status(kind, reason)
     manifest = job_manifest(TEST_JOB, {"Worker": 4}, run_policy=run_policy, status=status)
-    return plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
+    return plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), now)
 
 
 @pytest.mark.parametrize("kind", ["Succeeded", "Failed"])
@@ -34,7 +35,10 @@ def finished(kind: str, policy: str | None, pods: dict[str, str], reason: str = 
     ],
 )
 def test_clean_pod_policy(kind: str, policy: str | None, pods: set[str], services: set[str]) -> None:
-    decided = finished(kind, policy, MIXED)
+    if kind == "Succeeded" and not policy:
+        early = finished(kind, policy, MIXED)
+        assert (deleted(early, "pods"), deleted(early, "services"), early.wake_at) == (set(), set(), START + GRACE_SECONDS)
+    decided = finished(kind, policy, MIXED, now=START + GRACE_SECONDS)
     assert deleted(decided, "pods") == pods
     assert deleted(decided, "services") == services
     released = {action.name for action in decided.actions if isinstance(action, RemoveFinalizer)}
@@ -54,6 +58,47 @@ def test_clean_pod_policy(kind: str, policy: str | None, pods: set[str], service
 )
 def test_how_many_deletions_the_policy_makes(policy: str, states: str, expected: int) -> None:
     assert len(deleted(finished("Succeeded", policy, {f"Worker-{i}": states for i in range(4)}), "pods")) == expected
+
+
+@pytest.mark.parametrize(
+    ("states", "may_end"),
+    [
+        pytest.param("running", True, id="running"),
+        pytest.param("scheduled", True, id="starting"),
+        pytest.param("without_finalizer", False, id="not on a node: it holds up the queue and adds nodes"),
+        pytest.param("running,succeeded", False, id="has ended"),
+        pytest.param("running,deleting", False, id="is being deleted"),
+    ],
+)
+def test_which_replicas_may_end_by_themselves(states: str, may_end: bool) -> None:
+    decided = finished("Succeeded", None, {"Worker-0": states})
+    assert (decided.wake_at == START + GRACE_SECONDS) == may_end
+    assert (deleted(decided, "pods") == {"demo-worker-0"}) == (states == "without_finalizer")
+    assert (deleted(decided, "services") == {"demo"}) != may_end, "until their end they resolve each other's names"
+
+
+@pytest.mark.parametrize(
+    ("ended", "may_end"),
+    [
+        pytest.param(-59, True, id="a moment is left"),
+        pytest.param(-60, False, id="over"),
+        pytest.param(1, True, id="by another operator, whose clock is a little ahead"),
+        pytest.param(3600, False, id="by a wrong clock"),
+    ],
+)
+def test_the_time_after_success_is_bounded(ended: float, may_end: bool) -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 1}, status=finished_status(at=START + ended))
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START)
+    assert (deleted(decided, "pods") == set()) == may_end
+
+
+def test_what_was_scaled_away_or_has_failed_beside_a_sidecar_does_not_go_on() -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 3}, status={**finished_status(), "countedPods": ["uid-demo-worker-1"]})
+    observed = observe(TEST_JOB, manifest, {f"Worker-{i}": "running" for i in range(3)})
+    assert [pod.uid for pod in observed.pods][1] == "uid-demo-worker-1"
+    manifest["spec"]["testReplicaSpecs"]["Worker"]["replicas"] = 2
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
+    assert deleted(decided, "pods") == {"demo-worker-1", "demo-worker-2"}
 
 
 @pytest.mark.parametrize("reason", ["BackoffLimitExceeded", "DeadlineExceeded", "InvalidSpec"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.plan import Delete
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -39,14 +40,92 @@ def test_a_job_runs_and_succeeds() -> None:
     world.settle()
     assert (world.current, counts(world)) == ("Running", {"active": 1, "succeeded": 1, "succeededIndexes": "0"})
     world.exit("demo-master-0", 0)
-    world.settle()
+    assert world.settle()[-1].wake_at == world.now + 60
     assert (world.current, world.reason) == ("Succeeded", "TestJobSucceeded")
+    assert "deletionTimestamp" not in world.pods["demo-worker-1"].raw["metadata"], "it may be saving"
+    world.tick(60)
+    world.settle()
     assert set(world.pods) == {"demo-worker-0", "demo-worker-1", "demo-master-0"}
-    world.stop_terminating()
+    world.stop_terminating(0)
     world.settle()
     assert set(world.pods) == {"demo-worker-0", "demo-master-0"}
     assert not world.others
     assert world.runs == {"demo-master-0": 1, "demo-worker-0": 1, "demo-worker-1": 1}
+    assert counts(world) == {"succeeded": 1, "succeededIndexes": "0"}, "what was stopped has not succeeded"
+
+
+@pytest.mark.parametrize("crash_after", [None, 0, 1, 2])
+@pytest.mark.parametrize("policy", [None, "", "None"])
+def test_replicas_that_end_after_the_success_are_counted(policy: str | None, crash_after: int | None) -> None:
+    """AppWrapper counts Succeeded pods, Argo and others wait for `replicaStatuses.Worker.succeeded == N`."""
+    world = started({"Master": 1, "Worker": 2}, **({} if policy is None else {"cleanPodPolicy": policy}))
+    world.exit("demo-master-0", 0)
+    world.step(writes=crash_after)
+    world.settle()
+    end = [(c.type, c.status) for c in world.job.status.conditions], world.status["completionTime"]
+    assert world.current == "Succeeded", "the result does not wait for them"
+    for index in range(2):
+        world.tick(20)
+        world.exit(f"demo-worker-{index}", 0)
+        for _ in range(4):
+            world.step(writes=crash_after)
+        world.settle()
+    assert counts(world) == {"succeeded": 2, "succeededIndexes": "0-1"}
+    assert counts(world, "Master") == {"succeeded": 1, "succeededIndexes": "0"}
+    world.tick(60)
+    assert world.settle()[-1].wake_at is None
+    assert bool(world.others) == (policy == "None")
+    assert {name: pod.raw["status"]["phase"] for name, pod in world.pods.items()} == {
+        "demo-master-0": "Succeeded", "demo-worker-0": "Succeeded", "demo-worker-1": "Succeeded",
+    }  # fmt: skip
+    assert ([(c.type, c.status) for c in world.job.status.conditions], world.status["completionTime"]) == end
+    assert not [name for name, pod in world.pods.items() if FINALIZER in pod.view.finalizers]
+
+
+def test_a_failure_after_the_success_changes_nothing() -> None:
+    world = started({"Master": 1, "Worker": 2}, backoffLimit=0)
+    world.exit("demo-master-0", 0)
+    world.settle()
+    status = world.status
+    world.exit("demo-worker-0", 1)
+    world.exit("demo-worker-1", 137)
+    world.settle()
+    assert world.status == {**status, "replicaStatuses": {**status["replicaStatuses"], "Worker": {
+        "selector": status["replicaStatuses"]["Worker"]["selector"]
+    }}}  # fmt: skip
+    assert world.runs == {"demo-master-0": 1, "demo-worker-0": 1, "demo-worker-1": 1}
+    assert set(world.pods) == {"demo-master-0", "demo-worker-0", "demo-worker-1"}, "their logs say why"
+
+
+def test_what_another_operator_counted_at_the_end_stays() -> None:
+    """training-operator adds the active replicas to the succeeded ones when a job succeeds."""
+    world = started({"Master": 1, "Worker": 2}, cleanPodPolicy="None")
+    world.exit("demo-master-0", 0)
+    world.settle()
+    world.manifest["status"]["replicaStatuses"] = {"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}}
+    world.exit("demo-worker-0", 0)
+    world.exit("demo-worker-1", 0)
+    world.settle()
+    assert world.status["replicaStatuses"] == {"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}}
+
+
+@pytest.mark.parametrize("end", ["expires", "is deleted", "is suspended"])
+def test_a_job_whose_replicas_still_end(end: str) -> None:
+    world = started({"Master": 1, "Worker": 1}, **({"ttlSecondsAfterFinished": 30} if end == "expires" else {}))
+    world.exit("demo-master-0", 0)
+    world.settle()
+    world.tick(30)
+    if end == "is suspended":
+        world.edit(suspend=True)
+        world.settle()
+        assert (world.current, "deletionTimestamp" in world.pods["demo-worker-0"].raw["metadata"]) == ("Succeeded", False)
+        return
+    if end == "is deleted":
+        world.delete_job()
+    world.settle()
+    world.stop_terminating()
+    world.settle()
+    assert (world.exists, world.pods) == (False, {})
 
 
 def test_a_retryable_exit_is_followed_by_success() -> None:

@@ -83,7 +83,7 @@ def play(world: ClusterModel, event: str, detail: Any) -> None:
         optional={
             "backoffLimit": st.integers(0, 3),
             "activeDeadlineSeconds": st.sampled_from([1, 60]),
-            "cleanPodPolicy": st.sampled_from(["All", "Running", "None"]),
+            "cleanPodPolicy": st.sampled_from(["All", "Running", "None", ""]),
             "suspend": st.booleans(),
         },
     ),

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from jobcommon.localcluster.apiserver.storage import Item
+
 
 @dataclass(frozen=True)
 class Ends:
@@ -10,3 +12,28 @@ class Ends:
     failed_runs: int = 0
     ended_early: int = 0
     disrupted: frozenset[str] = frozenset()
+
+
+def phase(pod: Item) -> str:
+    """The pod's phase."""
+    return str((pod.obj.get("status") or {}).get("phase") or "Pending")
+
+
+def failed_runs(pod: Item) -> int:
+    """The runs of the main container, and of init containers but sidecars, that did not succeed."""
+    status, spec = pod.obj.get("status") or {}, pod.obj["spec"]
+    sidecars = {one["name"] for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"}
+    main = spec["containers"][0]["name"]
+    counted = [one for one in status.get("containerStatuses") or () if one["name"] == main]
+    counted += [one for one in status.get("initContainerStatuses") or () if one["name"] not in sidecars]
+    codes = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") for one in counted]
+    runs = sum(int(one.get("restartCount", 0)) for one in counted) + sum(bool(code) for code in codes)
+    return runs or int(phase(pod) == "Failed")
+
+
+def main_failed(pod: Item) -> bool:
+    """Whether the main container has failed and the kubelet will not start it again."""
+    statuses = (pod.obj.get("status") or {}).get("containerStatuses") or ()
+    main = pod.obj["spec"]["containers"][0]["name"]
+    codes = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") for one in statuses if one["name"] == main]
+    return pod.obj["spec"].get("restartPolicy") == "Never" and any(codes)

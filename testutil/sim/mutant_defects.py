@@ -79,9 +79,8 @@ _execute = Executor.execute
 _clean_up_finished = cleanup.clean_up_finished
 
 
-def _nothing_without_pods(job: Job, observed: Observed, pods: Any) -> Any:
-    pods = list(pods)
-    return _clean_up_finished(job, observed, pods) if pods else []
+def _nothing_without_pods(framework: Framework, job: Job, observed: Observed, found: slots.Slots, *more: Any) -> Any:
+    return _clean_up_finished(framework, job, observed, found, *more) if found.ours else ([], None)
 
 
 def _magic_number(pod: PodView, main: str, policy: Any) -> Ending | None:

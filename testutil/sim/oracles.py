@@ -15,13 +15,15 @@ from jobcommon.framework import FINALIZER, Framework
 from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, Change, Item
 from jobcommon.localcluster.timestamps import parse_time
 from jobcommon.testutil.builders import START
-from jobcommon.testutil.sim.ends import Ends
+from jobcommon.testutil.sim.ends import Ends, failed_runs, main_failed, phase
 from jobcommon.testutil.sim.scenario import Scenario
 
 Obj = dict[str, Any]
 OVER = ("Succeeded", "Failed")
 #: How long ago a wish may have been taken back that an operator still acts on: watches may lag by a minute (fault F11).
 STALENESS_SECONDS = 120.0
+MAY_END_SECONDS = 60.0
+"""How long a replica may go on by itself after the success of a job without a clean-up policy."""
 _NOT_JUDGED = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
 
 
@@ -195,7 +197,7 @@ class Watchdog:
             self.say(at, "stranger-created", f"pods/{pod.name} has no job for its owner")
             return
         slot = _slot(pod)
-        twins = [p for p in self._pods.values() if owner_of(p) == owner_of(pod) and _slot(p) == slot and _phase(p) not in OVER]
+        twins = [p for p in self._pods.values() if owner_of(p) == owner_of(pod) and _slot(p) == slot and phase(p) not in OVER]
         if twins:
             self.say(at, "two-live-pods", f"pods/{pod.name} beside {twins[0].name}")
         if job.forged:
@@ -209,19 +211,36 @@ class Watchdog:
         pod = change.item
         removed = change.type == DELETED or "deletionTimestamp" in pod.obj["metadata"]
         deleted = removed and "deletionTimestamp" not in before.obj["metadata"]
-        if deleted and _phase(before) not in OVER and not _main_failed(before) and not self._may_go(at, pod, job):
-            self.say(at, "healthy-deleted", f"pods/{pod.name} ({_phase(before)}) of a job that wants it")
+        if deleted and phase(before) not in OVER and not main_failed(before):
+            if not self._may_go(at, pod, job):
+                self.say(at, "healthy-deleted", f"pods/{pod.name} ({phase(before)}) of a job that wants it")
+            elif self._may_end_by_itself(at, before, job):
+                self.say(at, "stopped-early", f"pods/{pod.name} may end by itself after the success of its job")
         held = FINALIZER in (before.obj["metadata"].get("finalizers") or ())
         let_go = held and (change.type == DELETED or FINALIZER not in (pod.obj["metadata"].get("finalizers") or ()))
         evidence = let_go or (deleted and not held)
-        if evidence and _phase(before) in OVER and not self._on_record(at, before, job):
-            self.say(at, "evidence-destroyed", f"pods/{pod.name} ({_phase(before)}) is not on record")
+        if evidence and phase(before) in OVER and not self._on_record(at, before, job):
+            self.say(at, "evidence-destroyed", f"pods/{pod.name} ({phase(before)}) is not on record")
 
     def _may_go(self, at: float, pod: Item, job: _Job) -> bool:
+        return job.finished or self._is_unwanted(at, pod, job)
+
+    def _is_unwanted(self, at: float, pod: Item, job: _Job) -> bool:
         recently = at - STALENESS_SECONDS
         kind, index = _slot(pod)
         surplus = any(until >= recently and index >= count for until, count in job.wanted.get(kind, [(at, 0)]))
-        return job.deleting or job.finished or job.forged or job.suspended_at >= recently or surplus or _suspended(job.obj)
+        return job.deleting or job.forged or job.suspended_at >= recently or surplus or _suspended(job.obj)
+
+    def _may_end_by_itself(self, at: float, pod: Item, job: _Job) -> bool:
+        """Whether the job has just succeeded, its clean-up policy is not set, and the pod has work of its own on a node."""
+        end, spec = _ended(job.status), job.obj.get("spec") or {}
+        policy = (spec.get("runPolicy") or {}).get("cleanPodPolicy") or spec.get("cleanPodPolicy")
+        serves = any(job.framework.serves(t.name) for t in job.framework.replica_types if t.name.lower() == _slot(pod)[0])
+        if end is None or end[0] != "Succeeded" or policy or serves or self._is_unwanted(at, pod, job):
+            return False
+        if not pod.obj["spec"].get("nodeName") or pod.uid in (job.status.get("countedPods") or ()):
+            return False
+        return START + at < parse_time(job.status["completionTime"]) + MAY_END_SECONDS - self._tolerance
 
     def _on_record(self, at: float, pod: Item, job: _Job) -> bool:
         if job.deleting or job.finished or job.forged:
@@ -254,20 +273,8 @@ def _note_ends(job: _Job, before: Item | None, change: Change, *, ours: bool) ->
         job.disrupted.add(pod.uid)
     if marked or disrupted or status.get("reason"):
         return
-    job.ended_early += _phase(pod) == "Succeeded" and (before is None or _phase(before) != "Succeeded")
-    job.failed_runs += max(_failed_runs(pod) - (_failed_runs(before) if before is not None else 0), 0)
-
-
-def _failed_runs(pod: Item) -> int:
-    """The runs of the main container, and of init containers but sidecars, that did not succeed."""
-    status, spec = pod.obj.get("status") or {}, pod.obj["spec"]
-    sidecars = {one["name"] for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"}
-    main = spec["containers"][0]["name"]
-    counted = [one for one in status.get("containerStatuses") or () if one["name"] == main]
-    counted += [one for one in status.get("initContainerStatuses") or () if one["name"] not in sidecars]
-    codes = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") for one in counted]
-    runs = sum(int(one.get("restartCount", 0)) for one in counted) + sum(bool(code) for code in codes)
-    return runs or int(_phase(pod) == "Failed")
+    job.ended_early += phase(pod) == "Succeeded" and (before is None or phase(before) != "Succeeded")
+    job.failed_runs += max(failed_runs(pod) - (failed_runs(before) if before is not None else 0), 0)
 
 
 def _faultless(job: _Job, after: Obj) -> Iterator[tuple[str, str]]:
@@ -282,14 +289,6 @@ def _faultless(job: _Job, after: Obj) -> Iterator[tuple[str, str]]:
     # What ends with exit 0 before its time, and what loses its exit code, is a disruption, too: few pods do.
     if disruptions > len(job.disrupted) + job.failed_runs + job.ended_early:
         yield "stopped-on-purpose", f"{disruptions} disruptions, and {len(job.disrupted)} pods were stopped by others"
-
-
-def _main_failed(pod: Item) -> bool:
-    """Whether the main container has failed and the kubelet will not start it again."""
-    statuses = (pod.obj.get("status") or {}).get("containerStatuses") or ()
-    main = pod.obj["spec"]["containers"][0]["name"]
-    codes = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") for one in statuses if one["name"] == main]
-    return pod.obj["spec"].get("restartPolicy") == "Never" and any(codes)
 
 
 # -- rules on one status, and on a step from one to the next ------------------------------------------------------------------
@@ -385,10 +384,6 @@ def owner_of(item: Item) -> str:
     """The UID of the object's controller; "" without one."""
     references = item.obj["metadata"].get("ownerReferences") or ()
     return next((one["uid"] for one in references if one.get("controller")), "")
-
-
-def _phase(pod: Item) -> str:
-    return str((pod.obj.get("status") or {}).get("phase") or "Pending")
 
 
 def _slot(pod: Item) -> tuple[str, int]:

@@ -5,13 +5,13 @@ from itertools import chain
 
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.testutil.sim import user
-from jobcommon.testutil.sim.job_templates import JOB, MPI_V1, MPI_V2, MX, TENSORFLOW, TORCH
+from jobcommon.testutil.sim.job_templates import JOB, MPI_V1, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
 
 
 def own_lifecycles() -> Iterator[Scenario]:
     """All of them."""
-    return chain(_mpi(), _tensorflow(), _pytorch(), _mxnet())
+    return chain(_mpi(), _tensorflow(), _pytorch(), _mxnet(), *map(_late, (TENSORFLOW, TORCH)))
 
 
 def _mpi() -> Iterator[Scenario]:
@@ -112,3 +112,15 @@ def _mxnet() -> Iterator[Scenario]:
     yield template.scenario(
         "tune", template.manifest(tune, spec={"jobMode": "MXTune"}), {tuners[2]: [Exit(10, cue=user.peers(*tuners))]}
     )
+
+
+def _late(template: JobTemplate) -> Iterator[Scenario]:
+    """When the job has succeeded, one worker ends well a little later, one fails, and the last is stopped in the end."""
+    pods = (template.leader_pod, *template.workers(3))
+    succeeded = user.condition(template.framework, JOB, "Succeeded")
+    leader, well, badly, _ = pods
+    yield template.scenario("X-ends-after-the-success", template.job("Never", workers=3), {
+        leader: [Exit(5, cue=user.peers(*pods))],
+        well: [Exit(10, cue=lambda s, _: succeeded(s))],
+        badly: [Exit(20, 1, cue=lambda s, _: succeeded(s))],
+    })  # fmt: skip
