@@ -70,3 +70,14 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     """``Worker-0, Worker-1, Worker-2 and 5 more``."""
     told = ", ".join(names[:most])
     return f"{told} and {len(names) - most} more" if len(names) > most else told
+
+
+def span(seconds: float) -> str:
+    """``45 s``, ``18 min``, ``2 h 5 min``, ``3 d 4 h``."""
+    whole = max(int(seconds), 0)
+    if whole < 120:
+        return f"{whole} s"
+    minutes, hours = whole // 60, whole // 3600
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

@@ -10,6 +10,8 @@ from jobcommon.api.status import ConditionType, Failure, JobCondition
 from jobcommon.diagnosis.cause import Cause, in_short, listed
 from jobcommon.diagnosis.failures import cause_of_failure, root
 from jobcommon.diagnosis.found import Found, Member
+from jobcommon.diagnosis.hangs import recreated, silent
+from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, suspended
 from jobcommon.diagnosis.reason import Reason
@@ -19,7 +21,6 @@ from jobcommon.reconcile import limits
 MAX_EVIDENCE = 6
 MAX_LINES = 12
 _WELL = (Reason.SUCCEEDED, Reason.RUNNING, *CALM)
-_OPERATOR_SECONDS = 15.0
 # Of several causes the first one here is told; others come between, and calm ones last.
 _FIRST = (Reason.NODE_DOES_NOT_ANSWER, Reason.FINALIZER_STUCK)
 
@@ -79,7 +80,9 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
     if job.suspended:
         return _of_job(suspended(found))
     if current is None:
-        return _not_reconciled(found, now)
+        return _of_job(unanswered(found, now))
+    if (missed := behind(found, now)) is not None:
+        return _of_job(missed)
     message = current.message
     if "; it waits: " in message:
         return _of_job(
@@ -177,8 +180,17 @@ def _deleting(found: Found, now: float) -> Diagnosis:
     if stuck is not None:
         return stuck
     finalizers = ", ".join((found.job.get("metadata") or {}).get("finalizers") or ())
-    text = "the job is being deleted" + (f"; it waits for the finalizers {finalizers}" if finalizers else "")
-    return _of_job(Cause(Reason.DELETING, text, then="it is gone when its pods are"))
+    if not finalizers:
+        return _of_job(Cause(Reason.DELETING, "the job is being deleted", then="it is gone when its pods are"))
+    return _of_job(
+        Cause(
+            Reason.DELETING,
+            f"the job is being deleted; it waits for the finalizers {finalizers}, and its pods run on",
+            "a finalizer is removed by the controller that set it; if that is gone for good: kubectl patch "
+            f'{found.framework.singular} {found.read.name} --type merge -p \'{{"metadata":{{"finalizers":null}}}}\'',
+            then="nothing, until the finalizers are removed; then its pods end, too",
+        )
+    )
 
 
 def _stuck_finalizers(found: Found, now: float) -> Diagnosis | None:
@@ -211,20 +223,6 @@ def _of_failure(found: Found, failure: Failure) -> Diagnosis:
 
 
 # -- waits ----------------------------------------------------------------------------------------------------------------
-
-
-def _not_reconciled(found: Found, now: float) -> Diagnosis:
-    job = found.read
-    age = now - job.creation_time if job.creation_time is not None else _OPERATOR_SECONDS
-    if age < _OPERATOR_SECONDS:
-        return _of_job(Cause(Reason.STARTING, "the job was created just now; no operator has answered yet"))
-    known = {
-        True: "; a pod of the operators runs: does it handle this kind and namespace?",
-        False: "; no pod of the operators runs in this cluster",
-        None: "",
-    }[found.operator]
-    advice = "install or start the operators, for this kind and namespace (docs/install.md); /readyz says what is missing"
-    return _of_job(Cause(Reason.NO_OPERATOR, f"no operator has reconciled the job in {int(age)} s{known}", advice))
 
 
 def _refusal_of_events(found: Found) -> Cause | None:
@@ -307,8 +305,10 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     evidence += [f"first failure: {_of_failure(found, failure).sentence}" for failure in status.failures[:1]]
     due = limits.deadline(replace(job, status=status), now)
     then, at = ("the job fails if it is not over by then (activeDeadlineSeconds)", due.at) if due else ("", None)
-    text = f"{job.kind} {job.name} runs: {count}"
-    return Diagnosis(Reason.RUNNING, text, evidence=tuple(evidence), then=then, at=at)
+    evidence += recreated(found)
+    quiet, facts, advice = silent(found, now)
+    text = f"{job.kind} {job.name} runs: {count}{quiet}"
+    return Diagnosis(Reason.RUNNING, text, evidence=(*evidence, *facts), advice=advice, then=then, at=at)
 
 
 def _replacement(found: Found, now: float) -> tuple[str, float | None]:

@@ -37,8 +37,9 @@ class Found:
     """What is known of a job. All objects are JSON as the API server gives them.
 
     `logs` has the last lines of what failed pods printed, by pod; `nodes`, `workloads` (Kueue's) and `pod_groups` may be empty
-    when there are none or they may not be read. `operator`: whether a pod of the operators runs; None when that is unknown.
-    `unread` says, by resource, why it could not be read.
+    when there are none or they may not be read. `printed_at` is, by pod, when a running one printed its last line (seconds
+    since the epoch). Only where no operator seems to act: `operator`, whether a pod of the operators runs (None when that is
+    unknown), the leader's `lease`, and the kind's `definition`. `unread` says, by resource, why it could not be read.
     """
 
     framework: Framework
@@ -49,7 +50,10 @@ class Found:
     nodes: Sequence[Object] = ()
     workloads: Sequence[Object] = ()
     pod_groups: Sequence[Object] = ()
+    printed_at: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     operator: bool | None = None
+    lease: Object | None = None
+    definition: Object | None = None
     unread: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @cached_property
@@ -112,8 +116,7 @@ class Member:
 
 def event_view(raw: Object) -> EventView:
     """The view of an event of core/v1. Total."""
-    about = raw.get("involvedObject") or {}
-    series = raw.get("series") or {}
+    about, series = (found if isinstance(found := raw.get(name), Mapping) else {} for name in ("involvedObject", "series"))
     times = (series.get("lastObservedTime"), raw.get("lastTimestamp"), raw.get("eventTime"), raw.get("firstTimestamp"))
     at = next((time for time in map(parse_time, times) if time is not None), 0.0)
     reason, message = str(raw.get("reason") or ""), str(raw.get("message") or "")

@@ -61,7 +61,11 @@ def _terminating(pod: PodView, found: Found, now: float) -> Cause | None:
         return None
     if is_over(pod):
         if FINALIZER not in pod.finalizers:
-            return None
+            if not pod.finalizers:
+                return None
+            names = ", ".join(pod.finalizers)
+            advice = f"see the controller that set it; if that is gone for good: kubectl edit pod {pod.name}"
+            return Cause(Reason.FINALIZER_STUCK, f"has ended and is deleted, but the finalizer {names} holds it", advice)
         return Cause(
             Reason.FINALIZER_STUCK,
             f"has ended and is deleted, but the operator does not remove the finalizer {FINALIZER}",

@@ -10,12 +10,14 @@ from typing import Any
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
 from jobcommon.api.status import read_status
+from jobcommon.api.timestamp import parse_time
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.refusal import explained
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import answered
 from jobcommon.diagnosis.found import Found
+from jobcommon.diagnosis.operator import LEASE, may_be_behind
 from jobcommon.framework import Framework
 
 Object = dict[str, Any]
@@ -31,8 +33,9 @@ OPERATOR_LABEL = "app.kubernetes.io/name in (training-operators, training-operat
 POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API)
 WORKLOAD_APIS = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 # Who reads one namespace may not read nodes, and a kind that is not installed is refused as well. Neither is worth a line.
-_QUIET = ("nodes", POD_GROUPS)
+_QUIET = ("nodes", POD_GROUPS, "leases", "definition")
 _LIMIT = ("limit", "500")
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # A kind that is not served.
 _ABSENT = (404, 405)
 
@@ -54,7 +57,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     if not pods or any(not (pod.get("spec") or {}).get("nodeName") for pod in pods):
         wanted[POD_GROUPS] = [Request("GET", object_path(api, POD_GROUPS, namespace, name)) for api in POD_GROUP_APIS]
     found = await _read(send, wanted, unread)
-    return Found(
+    made = Found(
         framework=framework,
         job=job,
         pods=pods,
@@ -63,9 +66,10 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
         nodes=[node for nodes in found.get("nodes", ()) for node in nodes],
         workloads=next(filter(None, (_of(uid, items) for items in found.get("workloads", ()))), []),
         pod_groups=next(filter(None, found.get(POD_GROUPS, ())), []),
-        operator=None if status.conditions else await _operator(send),
+        printed_at=await _printed_at(send, framework, namespace, pods) if pods and not troubled else {},
         unread=unread,
     )
+    return replace(made, **await _operator(send, framework)) if not status.conditions or may_be_behind(made) else made
 
 
 def pods_request(namespace: str, job: str) -> Request:
@@ -116,12 +120,43 @@ async def _logs(send: Send, namespace: str, pods: Sequence[Object], failed: Sequ
     }
 
 
-async def _operator(send: Send) -> bool | None:
-    """Whether a pod of the operators runs; None when that cannot be read."""
+async def _printed_at(send: Send, framework: Framework, namespace: str, pods: Sequence[Object]) -> dict[str, float]:
+    """When some of the pods that run printed their last lines; of one that has printed nothing, when it was started."""
+    found: dict[str, float] = {}
+    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"][:MAX_LOGS]
+    names = [str(pod["metadata"]["name"]) for pod in running]
+    query = (("tailLines", "1"), ("timestamps", "true"))
+    requests = []
+    for pod, name in zip(running, names, strict=True):
+        containers = [str(one.get("name")) for one in (pod.get("spec") or {}).get("containers") or ()]
+        main = framework.container if framework.container in containers else next(iter(containers), "")
+        path = f"{object_path('v1', 'pods', namespace, name)}/log"
+        requests.append(Request("GET", path, (("container", main), *query)))
+    for pod, name, answer in zip(running, names, await send(requests), strict=True):
+        first = answer.body.decode(errors="replace").partition(" ")[0]
+        at = parse_time(first) if first else parse_time((pod.get("status") or {}).get("startTime"))
+        if answer.status < 400 and at is not None:
+            found[name] = at
+    return found
+
+
+async def _operator(send: Send, framework: Framework) -> dict[str, Any]:
+    """What can be read of the operators: whether a pod of theirs runs, the leader's lease, and the kind's definition."""
     refused: dict[str, str] = {}
-    every = Request("GET", collection_path("v1", "pods", None), (("labelSelector", OPERATOR_LABEL),))
-    (pods,) = (await _read(send, {"pods": [every]}, refused))["pods"]
-    return None if refused else any((pod.get("status") or {}).get("phase") == "Running" for pod in pods)
+    named = (("fieldSelector", f"metadata.name={LEASE}"),)
+    wanted = {
+        "pods": [Request("GET", collection_path("v1", "pods", None), (("labelSelector", OPERATOR_LABEL),))],
+        "leases": [Request("GET", collection_path("coordination.k8s.io/v1", "leases", None), named)],
+        "definition": [Request("GET", f"{_DEFINITIONS}/{framework.plural}.{framework.group}")],
+    }
+    found = {resource: each[0] for resource, each in (await _read(send, wanted, refused)).items()}
+    runs = any((pod.get("status") or {}).get("phase") == "Running" for pod in found["pods"])
+    leases = sorted(found["leases"], key=lambda lease: str((lease.get("spec") or {}).get("renewTime")))
+    return {
+        "operator": None if "pods" in refused else runs,
+        "lease": leases[-1] if leases else None,
+        "definition": next(iter(found["definition"]), None),
+    }
 
 
 def _of(uid: str, items: Iterable[Object]) -> list[Object]:

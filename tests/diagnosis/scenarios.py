@@ -7,7 +7,7 @@ Texts of kubelet, scheduler, admission and Kueue are those of Kubernetes 1.29 to
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobcommon.api.observed import Observed, Rejection
@@ -158,12 +158,45 @@ def held_by_finalizer(pod: Pod) -> Pod:
     return pod.succeeded(at=NOW - 500).last_delete(at=NOW - 500)
 
 
+def held_by_another(pod: Pod) -> Pod:
+    pod.raw["metadata"]["finalizers"] = ["example.com/hold"]
+    return pod.succeeded(at=NOW - 500).last_delete(at=NOW - 500)
+
+
 def gated(pod: Pod) -> Pod:
     made = pod.unschedulable("Scheduling is blocked due to non-empty scheduling gates")
     made.raw["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/topology"}]
     return made
 
 
+def then(before: Found, changed: Mapping[str, Change], **more: Any) -> Found:
+    """The pods of `before` have changed since its status was written."""
+    job = read_job(before.framework, before.job)
+    made = {
+        pod.name: pod.raw for pod in (change(Pod.of(before.framework, job, *_slot(slot))) for slot, change in changed.items())
+    }
+    return replace(before, pods=[made.get(raw["metadata"]["name"], raw) for raw in before.pods], **more)
+
+
+def created(pod: Pod, at: float) -> Pod:
+    pod.raw["metadata"]["creationTimestamp"] = format_time(at)
+    return pod
+
+
+def both_running(**scenario: Any) -> Found:
+    return found({"Worker-0": running, "Worker-1": running}, **scenario)
+
+
+def deleted_with(finalizer: str) -> Found:
+    """A job that is deleted and has a finalizer of another controller."""
+    made = both_running()
+    metadata = {**made.job["metadata"], "deletionTimestamp": format_time(NOW - 60), "finalizers": [finalizer]}
+    return replace(made, job={**made.job, "metadata": metadata})
+
+
+LEASE = {"metadata": {"name": "jobcommon-operator"}, "spec": {"holderIdentity": "op_1", "renewTime": format_time(NOW - 50)}}
+RAISED = [event("uid-demo", "InternalError", "KeyError: 'size'")]
+OLD_DEFINITION = {"spec": {"versions": [{"name": "v1", "storage": True, "subresources": {}}]}}
 EARLIER = {"replica": "Worker-1", "pod": "other", "reason": "SIGKILL", "exitCode": 137, "time": format_time(START - 7200)}
 TRACEBACK = (
     "epoch 3 loss 0.12",
@@ -707,6 +740,50 @@ SCENARIOS = (
         Found(PYTORCH, found(operator=False).job, operator=False),
     ),
     Scenario(
+        "no operator, whose lease is old",
+        "NoOperator",
+        ("op_1 renewed its lease 50 s ago",),
+        found(operator=False, lease=LEASE),
+    ),
+    Scenario(
+        "a framework's function raises", "FrameworkError", ("pytorch", "KeyError: 'size'"), found(operator=False, events=RAISED)
+    ),
+    Scenario(
+        "a definition without status",
+        "DefinitionOutdated",
+        ("pytorchjobs.kubeflow.org", "no status subresource in v1"),
+        found(operator=False, definition=OLD_DEFINITION),
+    ),
+    Scenario(
+        "the operator died before a pod ended",
+        "NoOperator",
+        ("Worker-1 ended 18 min ago", "renewed its lease 18 min ago"),
+        then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)}, lease=LEASE),
+        now=NOW + 1080,
+    ),
+    Scenario(
+        "the operator died before pods ran",
+        "NoOperator",
+        ("Worker-0 has run for",),
+        then(found({"Worker-0": lambda pod: pod, "Worker-1": lambda pod: pod}), {"Worker-0": running, "Worker-1": running}),
+        now=NOW + 600,
+    ),
+    Scenario(
+        "a pod has just ended",
+        "Running",
+        ("1/2 Running, 1 succeeded",),
+        then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)}),
+    ),
+    Scenario(
+        "another's finalizer on the job", "Deleting", ("example.com/hold", "its pods run on"), deleted_with("example.com/hold")
+    ),
+    Scenario(
+        "another's finalizer on a pod",
+        "FinalizerStuck",
+        ("example.com/hold",),
+        found({"Worker-0": running, "Worker-1": held_by_another}),
+    ),
+    Scenario(
         "another controller's",
         "ManagedElsewhere",
         ("multikueue",),
@@ -724,6 +801,13 @@ SCENARIOS = (
         "Running",
         ("1/2 Running, 1 succeeded",),
         found({"Worker-0": running, "Worker-1": lambda pod: pod.succeeded()}, framework=TF, replicas={"Worker": 2}),
+    ),
+    Scenario(
+        "nothing is printed",
+        "Running",
+        ("2/2 Running; nothing was printed for 20 min",),
+        both_running(printed_at={"demo-worker-0": NOW, "demo-worker-1": NOW}),
+        now=NOW + 1200,
     ),
     Scenario("running", "Running", ("2/2 Running",), found({"Worker-0": running, "Worker-1": running})),
 )

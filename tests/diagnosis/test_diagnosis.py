@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcommon.diagnosis import Found, Reason, diagnose
+from jobcommon.testutil.builders import START
 from tests.architecture.source import ROOT
-from tests.diagnosis.scenarios import NOW, SCENARIOS, Scenario
+from tests.diagnosis.scenarios import NOW, SCENARIOS, Scenario, both_running, created, then
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
@@ -18,6 +19,21 @@ def test_the_cause_is_named(scenario: Scenario) -> None:
     for word in scenario.words:
         assert word in made.sentence, made
     assert made.well or made.advice or made.then, made
+
+
+def test_a_replica_that_is_silent_while_others_print_is_named() -> None:
+    found = both_running(printed_at={"demo-worker-0": NOW + 1190, "demo-worker-1": NOW})
+    made = diagnose(found, NOW + 1200)
+    assert "nothing was printed" not in made.sentence
+    assert "Worker-1 printed nothing for 20 min, others did" in made.evidence
+
+
+def test_a_pod_that_was_made_anew_without_a_failure_is_told() -> None:
+    made = diagnose(both_running(), NOW)
+    assert not any("was created" in fact for fact in made.evidence)
+    found = then(both_running(), {"Worker-1": lambda pod: created(pod.running(), START + 60)})
+    facts = diagnose(found, NOW).evidence
+    assert "the pod of Worker-1 was created 60 s after the start: one before it was deleted, or the job was scaled" in facts
 
 
 def test_every_reason_is_explained() -> None:

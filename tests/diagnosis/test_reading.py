@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jobcommon.api.timestamp import parse_time
 from jobcommon.client.request import Request, Response
 from jobcommon.diagnosis import Reason, diagnose
 from jobcommon.diagnosis.reading import read_found
@@ -112,6 +113,38 @@ async def test_what_may_not_be_read_is_named_unless_it_is_the_business_of_admini
     assert set(found.unread) == {"pods", "events", "workloads"}
     page = await read_found(PYTORCH, job(), Server(**{f"{OURS}/pods": [Response(200, b"<html>")]}).send)
     assert page.unread == {"pods": "the answer does not come from an API server"}
+
+
+async def test_of_pods_that_run_it_is_read_when_they_printed_last() -> None:
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "startTime": "2026-01-01T00:00:00Z"}
+    pods = [pod(name, phase="Running", **ready) for name in ("demo-master-0", "demo-worker-0", "demo-worker-1")]
+    for one in pods:
+        one["spec"] = {"containers": [{"name": "sidecar"}, {"name": "pytorch"}], "nodeName": "n"}
+    server = Server(**{
+        f"{OURS}/pods": [listing(*pods)],
+        f"{OURS}/pods/demo-master-0/log": [Response(200, b"2026-01-01T00:05:00.123456789Z step 7\n")],
+        f"{OURS}/pods/demo-worker-0/log": [Response(200, b"")],
+        f"{OURS}/pods/demo-worker-1/log": [FORBIDDEN],
+    })  # fmt: skip
+    found = await read_found(PYTORCH, job(), server.send)
+    start = parse_time("2026-01-01T00:00:00Z")
+    assert start is not None
+    assert found.printed_at == {"demo-master-0": pytest.approx(start + 300.123456), "demo-worker-0": start}
+    queries = [dict(request.query) for asked in server.asked for request in asked if request.path.endswith("/log")]
+    assert queries == [{"container": "pytorch", "tailLines": "1", "timestamps": "true"}] * 3
+
+
+async def test_of_a_job_whose_status_does_not_follow_its_pods_the_lease_is_read() -> None:
+    over = pod(phase="Succeeded")
+    over["metadata"]["labels"] = {"training.kubeflow.org/replica-type": "master"}
+    counted = {"replicaStatuses": {"Master": {"active": 1}}}
+    path = "/apis/coordination.k8s.io/v1/leases"
+    leases = [{"spec": {"renewTime": f"2026-01-01T00:0{minute}:00.000000Z"}} for minute in (1, 2)]
+    answers = {f"{OURS}/pods": [listing(over)], path: [listing(*leases)], f"{CORE}/pods": [listing()]}
+    found = await read_found(PYTORCH, {**job(), "status": job()["status"] | counted}, Server(**answers).send)
+    assert (found.operator, found.lease) == (False, leases[1])
+    followed = await read_found(PYTORCH, job(), Server(**answers).send)
+    assert (followed.operator, followed.lease) == (None, None)
 
 
 async def test_of_a_job_without_a_condition_it_is_read_whether_an_operator_runs() -> None:

@@ -1,0 +1,43 @@
+"""What a job whose pods all run does not show in its status: that nothing is printed, and that a pod is a new one."""
+
+from collections.abc import Iterator, Sequence
+
+from jobcommon.api.timestamp import parse_time
+from jobcommon.diagnosis.cause import listed, span
+from jobcommon.diagnosis.found import Found
+
+# A step or an epoch may take minutes; only its length is told before.
+QUIET_SECONDS = 60.0
+HANGING_SECONDS = 300.0
+# An operator creates the pods of a job within seconds.
+_CREATED_SECONDS = 15.0
+
+
+def silent(found: Found, now: float) -> tuple[str, Sequence[str], str]:
+    """For how long no replica has printed a line, as a part of a sentence; which have been silent longest; and what to do."""
+    quiet = {m.replica: now - found.printed_at[m.pod.name] for m in found.members if m.pod.name in found.printed_at}
+    if not quiet:
+        return "", (), ""
+    shortest, longest = min(quiet.values()), max(quiet.values())
+    text = f"; nothing was printed for {span(shortest)}" if shortest >= QUIET_SECONDS else ""
+    if longest < HANGING_SECONDS:
+        return text, (), ""
+    names = [replica for replica, seconds in quiet.items() if seconds >= longest - QUIET_SECONDS]
+    if shortest < HANGING_SECONDS and len(names) < len(quiet):
+        return text, (f"{listed(names)} printed nothing for {span(longest)}, others did",), ""
+    facts = (f"the last line of {listed(list(quiet))} is {span(shortest)} to {span(longest)} old",)
+    pod = next(m.pod.name for m in found.members if m.replica == names[0])
+    return text, facts, f"if no step takes so long, it hangs: kubectl exec {pod} -- py-spy dump --pid 1 shows where"
+
+
+def recreated(found: Found) -> Iterator[str]:
+    """Replicas whose pod is newer than the job's start though none of them failed."""
+    start = parse_time(found.status.start_time)
+    failed = {failure.replica for failure in found.status.failures}
+    if start is None or any(event.warning for event in found.events_of(found.read.uid)):
+        return
+    for member in found.members:
+        created = member.pod.creation_time
+        if created is not None and created > start + _CREATED_SECONDS and member.replica not in failed:
+            cause = "one before it was deleted, or the job was scaled"
+            yield f"the pod of {member.replica} was created {span(created - start)} after the start: {cause}"

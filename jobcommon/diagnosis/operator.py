@@ -1,0 +1,126 @@
+"""Whether an operator acts on a job at all. While one does, the job's status follows its pods within seconds."""
+
+from collections.abc import Iterator
+
+from jobcommon.api import reasons
+from jobcommon.api.labels import REPLICA_TYPE
+from jobcommon.api.pod import PodView, Running, Terminated
+from jobcommon.api.status import ReplicaStatus
+from jobcommon.api.template import mappings_in
+from jobcommon.api.timestamp import parse_time
+from jobcommon.diagnosis.cause import Cause, in_short, span
+from jobcommon.diagnosis.found import Found, Member
+from jobcommon.diagnosis.reason import Reason
+
+# An operator answers within seconds; clocks differ.
+ANSWER_SECONDS = 15.0
+BEHIND_SECONDS = 30.0
+_ANY_TIME = 1e12
+LEASE = "jobcommon-operator"
+
+
+def unanswered(found: Found, now: float) -> Cause:
+    """Why a job has no condition."""
+    job = found.read
+    age = now - job.creation_time if job.creation_time is not None else ANSWER_SECONDS
+    if (raised := framework_error(found)) is not None:
+        return raised
+    if age < ANSWER_SECONDS:
+        return Cause(Reason.STARTING, "the job was created just now; no operator has answered yet")
+    if (version := _without_status(found)) is not None:
+        name = f"{found.framework.plural}.{found.framework.group}"
+        return Cause(
+            Reason.DEFINITION_OUTDATED,
+            f"the CustomResourceDefinition {name} has no status subresource in {version}, so no operator can answer the job",
+            f"jobcommon crds --framework {found.framework.name} | kubectl apply --server-side --force-conflicts -f -",
+        )
+    known = {
+        True: "; a pod of the operators runs: does it handle this kind and namespace?",
+        False: "; no pod of the operators runs in this cluster",
+        None: "",
+    }[found.operator]
+    advice = "install or start the operators, for this kind and namespace (docs/install.md); /readyz says what is missing"
+    return Cause(Reason.NO_OPERATOR, f"no operator has reconciled the job in {span(age)}{known}{_lease(found, now)}", advice)
+
+
+def behind(found: Found, now: float) -> Cause | None:
+    """The cause if the status does not say what the pods have shown for a while; None if it follows them."""
+    missed = next(_missed(found, now), "")
+    if not missed:
+        return None
+    if (raised := framework_error(found)) is not None:
+        return raised
+    text = f"no operator acts on the job: {missed}, and its status does not say so{_lease(found, now)}"
+    return Cause(Reason.NO_OPERATOR, text, "start the operators, or see their log: kubectl logs; jobcommon doctor says more")
+
+
+def may_be_behind(found: Found) -> bool:
+    """Whether `behind` could find something, at any time."""
+    return next(_missed(found, _ANY_TIME), "") != ""
+
+
+def framework_error(found: Found) -> Cause | None:
+    """The exception that a function of the framework raises for this job, by the operator's event."""
+    for event in found.events_of(found.read.uid):
+        if event.reason == reasons.INTERNAL_ERROR:
+            return Cause(
+                Reason.FRAMEWORK_ERROR,
+                f"the operator runs, but a function of the framework {found.framework.name} raises {in_short(event.message)}",
+                "correct the framework; the operator's log has the traceback, and jobcommon plan -f shows it without a cluster",
+                then="the operator tries again, a minute apart at the latest",
+            )
+    return None
+
+
+def _missed(found: Found, now: float) -> Iterator[str]:
+    """What pods have shown for longer than `BEHIND_SECONDS` and the counts of the status do not have."""
+    if found.status.finished:
+        return
+    for kind in found.framework.replica_types:
+        members = [m for m in found.members if m.pod.labels.get(REPLICA_TYPE) == kind.name.lower()]
+        counts = found.status.replica_statuses.get(kind.name, ReplicaStatus())
+        active = counts.active or 0
+        running = [m for m in members if m.pod.phase == "Running" and m.pod.deletion_time is None]
+        settled = [m for m in running if now - _since(m.pod) > BEHIND_SECONDS]
+        changing = [m for m in members if m not in running and now - _since(m.pod) <= BEHIND_SECONDS]
+        if active > len(running) + len(changing):
+            over = [m for m in members if m.pod.phase in ("Succeeded", "Failed")]
+            yield _ended(min(over, key=lambda m: _since(m.pod)), now) if over else f"a pod of {kind.name} is gone"
+        elif active < len(settled):
+            member = min(settled, key=lambda m: _since(m.pod))
+            yield f"{member.replica} has run for {span(now - _since(member.pod))}"
+
+
+def _ended(member: Member, now: float) -> str:
+    return f"{member.replica} ended {span(now - _since(member.pod))} ago"
+
+
+def _since(pod: PodView) -> float:
+    """When the pod began to be as it is: when its last container started or ended, or it was deleted or created."""
+    times = [pod.deletion_time, pod.creation_time]
+    for container in pod.containers:
+        state = container.state
+        if isinstance(state, Running):
+            times.append(state.started_at)
+        elif isinstance(state, Terminated):
+            times += [state.started_at, state.finished_at]
+        elif container.last is not None:
+            times.append(container.last.finished_at)
+    return max((time for time in times if time is not None), default=0.0)
+
+
+def _lease(found: Found, now: float) -> str:
+    """When the leader renewed its lease last, if there is one."""
+    spec = (found.lease or {}).get("spec") or {}
+    renewed = parse_time(spec.get("renewTime"))
+    if renewed is None or not spec.get("holderIdentity"):
+        return "; its lease is released: no leader runs" if found.lease is not None else ""
+    return f"; the leader {spec['holderIdentity']} renewed its lease {span(now - renewed)} ago"
+
+
+def _without_status(found: Found) -> str | None:
+    """The stored version of the kind's definition that has no status subresource."""
+    for version in mappings_in(((found.definition or {}).get("spec") or {}).get("versions")):
+        if version.get("storage") and "status" not in (version.get("subresources") or {}):
+            return str(version.get("name"))
+    return None
