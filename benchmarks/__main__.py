@@ -19,14 +19,13 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import ablation, comparison, document, operator_process, record, report, scenarios, shards
+from benchmarks import ablation, comparison, document, operator_process, record, report, scenarios
 from benchmarks.apiserver import EMBEDDED, REAL, real_is_given
 from benchmarks.peer import Peer
 from benchmarks.record import Results
 from benchmarks.workloads import ALL, COMPARED, PER_JOB, PER_POD, Workload
 
 _COMPARED = ",".join(map(str, COMPARED))
-SHARED = "100x10"
 OTHERS = ("memory", "coldstart", "restart", "small")
 
 
@@ -48,9 +47,6 @@ def _arguments() -> argparse.Namespace:
     )
     services = f"with --peer: what it creates a Service for, as its plain client then does (default: {PER_JOB})"
     parser.add_argument("--services", choices=(PER_JOB, PER_POD), help=services)
-    parser.add_argument(
-        "--shards", type=int, metavar="N", help=f"compare N replicas that share the jobs with one, by default with {SHARED}"
-    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     parser.add_argument(
         "--document", nargs="+", type=Path, metavar="RESULTS", help="put earlier results into the documentation"
@@ -134,24 +130,11 @@ async def _measure(arguments: argparse.Namespace) -> Results:
     return found
 
 
-async def _shards(arguments: argparse.Namespace) -> str:
-    kind = arguments.server or (REAL if real_is_given() else EMBEDDED)
-    parts = []
-    for name in arguments.only or [SHARED]:
-        found = await shards.measure(kind, Workload.parse(name), arguments.shards, 2000 if arguments.quick else 10_000)
-        lines = report.table(report.GOAL_HEAD, map(report.goal_line, found))
-        parts.append(f"{name}, {kind} server, {record.machine()}\n\n{lines}")
-    return "\n\n".join(parts)
-
-
 def main() -> None:
     """Measure, print, keep."""
     arguments = _arguments()
     if arguments.document:
         document.write([record.read(path) for path in arguments.document])
-        return
-    if arguments.shards:
-        print(asyncio.run(_shards(arguments)))
         return
     operator_process.ABLATED.set(arguments.ablate or "")
     found = asyncio.run(_measure(arguments))

@@ -23,7 +23,6 @@ START_SECONDS = 120.0
 IDLE_SECONDS = 0.4
 _CALL = re.compile(rb'^rest_client_requests_total\{code="([^"]*)",verb="([^"]*)"\} (\S+)', re.MULTILINE)
 _RECONCILES = re.compile(rb"^training_operator_reconcile_duration_seconds_count\{[^}]*\} (\S+)", re.MULTILINE)
-_LEASES = re.compile(rb"^leader_election_master_status\{[^}]*\} 1.0", re.MULTILINE)
 _DEPTH = re.compile(rb"^workqueue_depth\{[^}]*\} (\S+)", re.MULTILINE)
 
 
@@ -88,10 +87,6 @@ class Operator(Measured):
         """The number of reconciles so far, and of keys queued."""
         text = await self._metrics()
         return int(sum(map(float, _RECONCILES.findall(text)))), int(sum(map(float, _DEPTH.findall(text))))
-
-    async def leases(self) -> int:
-        """The number of leases, of a leader or of a shard, that it holds."""
-        return len(_LEASES.findall(await self._metrics()))
 
     async def ready(self) -> bool:
         """Whether its caches are complete."""

@@ -7,7 +7,6 @@ succeeded and keep its pod. Their states are what the library itself decides, so
 import asyncio
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 
 import msgspec
 
@@ -18,7 +17,6 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import object_view
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import MERGE_PATCH, Request, Transport
-from jobcommon.framework import Options
 from jobcommon.localcluster.apiserver import ApiServer
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan, read_job
@@ -26,8 +24,6 @@ from jobcommon.reconcile.children import pod_manifest, service_manifests
 
 NAMESPACE = "default"
 REPLICAS = 100
-# Replicas with shards find the objects by their labels; others ignore those.
-SHARDED = replace(TF, options=Options(sharded=True))
 NOW = 1_790_000_000.0
 STARTED = format_time(NOW - 60)
 _CONCURRENCY = 64
@@ -89,7 +85,7 @@ def life(name: str, replicas: int, status: Manifest, *, keeps_service: bool) -> 
     """A job with its Service and pods, all in that state, and with the status that follows from it."""
     raw = job_manifest(NAMESPACE, name, replicas)
     raw["metadata"] |= {"uid": _uid(name), "resourceVersion": "1", "generation": 1, "creationTimestamp": STARTED}
-    job = read_job(SHARDED, raw)
+    job = read_job(TF, raw)
     pods = [pod_manifest(TF, job, replica) for replica in job.replicas]
     for pod in pods:
         pod["metadata"] |= {"uid": _uid(pod["metadata"]["name"]), "creationTimestamp": STARTED, "resourceVersion": "1"}

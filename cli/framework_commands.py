@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from jobcommon.api.shard import SLOTS
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.new import Package, write
@@ -40,7 +39,6 @@ def rbac_command(
         list[str] | None, typer.Argument(help="Names, or my_package:FRAMEWORK; all installed frameworks without any.")
     ] = None,
     namespace: Annotated[str | None, namespace_option("Only Roles, in this namespace.")] = None,
-    shards: Annotated[int, typer.Option(metavar="N", min=1, max=SLOTS, help="As given to jobcommon operator.")] = 1,
     lease_name: Annotated[str, typer.Option(metavar="NAME", help="As given to jobcommon operator.")] = LEASE,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, or values: those of a chart, for one framework.")
@@ -52,14 +50,13 @@ def rbac_command(
     Examples:
       jobcommon rbac | kubectl apply -f -
       jobcommon rbac pytorch --namespace team-a
-      jobcommon rbac --shards 3
       jobcommon rbac my_package:FRAMEWORK --output values > values.yaml
     """
     if output not in ("yaml", "values"):
         raise UserError(f"--output {output}: use yaml or values")
     frameworks = chosen(framework or ())
     if output == "yaml":
-        typer.echo(as_roles(frameworks, namespace, lease_name, shards), nl=False)
+        typer.echo(as_roles(frameworks, namespace, lease_name), nl=False)
     elif len(frameworks) == 1 and framework:
         typer.echo(as_values(framework[0], frameworks[0]), nl=False)
     else:

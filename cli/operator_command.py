@@ -33,9 +33,6 @@ def operator_command(
         Path | None, typer.Option(metavar="FILE", help="A file with the bearer token that /metrics then wants.")
     ] = None,
     leader_elect: Annotated[bool, typer.Option(help="Run with several replicas: one works, the others stand by.")] = False,
-    shards: Annotated[
-        int, typer.Option(metavar="N", help="Run with several replicas: up to N share the jobs, each with a fair part.")
-    ] = 1,
     lease_namespace: Annotated[
         str,
         typer.Option(
@@ -77,7 +74,6 @@ def operator_command(
     Examples:
       jobcommon operator --framework pytorch --namespace team-a
       jobcommon operator --leader-elect --lease-namespace jobcommon
-      jobcommon operator --shards 3 --lease-namespace jobcommon
     """
     from jobcommon.cli.operate import operate, token_in
     from jobcommon.runtime.settings import Settings
@@ -92,7 +88,6 @@ def operator_command(
             metrics_host=metrics_host,
             metrics_token=None if metrics_token_file is None else token_in(metrics_token_file),
             leader_elect=leader_elect,
-            shards=shards,
             lease_namespace=lease_namespace,
             lease_name=lease_name,
             cluster_domain=cluster_domain,

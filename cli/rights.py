@@ -14,10 +14,10 @@ LEASE = "jobcommon-operator"
 API_VERSION = "rbac.authorization.k8s.io/v1"
 
 
-def as_roles(frameworks: Sequence[Framework], namespace: str | None, lease: str = LEASE, shards: int = 1) -> str:
+def as_roles(frameworks: Sequence[Framework], namespace: str | None, lease: str = LEASE) -> str:
     """The roles of one operator for `frameworks`, as YAML; with a namespace only Roles in it, and none for users.
 
-    `lease` and `shards` are what the operator is started with.
+    `lease` is the name of the lease that the operator is started with.
     """
     name = f"{frameworks[0].name}-operator" if len(frameworks) == 1 else "training-operators"
     own = rbac.operator_rules(frameworks)
@@ -27,7 +27,7 @@ def as_roles(frameworks: Sequence[Framework], namespace: str | None, lease: str 
         roles = [_role("ClusterRole", name, own)]
         roles += [_role("ClusterRole", f"{name}-{who}", rules, _aggregated(who)) for who, rules in _of_users(frameworks)]
     # Where the operator itself is: an apply chooses the namespace.
-    roles.append(_role("Role", f"{name}-leader", rbac.lease_rules(lease, shards), namespace=namespace))
+    roles.append(_role("Role", f"{name}-leader", rbac.lease_rules(lease), namespace=namespace))
     return "".join(f"---\n{_yaml(role)}" for role in roles)
 
 

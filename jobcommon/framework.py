@@ -80,13 +80,11 @@ class Options:
 
     `cluster_domain` is appended to the addresses of replicas. `tracking_finalizer`: keep ended pods until they are counted.
     `gang`: the scheduler that places a job's pods all at once; with None each pod keeps the scheduler of its template.
-    `sharded`: label each object with its job's slot (`jobcommon.api.shard`).
     """
 
     cluster_domain: str = ""
     tracking_finalizer: bool = True
     gang: GangScheduler | None = None
-    sharded: bool = False
 
 
 @dataclass(frozen=True)

@@ -76,28 +76,25 @@ class _Phase(Enum):
 
 
 class Reflector(Generic[T]):
-    """Follows the objects under `path`, selected by `query`, and by `hint` on a server that does not refuse it.
+    """Follows the objects under `path`, selected by `query`.
 
     `decode` turns one object's JSON into a value, raising when it cannot; such an object is skipped and counted in
-    `unreadable`. For an object that the caller does not want it returns None, and the store does not have it. `random` gives
-    floats in [0, 1). All times are monotonic seconds.
+    `unreadable`. `random` gives floats in [0, 1). All times are monotonic seconds.
     """
 
     def __init__(
         self,
         path: str,
-        decode: Callable[[bytes], T | None],
+        decode: Callable[[bytes], T],
         random: Callable[[], float],
         *,
         query: tuple[tuple[str, str], ...] = (),
-        hint: tuple[tuple[str, str], ...] = (),
         streamed_lists: bool = True,
     ) -> None:
         self._path = path
         self._decode = decode
         self._random = random
-        self._query = (*query, *hint)
-        self._without_hint = query
+        self._query = query
         self._streamed_lists = streamed_lists
         self._backoff = Backoff(random)
         self._phase = _Phase.STREAMED_LIST if streamed_lists else _Phase.LIST
@@ -256,11 +253,9 @@ class Reflector(Generic[T]):
         return Request("GET", self._path, tuple(query))
 
     def _read(self, data: bytes) -> tuple[T | None, Identity | None, str]:
-        """The object and its identity; if it cannot be decoded, None and the error; if it is not wanted, None."""
+        """The object and its identity; if it cannot be decoded, the error instead of the object."""
         try:
             found = self._decode(data)
-            if found is None:
-                return None, identity(data), ""
         except Exception as error:  # the caller's decoder failed: one object must not stop the others (rule R14)
             self.unreadable += 1
             try:
@@ -273,9 +268,6 @@ class Reflector(Generic[T]):
         if found is not None:
             self._objects[(found.namespace, found.name)] = found
             self._undecoded.pop((found.namespace, found.name), None)
-            return []
-        if known is not None and not problem:
-            self._objects.pop((known.namespace, known.name), None)
             return []
         if known is not None:
             self._undecoded[(known.namespace, known.name)] = known
@@ -290,8 +282,8 @@ class Reflector(Generic[T]):
         if self._phase is _Phase.STREAMED_LIST:
             return self._listed(kind, found, known, problem)
         self._advance(version)
-        # A deletion counts even if the final state cannot be read. An object that is no longer wanted is as good as deleted.
-        if known is not None and (kind == "DELETED" or (found is None and not problem)):
+        # A deletion counts even if the final state cannot be read.
+        if kind == "DELETED" and known is not None:
             return [Removed(known, found)]
         return [Upserted(found) if found is not None else Unreadable(known, version, problem)]
 
@@ -341,7 +333,7 @@ class Reflector(Generic[T]):
         return self._progressed or now - self._requested_at >= MIN_WATCH_LIFE
 
     def _list_refused(self, error: StatusError, now: float) -> None:
-        self._refused(error)
+        self.last_error = error
         if error.code == 429:
             self._start_list()
             self._throttled(error, now)
@@ -356,14 +348,8 @@ class Reflector(Generic[T]):
         else:
             self._retry(now, error.retry_after)
 
-    def _refused(self, error: StatusError) -> None:
-        self.last_error = error
-        # Kubernetes 1.36 answers 500 to a shardSelector that it does not understand.
-        if error.code in (400, 500):
-            self._query = self._without_hint
-
     def _stream_refused(self, error: StatusError, now: float) -> None:
-        self._refused(error)
+        self.last_error = error
         self._streaming = False
         if error.code == 429:
             self._throttled(error, now)

@@ -4,7 +4,6 @@ These names are for authors of controllers: `JobController` reconciles a framewo
 (docs/new-controller.md).
 """
 
-from jobcommon.api.shard import Shard
 from jobcommon.api.view import object_view
 from jobcommon.cache.delta import Unreadable
 from jobcommon.cache.informer import Batch, Informer, Relisted
@@ -35,7 +34,6 @@ __all__ = [
     "Relisted",
     "Report",
     "Result",
-    "Shard",
     "Step",
     "Store",
     "Stream",

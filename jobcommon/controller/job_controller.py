@@ -21,7 +21,6 @@ from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASSES
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
-from jobcommon.api.shard import Shard
 from jobcommon.api.view import ObjectView
 from jobcommon.cache.informer import Batch
 from jobcommon.cache.lister import OWNER, Lister, owned_indexes
@@ -52,7 +51,7 @@ BEHIND_SECONDS = 10.0
 
 @dataclass
 class JobController:
-    """Caches, queue and state of one framework's jobs, in one `namespace` or in all (None), of one `shard` or of all.
+    """Caches, queue and state of one framework's jobs, in one `namespace` or in all (None).
 
     `random` gives floats in [0, 1).
     """
@@ -60,7 +59,6 @@ class JobController:
     framework: Framework
     random: Callable[[], float]
     namespace: str | None = None
-    shard: Shard | None = None
 
     def __post_init__(self) -> None:
         self.queue: WorkQueue[JobKey] = WorkQueue(
@@ -72,7 +70,7 @@ class JobController:
         self.pruned = Pruned(f"{self.framework.plural}.{self.framework.group}")
         self.on_pruned: Callable[[], None] = lambda: None
         """Called when the set of status fields that are not stored changes."""
-        self.resources = watched(self.framework, self.shard)
+        self.resources = watched(self.framework)
         self._jobs: Store[ObjectView] = Store()
         self._pods: Store[PodView] = Store({BY_JOB: job_keys})
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
@@ -80,7 +78,7 @@ class JobController:
         self.states: dict[str, JobState] = {}
         self._missing: tuple[bool, str] = (False, "")
         stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
-        self.informers = informers_of(self.resources, self.namespace, stores, self.random, self.shard)
+        self.informers = informers_of(self.resources, self.namespace, stores, self.random)
 
     @property
     def jobs(self) -> str:

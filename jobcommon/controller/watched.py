@@ -7,8 +7,7 @@ from typing import Any
 from jobcommon.api import labels
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
 from jobcommon.api.pod import pod_view
-from jobcommon.api.shard import Shard
-from jobcommon.api.view import ObjectView, identity, object_view
+from jobcommon.api.view import object_view
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Store
@@ -23,15 +22,12 @@ SERVICES = "services"
 class Resource:
     """A kind of object the controller caches: group and version, plural, and the labels that select ours.
 
-    `shard_selector` selects the jobs of a shard on a server that honours it.
-
     `optional`: the HTTP codes after which the controller works without the resource.
     """
 
     api_version: str
     plural: str
     selector: str = ""
-    shard_selector: str = ""
     namespaced: bool = True
     optional: tuple[int, ...] = ()
 
@@ -40,20 +36,13 @@ class Resource:
         return collection_path(self.api_version, self.plural, namespace or None if self.namespaced else None)
 
 
-def watched(framework: Framework, shard: Shard | None = None) -> Mapping[str, Resource]:
-    """By plural: the jobs, of `shard` or all, and what is made for them."""
+def watched(framework: Framework) -> Mapping[str, Resource]:
+    """By plural: the jobs, and what is made for them."""
     names = (framework.operator_name, *framework.former_controllers)
     ours = f"{labels.OPERATOR_NAME}={names[0]}" if len(names) == 1 else f"{labels.OPERATOR_NAME} in ({','.join(names)})"
-    if shard is not None:
-        ours = f"{ours},{shard.label_selector}"
     found = {
         # Without the definition there are no jobs, but there may be pods of theirs with our finalizer.
-        framework.plural: Resource(
-            framework.api_version,
-            framework.plural,
-            shard_selector=shard.shard_selector if shard is not None else "",
-            optional=(404,),
-        ),
+        framework.plural: Resource(framework.api_version, framework.plural, optional=(404,)),
         PODS: Resource("v1", PODS, ours),
         SERVICES: Resource("v1", SERVICES, ours),
     }
@@ -69,40 +58,14 @@ def watched(framework: Framework, shard: Shard | None = None) -> Mapping[str, Re
 
 
 def informers_of(
-    resources: Mapping[str, Resource],
-    namespace: str | None,
-    stores: Mapping[str, Store[Any]],
-    random: Callable[[], float],
-    shard: Shard | None = None,
+    resources: Mapping[str, Resource], namespace: str | None, stores: Mapping[str, Store[Any]], random: Callable[[], float]
 ) -> dict[str, Informer[Any]]:
     """One for each resource, by plural; see `informer_of`."""
-    return {name: informer_of(found, namespace, stores[name], random, shard) for name, found in resources.items()}
+    return {name: informer_of(found, namespace, stores[name], random) for name, found in resources.items()}
 
 
-def informer_of(
-    resource: Resource, namespace: str | None, store: Store[Any], random: Callable[[], float], shard: Shard | None = None
-) -> Informer[Any]:
-    """Keeps `store` up to date with a resource, as far as it concerns `shard`; `random` gives floats in [0, 1)."""
+def informer_of(resource: Resource, namespace: str | None, store: Store[Any], random: Callable[[], float]) -> Informer[Any]:
+    """Keeps `store` up to date with a resource; `random` gives floats in [0, 1)."""
     query = (("labelSelector", resource.selector),) if resource.selector else ()
-    hint = (("shardSelector", resource.shard_selector),) if resource.shard_selector else ()
     decode: Callable[[bytes], Any] = pod_view if resource.plural == PODS else object_view
-    if shard is not None and resource.shard_selector:
-        decode = _job_of(shard)
-    elif shard is not None and resource.selector:
-        decode = _child_of(shard, decode)
-    return Informer(Reflector(resource.path(namespace), decode, random, query=query, hint=hint), store)
-
-
-def _job_of(shard: Shard) -> Callable[[bytes], ObjectView | None]:
-    """Decodes the jobs of a shard. A server that does not honour the shardSelector sends all jobs."""
-    return lambda data: object_view(data) if shard.has_job(identity(data).uid) else None
-
-
-def _child_of(shard: Shard, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """Decodes the objects made for the jobs of a shard. The server sends those without the label to all shards."""
-
-    def decoded(data: bytes) -> Any:
-        found = decode(data)
-        return found if shard.has_child(found.owner.uid if found.owner is not None else "", found.labels) else None
-
-    return decoded
+    return Informer(Reflector(resource.path(namespace), decode, random, query=query), store)

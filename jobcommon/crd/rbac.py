@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
-from jobcommon.api.shard import lease_names
 from jobcommon.framework import CompanionKind, Framework
 
 # What a cache needs, and the live read of an object whose name a create found taken.
@@ -81,10 +80,10 @@ PRIORITIES = Rule(PRIORITY_CLASS_API.rpartition("/")[0], PRIORITY_CLASSES, ("lis
 """What gang scheduling adds beyond namespaces: it reads priorities."""
 
 
-def lease_rules(name: str, shards: int = 1) -> tuple[Rule, ...]:
+def lease_rules(name: str) -> tuple[Rule, ...]:
     """Leader election, in the operator's own namespace. A create cannot be limited to a name: it is not known yet."""
     group = "coordination.k8s.io"
-    return (Rule(group, "leases", ("create",)), Rule(group, "leases", ("get", "update"), lease_names(name, shards)))
+    return (Rule(group, "leases", ("create",)), Rule(group, "leases", ("get", "update"), (name,)))
 
 
 def user_rules(framework: Framework, *, edit: bool) -> tuple[Rule, ...]:

@@ -7,7 +7,6 @@ from typing import Any
 from jobcommon.api import labels
 from jobcommon.api.job import ReplicaSpec, RestartPolicy, template_for
 from jobcommon.api.replica import Replica
-from jobcommon.api.shard import slot_of
 from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
 from jobcommon.reconcile.plan import Create
 
@@ -30,17 +29,8 @@ def owner_reference(job: Job) -> dict[str, Any]:
 
 
 def job_selector(framework: Framework, job: Job) -> dict[str, str]:
-    """The labels all pods of the job carry."""
-    return {labels.OPERATOR_NAME: framework.operator_name, labels.JOB_NAME: job.name.replace("/", "-")}
-
-
-def job_labels(framework: Framework, job: Job) -> dict[str, str]:
     """The labels of all objects of the job."""
-    return {**job_selector(framework, job), **_slot_label(job)}
-
-
-def _slot_label(job: Job) -> dict[str, str]:
-    return {labels.SHARD: str(slot_of(job.uid))} if job.options.sharded else {}
+    return {labels.OPERATOR_NAME: framework.operator_name, labels.JOB_NAME: job.name.replace("/", "-")}
 
 
 def replica_labels(framework: Framework, job: Job, replica: Replica) -> dict[str, str]:
@@ -80,7 +70,7 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
         "metadata": {
             "name": name,
             "namespace": job.namespace,
-            "labels": {**_users(metadata), **replica_labels(framework, job, replica), **roles, **_slot_label(job)},
+            "labels": {**(metadata.get("labels") or {}), **replica_labels(framework, job, replica), **roles},
             "ownerReferences": [owner_reference(job)],
         },
         "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}),
@@ -90,11 +80,6 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
     if job.options.tracking_finalizer:
         pod["metadata"]["finalizers"] = [FINALIZER]
     return framework.shape_pod(job, replica, pod)
-
-
-def _users(metadata: dict[str, Any]) -> dict[str, str]:
-    """The labels of a template. The slot is never theirs: replicas find a job's pods by it."""
-    return {key: value for key, value in (metadata.get("labels") or {}).items() if key != labels.SHARD}
 
 
 def create_pods(job: Job, replicas: Iterable[Replica], manifest: Callable[[Replica], dict[str, Any]]) -> Iterator[Create]:
@@ -190,7 +175,7 @@ def _service(job: Job, name: str, selector: dict[str, str], ports: list[dict[str
         "metadata": {
             "name": name,
             "namespace": job.namespace,
-            "labels": {**selector, **_slot_label(job)},
+            "labels": dict(selector),
             "ownerReferences": [owner_reference(job)],
         },
         "spec": spec,

@@ -9,7 +9,7 @@ from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import SERVICE_PER_REPLICA, Companion, Framework, Job
-from jobcommon.reconcile.children import CORE, job_labels, owner_reference, service_manifests
+from jobcommon.reconcile.children import CORE, job_selector, owner_reference, service_manifests
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, Update
 
 # An unwatched companion is read again if its last read is at least this many seconds old and pods are about to need it.
@@ -113,7 +113,7 @@ def _manifest(framework: Framework, job: Job, companion: Companion, wanted: Mapp
     metadata = wanted.get("metadata") or {}
     metadata = {
         **metadata,
-        "labels": {**(metadata.get("labels") or {}), **job_labels(framework, job)},
+        "labels": {**(metadata.get("labels") or {}), **job_selector(framework, job)},
         "name": companion.name,
         "namespace": job.namespace,
         "ownerReferences": [owner_reference(job)],

@@ -21,7 +21,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.template import Positions
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile.children import job_labels, owner_reference
+from jobcommon.reconcile.children import job_selector, owner_reference
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
 from jobcommon.reconcile.resources import Resources, pod_resources, total
 from jobcommon.reconcile.slots import Slots
@@ -195,7 +195,7 @@ class Gang:
         metadata: dict[str, Any] = {
             "name": job.name,
             "namespace": job.namespace,
-            "labels": job_labels(self.framework, job),
+            "labels": job_selector(self.framework, job),
             "ownerReferences": [owner_reference(job)],
         }
         if annotations := {key: value for key, value in job.annotations.items() if key != _LAST_APPLIED}:

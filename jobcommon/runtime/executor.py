@@ -250,12 +250,10 @@ class Executor:
 
     def _is_watched_for(self, found: objects.WrittenMetadata, action: Create) -> bool:
         """Whether the caches will show it. They select by our label, which another client may have removed (attack case S6)."""
-        wanted, has = action.manifest.get("metadata", {}).get("labels") or {}, found.labels or {}
-        if action.plural in self._unwatched or labels.OPERATOR_NAME not in wanted:
+        wanted = (action.manifest.get("metadata", {}).get("labels") or {}).get(labels.OPERATOR_NAME)
+        if action.plural in self._unwatched or wanted is None:
             return True
-        selected = has.get(labels.OPERATOR_NAME) in (wanted[labels.OPERATOR_NAME], *self.framework.former_controllers)
-        slot = wanted.get(labels.SHARD)
-        return selected and (slot is None or has.get(labels.SHARD, slot) == slot)
+        return (found.labels or {}).get(labels.OPERATOR_NAME) in (wanted, *self.framework.former_controllers)
 
     async def _change(
         self, work: Work, action: Action, gone: tuple[int, ...], level: PriorityLevel | None = None

@@ -1,7 +1,6 @@
 """The fence: whether this process may write now (rule R8)."""
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 from jobcommon.client.errors import ClientError
@@ -23,28 +22,6 @@ class NoFence:
     def held(self) -> bool:
         """Always."""
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class AllFences:
-    """For writes that need all of several leases; they need none if there are none."""
-
-    fences: Sequence[Fence]
-
-    def held(self) -> bool:
-        """Whether all are held."""
-        return all(fence.held() for fence in self.fences)
-
-
-@dataclass(frozen=True, slots=True)
-class AnyFence:
-    """For writes that concern no single shard, such as events."""
-
-    fences: Sequence[Fence]
-
-    def held(self) -> bool:
-        """Whether one is held."""
-        return any(fence.held() for fence in self.fences)
 
 
 class FencedError(ClientError):

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from jobcommon.client import objects
-from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request, Transport
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
@@ -27,10 +26,7 @@ MAX_HOST = 63
 
 @dataclass(frozen=True, slots=True)
 class LeaseSettings:
-    """Which lease, who we are (unique per process), and the times in seconds.
-
-    A `shared` lease is held by several processes under one identity: each renews it, and none releases it.
-    """
+    """Which lease, who we are (unique per process), and the times in seconds."""
 
     namespace: str
     name: str
@@ -38,7 +34,6 @@ class LeaseSettings:
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry_period: float = 2.0
-    shared: bool = False
 
     def __post_init__(self) -> None:
         if not self.lease_duration > self.renew_deadline > self.retry_period * (1 + JITTER) > 0:
@@ -71,8 +66,6 @@ class LeaderElector:
         self._seen: dict[str, Any] | None = None
         self._seen_at = 0.0
         self._leader = ""
-        self.times_free = 0
-        """How many times in a row `is_free` has found the lease free."""
 
     @property
     def name(self) -> str:
@@ -84,13 +77,6 @@ class LeaderElector:
         """The holder of the lease as last read; "" before the first read."""
         return self._leader
 
-    @property
-    def holder(self) -> str:
-        """The process that holds the lease, as far as is known; "" if it has expired by our clock or is free."""
-        duration = ((self._seen or {}).get("spec") or {}).get("leaseDurationSeconds")
-        good_for = float(duration) if isinstance(duration, int) and duration > 0 else self._settings.lease_duration
-        return self._leader if self._clock.monotonic() < self._seen_at + good_for else ""
-
     def held(self) -> bool:
         """Whether we hold the lease, and a write begun now ends before another process may acquire it."""
         return self._renewed_at is not None and self._clock.monotonic() < self._renewed_at + self._settings.renew_deadline
@@ -101,25 +87,6 @@ class LeaderElector:
             delay = self._settings.retry_period * (1 + JITTER * self._random())
             await self._clock.sleep(delay)
         self._log.info("leading", lease=self._settings.name, identity=self._settings.identity)
-
-    async def is_free(self) -> bool:
-        """Read the lease. Returns whether `claim` may acquire it; False after an error."""
-        try:
-            await self._look()
-        except Exception as error:
-            self._log.warning("could not get the lease", lease=self._settings.name, error=str(error))
-            self.times_free = 0
-            return False
-        free = self.holder in ("", self._settings.identity)
-        self.times_free = self.times_free + 1 if free else 0
-        return free
-
-    async def claim(self) -> bool:
-        """Acquire the lease as `is_free` has read it. Returns whether it is acquired."""
-        if claimed := await self._try(self._seen):
-            self.times_free = 0
-            self._log.info("leading", lease=self._settings.name, identity=self._settings.identity)
-        return claimed
 
     async def hold(self) -> None:
         """Renew the lease; return when it is lost, at the latest at the renew deadline: writes in flight are cancelled then."""
@@ -133,7 +100,7 @@ class LeaderElector:
 
     async def release(self) -> None:
         """Release the lease, so that another process can acquire it at once. Only after the last guarded write has ended."""
-        if not self.held() or self._settings.shared:
+        if not self.held():
             return
         self._renewed_at = None
         try:
@@ -148,21 +115,11 @@ class LeaderElector:
 
     async def attempt(self) -> bool:
         """One attempt to acquire or renew; any error is a failed attempt."""
-        # Another process may have renewed a shared lease.
-        known = self._renewed_at is not None and not self._settings.shared
-        return await self._try(self._seen if known else None)
-
-    async def _try(self, lease: dict[str, Any] | None) -> bool:
-        """One attempt to acquire or renew `lease`, which is read first unless given."""
         started = self._clock.monotonic()
         try:
+            lease = self._seen if self._renewed_at is not None else None
             won = await self._claim(lease if lease is not None else await self._look())
         except Exception as error:
-            conflict = isinstance(error, StatusError) and error.code == 409
-            if self._settings.shared and conflict and await self._refresh():
-                # Another process with our identity has written the lease since `started`.
-                self._renewed_at = started
-                return True
             self._log.warning("could not get or renew the lease", error=str(error))
             # Our copy may be stale; the next attempt reads the lease.
             if self._renewed_at is not None:
@@ -173,17 +130,15 @@ class LeaderElector:
             self._renewed_at = started
         return won
 
-    async def _refresh(self) -> bool:
-        """Read the lease. Returns whether it is certainly ours, and gives it up if it is certainly not."""
+    async def _refresh(self) -> None:
+        """Read the lease, and give it up if it is certainly not ours."""
         try:
             found = await self._look()
         except Exception as error:
             self._log.debug("could not read the lease", error=str(error))
-            return False
-        ours = found is not None and found.get("spec", {}).get("holderIdentity") == self._settings.identity
-        if not ours:
+            return
+        if found is None or found.get("spec", {}).get("holderIdentity") != self._settings.identity:
             self._renewed_at = None
-        return ours
 
     async def _look(self) -> dict[str, Any] | None:
         request = objects.get(self._path())
@@ -224,7 +179,9 @@ class LeaderElector:
         if spec.get("holderIdentity") == settings.identity:
             await self._put({**lease, "spec": {**spec, **ours}})
             return True
-        if self.holder:
+        duration = spec.get("leaseDurationSeconds")
+        good_for = float(duration) if isinstance(duration, int) and duration > 0 else settings.lease_duration
+        if self._leader and self._clock.monotonic() < self._seen_at + good_for:
             return False
         transitions = spec.get("leaseTransitions")
         count = transitions + 1 if isinstance(transitions, int) else 1

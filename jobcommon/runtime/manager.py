@@ -2,8 +2,7 @@
 
 One transport, one bound on concurrency, one recorder and one set of metrics serve all of them; each framework has its own
 controller and driver, so a kind that is not installed does not block the others. With leader election everything but the health
-server waits for the lease, and each term starts with fresh caches. With shards there is a lease for each, and one that all
-replicas with the same number of shards hold together: while they do, no replica with another number acts.
+server waits for the lease, and each term starts with fresh caches.
 """
 
 import asyncio
@@ -16,7 +15,6 @@ from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from jobcommon.api.gang import AUTO
-from jobcommon.api.shard import OF_CANDIDATE, OF_SHARD, Shard
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Endpoint, HttpTransport, Timeouts
@@ -26,22 +24,21 @@ from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, SystemClock
-from jobcommon.runtime.competition import Competition
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
-from jobcommon.runtime.fence import AllFences, AnyFence, Fence, FencedTransport
+from jobcommon.runtime.fence import Fence, FencedTransport, NoFence
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metered import MeteredTransport
-from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.metrics import Metrics, Readings
 from jobcommon.runtime.recorder import Recorder, Reference
 from jobcommon.runtime.settings import Settings
-from jobcommon.runtime.shard_operator import ShardOperator, cancelled, readings
 from jobcommon.runtime.stalls import event_loop_watchdog
 from jobcommon.runtime.start_line import log_start
+from jobcommon.runtime.term import Term, cancelled
 from jobcommon.runtime.terminating_namespace import release_if_terminating
 
 # The seconds, after the last write, for each of the last steps: pods of a namespace that is being deleted, events, the lease.
@@ -107,38 +104,34 @@ class Manager:
         self.metrics = Metrics()
         clock = self.env.clock
         self._frameworks = list(frameworks)
+        self.elector = self._make_elector(election_transport or transport) if settings.leader_elect else None
+        self._fence: Fence = self.elector or NoFence()
         self._unfenced = MeteredTransport(transport, self.metrics, clock)
-        self._bucket = None
-        if settings.qps is not None:
-            burst = settings.burst or max(settings.qps, 1.0)
-            self._bucket = TokenBucket(settings.qps, burst, clock.monotonic, clock.sleep_until)
-        self.elector: LeaderElector | None = None
-        """Of the lease of the leader, or with shards of the one that all replicas hold together."""
-        self._competition: Competition | None = None
-        self.shards = self._make_shards(election_transport or transport)
-        self._transport = self._fenced(AnyFence([operator.fence for operator in self.shards]))
+        self._transport = self._limited(FencedTransport(self._unfenced, self._fence))
+        self._term = self._new_term()
         self._schema_turn = asyncio.Lock()
         self.flow_controller = FlowController(self._seats)
         events = BackgroundTransport(self._transport, self.flow_controller, "", "events")
         self.recorder = Recorder(events, clock, self.log, instance=self.env.identity)
         self._stop = asyncio.Event()
+        self._report_leading(leads=False)
 
     @property
     def drivers(self) -> list[Driver]:
-        """The drivers of all shards that this process holds."""
-        return [driver for operator in self.shards for driver in operator.drivers]
+        """The drivers of this term, one for each framework; without the lease there are none."""
+        return self._term.drivers
 
     @property
     def leads(self) -> bool:
-        """Whether this process may write for any job."""
-        return any(operator.fence.held() for operator in self.shards)
+        """Whether this process may write."""
+        return self._fence.held()
 
     @property
     def ready(self) -> bool:
-        """Whether the caches have synced, or other processes lead and this one is on standby."""
+        """Whether the caches have synced, or another process leads and this one is on standby."""
         if self.elector is not None and not self.leads:
             return bool(self.elector.leader)
-        return all(operator.ready for operator in self.shards if operator.fence.held())
+        return self._term.ready
 
     def stop(self) -> None:
         """Start no new work, finish the writes in flight, release the lease; `run` then returns."""
@@ -165,22 +158,25 @@ class Manager:
             recording = asyncio.create_task(self.recorder.run(), name="events")
             try:
                 while not self._stop.is_set():
-                    await self._term()
+                    await self._lead()
                 clock = self.env.clock
                 if settings.namespace is not None:
                     operators = [framework.operator_name for framework in self._frameworks]
                     leaving = release_if_terminating(settings.namespace, operators, self._unfenced, self.log)
                     await clock.bounded(leaving, clock.monotonic() + CLOSING_SECONDS)
                 await self.recorder.flush(clock.monotonic() + CLOSING_SECONDS)
-                await clock.bounded(self._release(), clock.monotonic() + CLOSING_SECONDS)
+                # The server may still process cancelled writes: then the lease must expire by itself.
+                if self.elector is not None and self._term.drained:
+                    await clock.bounded(self.elector.release(), clock.monotonic() + CLOSING_SECONDS)
             finally:
                 await cancelled(started)
                 await cancelled(recording)
         self.log.info("stopped")
 
-    async def _term(self) -> None:
-        """One term: from acquiring the lease, if there is one, to losing it or being stopped."""
+    async def _lead(self) -> None:
+        """Lead for one term: from acquiring the lease, if there is one, to losing it or being stopped."""
         stopped = asyncio.create_task(self._stop.wait(), name="stop")
+        holding = None
         try:
             if self.elector is not None:
                 acquiring = asyncio.create_task(self.elector.acquire(), name="election")
@@ -189,81 +185,49 @@ class Manager:
                     await cancelled(acquiring)
                     return
                 acquiring.result()
-            if self._competition is None or self.elector is None:
-                await self.shards[0].term(self._stop)
-            else:
-                await self._compete(self._competition, self.elector)
+                holding = asyncio.create_task(self.elector.hold(), name="lease")
+            self._term = self._new_term()
+            self._report_leading(leads=True)
+            await self._term.run(stopped, holding)
         finally:
-            await cancelled(stopped)
+            self._report_leading(leads=False)
+            # Without the lease caches are out of date.
+            self.metrics.watch({})
+            for task in (stopped, holding):
+                if task is not None:
+                    await cancelled(task)
 
-    async def _compete(self, competition: Competition, group: LeaderElector) -> None:
-        """Compete for shards while the lease of all replicas with as many shards is held."""
-        holding = asyncio.create_task(group.hold(), name="lease")
-        competing = asyncio.create_task(competition.run(self._stop), name="competition")
-        try:
-            await asyncio.wait((competing, holding), return_when=asyncio.FIRST_COMPLETED)
-            if competing.done():
-                competing.result()
-        finally:
-            await cancelled(competing)
-            await cancelled(holding)
+    def _report_leading(self, *, leads: bool) -> None:
+        if self.elector is not None:
+            self.metrics.leading(self.settings.lease_name, leads)
 
-    async def _release(self) -> None:
-        """Release the leases whose writes have ended. The server may still process cancelled ones; those leases must expire."""
-        if self._competition is not None:
-            await self._competition.release()
-        elif self.elector is not None and self.shards[0].drained:
-            await self.elector.release()
+    def _new_term(self) -> Term:
+        return Term(self.make_drivers, self.settings.shutdown_seconds, self.env.clock, self.log)
 
-    async def drivers_for(self, operator: ShardOperator) -> list[Driver]:
-        """New drivers of all frameworks, for one term."""
+    async def make_drivers(self) -> list[Driver]:
+        """New drivers of all frameworks, for one term. The gauges are read from them."""
         options = self.settings.options
         if self.settings.gang_scheduler_name == AUTO:
             gang = await find_gang_scheduler(self._transport, self.env.clock, self.log)
             options = replace(options, gang=gang)
-        return [self._driver(replace(framework, options=options), operator) for framework in self._frameworks]
+        drivers = [self._driver(replace(framework, options=options)) for framework in self._frameworks]
+        self.metrics.watch({driver.controller.framework.name: _readings(driver) for driver in drivers})
+        return drivers
 
-    def _driver(self, framework: Framework, operator: ShardOperator) -> Driver:
-        settings, clock, fence = self.settings, self.env.clock, operator.fence
-        transport = self._fenced(fence)
-        controller = JobController(framework, self.env.random, settings.namespace, operator.shard)
-        executor = Executor(framework, transport, self.flow_controller, fence, settings.slow_start_cap, clock)
+    def _driver(self, framework: Framework) -> Driver:
+        settings, clock, transport = self.settings, self.env.clock, self._transport
+        controller = JobController(framework, self.env.random, settings.namespace)
+        executor = Executor(framework, transport, self.flow_controller, self._fence, settings.slow_start_cap, clock)
         reporter = _Reporter(framework, self.metrics, self.recorder)
         turn, workers = self._schema_turn, settings.workers
         return Driver(controller, transport, executor, clock, reporter, self.log, workers=workers, schema_turn=turn)
 
-    def _watch(self) -> None:
-        """Read the gauges from the drivers that there are now. Without the lease caches are out of date."""
-        by_name: dict[str, list[Driver]] = {}
-        for driver in self.drivers:
-            by_name.setdefault(driver.controller.framework.name, []).append(driver)
-        self.metrics.watch({name: readings(drivers) for name, drivers in by_name.items()})
-
-    def _fenced(self, fence: Fence) -> Transport:
-        transport = FencedTransport(self._unfenced, fence)
-        return LimitedTransport(transport, self._bucket.take) if self._bucket is not None else transport
-
-    def _make_shards(self, election: Transport) -> list[ShardOperator]:
-        settings, env, number = self.settings, self.env, self.settings.shards
-        if not settings.elects:
-            return [self._shard_operator(None, None)]
-        if number == 1:
-            self.elector = self._elector(election)
-            return [self._shard_operator(None, self.elector, self.elector)]
-        self.elector = group = self._elector(election, group=f"{number} shards")
-        electors = [self._elector(election, f"{OF_SHARD}{index}") for index in range(number)]
-        operators = [
-            self._shard_operator(Shard(index, number), elector, group, elector) for index, elector in enumerate(electors)
-        ]
-        self._competition = Competition(
-            list(zip(operators, electors, strict=True)),
-            self._elector(election, OF_CANDIDATE),
-            env.identity,
-            settings.retry_period,
-            env.clock,
-            env.random,
-        )
-        return operators
+    def _limited(self, transport: Transport) -> Transport:
+        settings, clock = self.settings, self.env.clock
+        if settings.qps is None:
+            return transport
+        bucket = TokenBucket(settings.qps, settings.burst or max(settings.qps, 1.0), clock.monotonic, clock.sleep_until)
+        return LimitedTransport(transport, bucket.take)
 
     @property
     def _seats(self) -> int:
@@ -275,26 +239,27 @@ class Manager:
         settings = self.settings
         return settings.concurrency if settings.qps is None else min(settings.concurrency, max(int(settings.qps), 1))
 
-    def _shard_operator(self, shard: Shard | None, elector: LeaderElector | None, *fences: Fence) -> ShardOperator:
-        settings, env = self.settings, self.env
-        fence = AllFences(fences)
-        return ShardOperator(
-            shard, elector, fence, self.drivers_for, self._watch, settings.shutdown_seconds, env.clock, self.metrics, self.log
-        )
-
-    def _elector(self, transport: Transport, suffix: str = "", group: str = "") -> LeaderElector:
-        """Of the lease with that suffix; the identity is that of the `group` if there is one."""
+    def _make_elector(self, transport: Transport) -> LeaderElector:
         settings = self.settings
         lease = LeaseSettings(
             settings.lease_namespace or "default",
-            settings.lease_name + suffix,
-            group or self.env.identity,
+            settings.lease_name,
+            self.env.identity,
             settings.lease_duration,
             settings.renew_deadline,
             settings.retry_period,
-            shared=bool(group),
         )
         return LeaderElector(transport, lease, self.env.clock, self.env.random, self.log)
+
+
+def _readings(driver: Driver) -> Readings:
+    controller = driver.controller
+    return Readings(
+        depth=lambda: len(controller.queue),
+        jobs=lambda: controller.conditions,
+        cache_ages=lambda: driver.cache_ages,
+        unstored=lambda: len(controller.pruned.fields),
+    )
 
 
 async def run_operators(
@@ -340,9 +305,9 @@ async def run_against(
     process (rule R8).
     """
     settings = replace(settings, lease_namespace=settings.lease_namespace or endpoint.namespace)
-    timeouts = LEADER_TIMEOUTS if settings.elects else Timeouts()
+    timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
     transport = HttpTransport(endpoint, timeouts=timeouts, concurrency=settings.concurrency)
-    election = HttpTransport(endpoint, timeouts=ELECTION_TIMEOUTS, concurrency=1 + settings.shards)
+    election = HttpTransport(endpoint, timeouts=ELECTION_TIMEOUTS, concurrency=2)
     try:
         async with event_loop_watchdog():
             await run_operators(

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from math import inf
 
 from jobcommon.api.gang import gang_scheduler
-from jobcommon.api.shard import SLOTS
 from jobcommon.framework import Options
 
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -17,8 +16,7 @@ class Settings:
 
     `namespace` None means all namespaces. `workers` is per framework. `metrics_port` None means no server for metrics and
     health, 0 a free port; with `metrics_token` /metrics requires it as a bearer token. `lease_namespace` "" is the namespace of
-    the credentials: in a pod its own. With `shards` over 1 replicas share the jobs, each shard with a lease of its own, whose
-    name begins with `lease_name`. `qps` None means no limit of our own: the API server's flow control is the limit.
+    the credentials: in a pod its own. `qps` None means no limit of our own: the API server's flow control is the limit.
     `concurrency` bounds the writes in flight over all frameworks, `slow_start_cap` the pods created at once for one
     replica type. `shutdown_seconds` is the time for the writes in flight when the process is stopped. `gang_scheduler_name`
     is `volcano`, the schedulerName under which the coscheduling plugin runs, `auto` for the one that the cluster has
@@ -37,7 +35,6 @@ class Settings:
     leader_elect: bool = False
     lease_namespace: str = ""
     lease_name: str = "jobcommon-operator"
-    shards: int = 1
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry_period: float = 2.0
@@ -49,8 +46,6 @@ class Settings:
     shutdown_seconds: float = 20.0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.shards <= SLOTS:
-            raise ValueError(f"shards must be from 1 to {SLOTS}, not {self.shards}")
         for name in ("workers", "concurrency", "slow_start_cap"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
@@ -60,7 +55,7 @@ class Settings:
             raise ValueError(f"metrics_port must be from 0 to 65535, not {self.metrics_port}")
         if self.metrics_token is not None and not self.metrics_token.strip():
             raise ValueError("the metrics token is empty; without one leave it unset")
-        if self.elects and _SUBDOMAIN.fullmatch(self.lease_name) is None:
+        if self.leader_elect and _SUBDOMAIN.fullmatch(self.lease_name) is None:
             raise ValueError(
                 f'lease_name "{self.lease_name[:80]}" is no name of a lease; write lower-case letters, digits, "-" and "."'
             )
@@ -73,10 +68,4 @@ class Settings:
             cluster_domain=self.cluster_domain,
             tracking_finalizer=self.tracking_finalizer,
             gang=gang_scheduler(self.gang_scheduler_name),
-            sharded=self.shards > 1,
         )
-
-    @property
-    def elects(self) -> bool:
-        """Whether leases decide which replica acts: with shards they always do."""
-        return self.leader_elect or self.shards > 1

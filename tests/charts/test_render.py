@@ -67,19 +67,6 @@ def test_the_operator_is_told_its_frameworks_and_its_lease(chart: str) -> None:
     assert "--namespace=$(POD_NAMESPACE)" in container(render(chart, watchNamespace="operators"))["args"]
 
 
-def test_replicas_share_the_jobs_on_request() -> None:
-    objects = render("tf-operator", shards=3, replicas=3)
-    assert "--shards=3" in container(objects)["args"]
-    assert the(objects, "Deployment")["spec"]["replicas"] == 3
-    assert not any(a.startswith("--shards") for a in container(render("tf-operator"))["args"])
-
-
-@pytest.mark.parametrize("shards", [0, 65, "three"])
-def test_there_are_one_to_64_shards(shards: object) -> None:
-    with pytest.raises(helm.HelmError, match="shards"):
-        render("tf-operator", shards=shards)
-
-
 def test_releases_side_by_side_have_leases_of_their_own() -> None:
     leases = {a for chart in OPERATORS for a in container(render(chart))["args"] if a.startswith("--lease-name=")}
     assert len(leases) == len(OPERATORS)

@@ -58,12 +58,6 @@ def test_the_lease_is_the_only_one_in_reach() -> None:
     assert role["metadata"]["namespace"] == "operators"
 
 
-def test_with_shards_their_leases_are_in_reach_as_well() -> None:
-    role = of_kind(render("tf-operator", name="one", shards=3), "Role")["one-tf-operator-leader"]
-    assert role["rules"] == as_json(rbac.lease_rules("one-tf-operator", 3))
-    assert role["rules"][1]["resourceNames"][-1] == "one-tf-operator-shard-2"
-
-
 @pytest.mark.parametrize(
     ("scheduler", "added"),
     [

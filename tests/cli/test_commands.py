@@ -246,7 +246,6 @@ def test_the_last_lines_of_a_container_that_was_restarted_in_place_are_kept(tmp_
         (("up", "--framework", "caffe"), "--framework caffe: there is no such framework here; use one of"),
         (("operator", "--kubeconfig", "/no/such/kubeconfig"), "/no/such/kubeconfig: no such file; --kubeconfig must name"),
         (("operator", "--qps", "-1"), "--qps must be a number over 0"),
-        (("operator", "--shards", "0"), "--shards must be from 1 to 64, not 0"),
         (
             ("operator", "--framework", "mine:"),
             "--framework mine:: write a module and a name in it, as in my_package:FRAMEWORK",

@@ -40,15 +40,10 @@ def test_the_roles_of_one_framework(name: str, framework: Any) -> None:
     assert (leader["kind"], leader["rules"]) == ("Role", as_json(rbac.lease_rules("jobcommon-operator")))
 
 
-def test_with_shards_the_operator_may_write_their_leases() -> None:
-    *_, leader = printed("rbac", "pytorch", "--shards", "2", "--lease-name", "ours")
-    assert leader["rules"] == as_json(rbac.lease_rules("ours", 2))
-    assert leader["rules"][1]["resourceNames"] == ["ours", "ours-candidate", "ours-shard-0", "ours-shard-1"]
-
-
-@pytest.mark.parametrize("shards", ["0", "65"])
-def test_there_are_one_to_64_shards(shards: str) -> None:
-    assert CliRunner().invoke(app, ["rbac", "--shards", shards]).exit_code == 2
+def test_the_operator_may_write_its_own_lease_only() -> None:
+    *_, leader = printed("rbac", "pytorch", "--lease-name", "ours")
+    assert leader["rules"] == as_json(rbac.lease_rules("ours"))
+    assert leader["rules"][1]["resourceNames"] == ["ours"]
 
 
 def test_one_namespace_has_roles_only() -> None:

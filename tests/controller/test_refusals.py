@@ -32,7 +32,7 @@ def test_what_is_refused_during_a_back_off_joins_it() -> None:
 
 
 def test_a_name_in_use_is_tried_again_in_time_however_often_events_try() -> None:
-    """The pods of a predecessor in another shard terminate unseen; no event says that their names are free."""
+    """The pods of a predecessor may terminate unseen, such as without our label; no event says that their names are free."""
     refusals, now = Refusals(), 1000.0
     action = create("pods")
     in_use = [ActionResult(action, Effect.REFUSED, error=StatusError(409, "AlreadyExists", "pods demo is being deleted"))]

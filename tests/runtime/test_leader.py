@@ -48,9 +48,9 @@ class Line:
 
 
 class Candidate:
-    def __init__(self, world: World, name: str, seed: int = 1, *, shared: bool = False, **times: float) -> None:
+    def __init__(self, world: World, name: str, seed: int = 1, **times: float) -> None:
         self.line = Line(world)
-        settings = LeaseSettings("default", "operators", name, shared=shared, **times)
+        settings = LeaseSettings("default", "operators", name, **times)
         self.elector = LeaderElector(self.line, settings, world.clock, Random(seed).random, quiet_log())
         self.leads = False
         self.lost_at: float | None = None
@@ -97,27 +97,6 @@ async def test_after_a_crash_another_takes_over_in_time_and_never_too_early(seed
     assert 10 < world.clock.monotonic() - crashed <= 23.9
     assert spec(world)["leaseTransitions"] == 1
     await second.end()
-
-
-@pytest.mark.parametrize("delay", [0.0, 0.3, 1.0])
-async def test_processes_with_one_identity_hold_a_shared_lease_together(delay: float) -> None:
-    world = World()
-    group = [Candidate(world, "group", seed, shared=True) for seed in range(6)]
-    for member in group:
-        member.line.delay = delay
-    await world.clock.until(lambda: all(member.leads for member in group))
-    other = Candidate(world, "other", 7)
-    for _ in range(12):
-        await world.clock.advance(5)
-        assert all(member.elector.held() for member in group)
-    await group[0].elector.release()
-    assert spec(world)["holderIdentity"] == "group", "the others still hold it"
-    for member in group:
-        await member.end()
-    ended = world.clock.monotonic()
-    await world.clock.until(lambda: other.leads, step=0.1)
-    assert 10 < world.clock.monotonic() - ended < 24
-    await other.end()
 
 
 async def test_a_release_hands_over_at_once() -> None:

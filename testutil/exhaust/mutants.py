@@ -35,7 +35,6 @@ TRIALS: Mapping[str, tuple[str, Bounds]] = {
 
 _RECREATED = "needs a second job of the name"
 _STOPPED = "needs a user who suspends, resumes or scales the job"
-_SHARDS = "needs replicas that share the jobs; here one operator has all of them"
 _LATE = "needs a request that arrives after its operator has crashed, or a second operator"
 _REFUSED = "needs a platform that refuses creates"
 _TIME = "is about how long something takes, and time stands still here"
@@ -55,6 +54,8 @@ LEFT_OUT: Mapping[str, str] = {
     "R2-status-without-precondition": _LATE,
     "R6-owned-by-name": _RECREATED,
     "R8-no-fence": "needs two operators",
+    "R8-old-caches": "needs two operators",
+    "R8-released-in-mid-write": "needs two operators",
     "R10-success-forgotten": "needs a client that removes finalizers",
     "R13-one-update-for-two-objects": _RECREATED,
     "R14-back-off-without-a-cap": _TIME,
@@ -70,10 +71,6 @@ LEFT_OUT: Mapping[str, str] = {
     "E4-scaled-down-without-a-record": _STOPPED,
     "E5-success-forgotten-when-scaled-away": _STOPPED,
     "E6-exit-0-before-the-platform": "needs a pod that answers its eviction with exit 0; here it shows 137",
-    "S1-acts-after-the-loss": _SHARDS,
-    "S2-not-listed-again": _SHARDS,
-    "S3-released-in-mid-write": _SHARDS,
-    "S4-another-slot-on-the-pods": _SHARDS,
     "E7-helper-succeeds": _OTHER_KIND,
     "E8-sidecars-are-charged": "needs pods with several containers",
     "E9-waits-for-the-sidecar": "needs pods with several containers",

@@ -34,7 +34,6 @@ from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.manager import Env as RuntimeEnv
 from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.settings import Settings
-from jobcommon.runtime.shard_operator import ShardOperator
 from jobcommon.testutil.builders import Manifest
 from jobcommon.testutil.poison.cpu_time import CpuTimeLoop, LoopClock
 from jobcommon.testutil.poison.kinds import FRAMEWORKS, HEALTHY, Poison, Verdict, healthy
@@ -160,8 +159,8 @@ class _WatchedManager(Manager):
 
     tell: Callable[[Framework, Work], None]
 
-    def _driver(self, framework: Framework, operator: ShardOperator) -> Driver:
-        driver = super()._driver(framework, operator)
+    def _driver(self, framework: Framework) -> Driver:
+        driver = super()._driver(framework)
         begin = driver.controller.begin
 
         def told(moment: Any) -> Work | None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
-from jobcommon.testutil.sim import acto, election, regressions, shard_election, sieve, swarm, sweep
+from jobcommon.testutil.sim import acto, election, regressions, sieve, swarm, sweep
 from jobcommon.testutil.sim.campaign import Case, Tally, conduct, judge, record
 from jobcommon.testutil.sim.faults import from_json, unfired
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
-from jobcommon.testutil.sim.multi_job_scenarios import scenario_named, with_shards
+from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.shrink import shrink
 from jobcommon.testutil.sim.simulation import simulate
 
@@ -47,7 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--first", type=int, default=0, help="the first seed of the swarm")
         command.add_argument("--count", type=int, default=FULL_SEEDS, help="how many seeds")
         command.add_argument("--minutes", type=float, default=None, help="begin nothing more after this time")
-        command.add_argument("--shards", type=int, default=1, help="writes, swarm, election: as many replicas share the jobs")
         command.add_argument("--results", type=Path, default=None, help="append the counts to this file, as JSON lines")
     again = commands.add_parser("replay", help="run one case again, and shrink its faults if it fails")
     again.set_defaults(run=replay)
@@ -62,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _names(options: argparse.Namespace) -> list[str]:
-    return [with_shards(name, options.shards) for name in LIFECYCLES if options.only in name]
+    return [name for name in LIFECYCLES if options.only in name]
 
 
 def _until(options: argparse.Namespace) -> float | None:
@@ -118,8 +117,7 @@ def full(options: argparse.Namespace) -> int:
 
 def writes(options: argparse.Namespace) -> int:
     """The write-point sweep."""
-    points = sweep.shard_points if options.shards > 1 else sweep.write_points
-    return _conclude(options, _sweep(options, "write points", points, options.step))
+    return _conclude(options, _sweep(options, "write points", sweep.write_points, options.step))
 
 
 def reads(options: argparse.Namespace) -> int:
@@ -136,15 +134,12 @@ def seeds(options: argparse.Namespace) -> int:
     """The swarm."""
     chosen = range(options.first, options.first + options.count)
     title = f"swarm, seeds {chosen.start} to {chosen.stop - 1}"
-    return _conclude(options, conduct(title, swarm.cases(chosen, options.shards), options.workers, until=_until(options)))
+    return _conclude(options, conduct(title, swarm.cases(chosen), options.workers, until=_until(options)))
 
 
 def elections(options: argparse.Namespace) -> int:
     """Leader election."""
-    chosen = range(options.first, options.first + options.count)
-    if options.shards > 1:
-        return _conclude(options, election.conduct(chosen, options.workers, shard_election.hold, "shards"))
-    return _conclude(options, election.conduct(chosen, options.workers))
+    return _conclude(options, election.conduct(range(options.first, options.first + options.count), options.workers))
 
 
 def sieves(options: argparse.Namespace) -> int:
@@ -169,8 +164,6 @@ def replay(options: argparse.Namespace) -> int:
     """One case."""
     if options.scenario.startswith("election-"):
         return election.replay(options.seed)
-    if options.scenario.startswith(shard_election.PREFIX):
-        return election.replay(options.seed, shard_election.hold)
     case = Case(options.scenario, options.seed, from_json(options.faults))
     if options.trace:
         _trace(case)

@@ -19,7 +19,7 @@ from zlib import crc32
 from jobcommon.testutil.sim import image
 from jobcommon.testutil.sim.differential import compare
 from jobcommon.testutil.sim.faults import KINDS, Fault, to_json
-from jobcommon.testutil.sim.multi_job_scenarios import scenario_named, without_shards
+from jobcommon.testutil.sim.multi_job_scenarios import scenario_named
 from jobcommon.testutil.sim.simulation import Run, simulate
 
 A = TypeVar("A")
@@ -109,8 +109,7 @@ _references: dict[tuple[str, int], Run] = {}
 
 
 def reference(scenario: str, seed: int) -> Run:
-    """The fault-free run with one replica; kept for a while."""
-    scenario = without_shards(scenario)
+    """The fault-free run; kept for a while."""
     found = _references.get((scenario, seed))
     return found if found is not None else _keep(simulate(scenario_named(scenario), seed))
 
@@ -125,7 +124,7 @@ def judge(case: Case) -> Verdict:
     """Make one run and say what is wrong with it."""
     scenario = scenario_named(case.scenario)
     expected = reference(case.scenario, case.seed)
-    run = simulate(scenario, case.seed, case.faults) if case.faults or scenario.replicas > 1 else expected
+    run = simulate(scenario, case.seed, case.faults) if case.faults else expected
     problems = compare(expected, run, scenario)
     if crc32(case.replay.encode()) % DOUBLE_RUN == 0 and simulate(scenario, case.seed, case.faults).history != run.history:
         problems.append("determinism: a second run had another history")

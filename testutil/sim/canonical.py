@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from jobcommon.api.labels import SHARD
 from jobcommon.localcluster.apiserver.server import ApiServer
 
 Obj = dict[str, Any]
@@ -28,7 +27,6 @@ _DROPPED = frozenset({
     "uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "lastTransitionTime",
     "lastUpdateTime", "lastProbeTime", "startedAt", "finishedAt", "containerID", "podIP", "podIPs", "hostIP", "hostIPs",
     "nodeName", "countedPods", "lastReconcileTime", "time", "node", "lastState", "deletionGracePeriodSeconds",
-    SHARD,
 })  # fmt: skip
 _PRESENCE = frozenset({"startTime", "completionTime", "deletionTimestamp"})
 _HOSTS = "discover_hosts.sh"

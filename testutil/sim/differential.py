@@ -34,7 +34,7 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
     scenario = scenario or scenario_named(run.scenario)
     neutral = all(KINDS[fault.kind].neutral for fault in run.faults)
     found = [
-        *_violations(run, scenario),
+        *_violations(run),
         *(f"error: {error}" for error in run.errors),
         *(f"leaked: {what}" for what in run.leaked),
     ]
@@ -55,7 +55,7 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
             *(_NOT_STORED if any(fault.kind == "schema-prunes" for fault in run.faults) else ()),
         )
         found += [f"end-state: {x}" for x in difference(reference.end, run.end) if not any(fnmatchcase(x, p) for p in loose)]
-        surplus = any(KINDS[fault.kind].surplus or _lands_late(fault, scenario) for fault in run.faults)
+        surplus = any(KINDS[fault.kind].surplus or _lands_late(fault) for fault in run.faults)
         looser = frozenset("*") if surplus else scenario.loose_runs
         found += _runs(reference.runs, run.runs, looser, (*_ended_by_a_deadline(scenario), *scenario.fewer_runs))
         if not surplus:
@@ -72,7 +72,7 @@ def compare(reference: Run, run: Run, scenario: Scenario | None = None) -> list[
     return found
 
 
-def _violations(run: Run, scenario: Scenario) -> list[str]:
+def _violations(run: Run) -> list[str]:
     """What the watchdog saw, but for what follows from the faults themselves.
 
     Two operators that both act: one ends a job, the other is making a pod of it. Creates that are stored after the operator has
@@ -81,7 +81,7 @@ def _violations(run: Run, scenario: Scenario) -> list[str]:
     """
     spare = sum(fault.kind == "two-operators" for fault in run.faults)
     late = [one for one in run.violations if one.startswith("pod-for-finished-job")]
-    if any(_lands_late(fault, scenario) for fault in run.faults):
+    if any(_lands_late(fault) for fault in run.faults):
         spare = len(late)
     pruned = any(fault.kind == "schema-prunes" for fault in run.faults)
     kept = [one for one in run.violations if one not in late]
@@ -182,14 +182,9 @@ def _updates(
             yield f"summary: {table}/{name} updated {found} times, {wanted} in the reference"
 
 
-def _lands_late(fault: Fault, scenario: Scenario) -> bool:
-    """Whether creates are stored when the operator has given them up: by then the job may be over, or deleted.
-
-    A replica that hands a shard over gives up the writes in flight after `shutdown_seconds`.
-    """
-    settings = scenario.settings
-    patience = Timeouts().write if settings.shards == 1 else min(Timeouts().write, settings.shutdown_seconds)
-    return fault.kind == "slow-writes" and float(fault.value) > patience
+def _lands_late(fault: Fault) -> bool:
+    """Whether creates are stored when the operator has given them up: by then the job may be over, or deleted."""
+    return fault.kind == "slow-writes" and float(fault.value) > Timeouts().write
 
 
 def _left_behind(end: bytes) -> Iterator[str]:

@@ -6,7 +6,7 @@ renew deadline plus a write's time-out after its last renewal of the lease, and 
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from statistics import median
@@ -16,6 +16,7 @@ from jobcommon.localcluster.apiserver.storage import Change
 from jobcommon.testutil.sim import campaign
 from jobcommon.testutil.sim.campaign import COMMAND, Case, Tally, Verdict
 from jobcommon.testutil.sim.differential import compare
+from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.processes import Process
 from jobcommon.testutil.sim.scenario import Scenario
@@ -41,9 +42,9 @@ class Trial:
 class Contest(Simulation):
     """A run with several replicas in which something befalls the leader at a drawn moment."""
 
-    def __init__(self, scenario: Scenario, seed: int, replicas: int, event: str) -> None:
+    def __init__(self, scenario: Scenario, seed: int, replicas: int, event: str, faults: Sequence[Fault] = ()) -> None:
         elected = replace(scenario, settings=replace(scenario.settings, leader_elect=True))
-        super().__init__(elected, seed, ())
+        super().__init__(elected, seed, faults)
         self.replicas = replicas
         self.event = event
         self.befell_at = 0.0
@@ -122,13 +123,11 @@ def hold(seed: int) -> Trial:
     return Trial(verdict, event, seconds)
 
 
-def conduct(
-    seeds: Iterable[int], workers: int, trial_of: Callable[[int], Trial] = hold, title: str = "leader election"
-) -> Tally:
+def conduct(seeds: Iterable[int], workers: int) -> Tally:
     """Hold the trials of all seeds; how long take-overs took is printed."""
-    tally, started = Tally(title), time.monotonic()
+    tally, started = Tally("leader election"), time.monotonic()
     times: dict[str, list[float]] = {}
-    for trial in campaign.spread(trial_of, seeds, workers):
+    for trial in campaign.spread(hold, seeds, workers):
         tally.add(trial.verdict)
         if trial.seconds is not None:
             times.setdefault(trial.event, []).append(trial.seconds)
@@ -145,8 +144,8 @@ def _lines(times: dict[str, list[float]]) -> Iterator[str]:
         yield f"  take-over after {event}: {len(seconds)} trials, {shown}"
 
 
-def replay(seed: int, trial_of: Callable[[int], Trial] = hold) -> int:
+def replay(seed: int) -> int:
     """Hold one trial again and print it."""
-    trial = trial_of(seed)
+    trial = hold(seed)
     print(f"{COMMAND}: {trial.event}, {trial.seconds} s", *trial.verdict.problems, sep="\n", file=sys.stdout)
     return 1 if trial.verdict.problems else 0

@@ -30,8 +30,6 @@ _NETWORK_FAULTS = frozenset({
     "version-too-large", "page-expired", "partition", "apiserver-restart", "webhook-down",
     "admission-refused", "events-refused", "slow-writes", "rights-revoked",
 })  # fmt: skip
-#: The values of a partition of one replica only, and of the loss of the leases that it holds.
-OF_ONE, HELD = "one", "held"
 _REOPENED = frozenset({"apiserver-restart", "missed-deletes", "gone-storm", "version-too-large"})
 _RELISTED = frozenset({"old-list", "page-expired", "streamed-list-broken"})
 _GARBAGE = b'{"type":"MODIFIED","object":{"metadata":{"name":"torn'
@@ -139,12 +137,10 @@ class FaultScheduler:
         """Begin a fault now."""
         sim = self._sim
         now = sim.loop.time()
-        victim = self._victim(fault, process)
+        victim = next((p for p in sim.alive if not process or p.name == process), None)
         self.recovers_by(now + fault.seconds)
         begin = self._begin.get(fault.kind)
-        if fault.kind == "partition" and fault.value == OF_ONE and victim is not None:
-            sim.network.isolate(victim.name)
-        elif fault.kind in _NETWORK_FAULTS:
+        if fault.kind in _NETWORK_FAULTS:
             self._close_for(fault.kind)
             sim.network.active[fault.kind] = fault
             sim.network.until[fault.kind] = now + fault.seconds
@@ -166,12 +162,6 @@ class FaultScheduler:
         if fault.seconds > 0:
             self._open += 1
             self._at(now + fault.seconds, self._over, fault, victim)
-
-    def _victim(self, fault: Fault, process: str) -> Process | None:
-        """The process of that name; without one the first, or with shards one by the fault's time."""
-        alive = [p for p in self._sim.alive if not process or p.name == process]
-        number = int((fault.at or 0.0) * 100) if self._sim.deployment.settings.shards > 1 else 0
-        return alive[number % len(alive)] if alive else None
 
     # -- times ----------------------------------------------------------------------------------------------------------
 
@@ -198,8 +188,6 @@ class FaultScheduler:
                 stream.extra = -1.0
         if fault.kind == "pause" and victim is not None:
             sim.loop.thaw(victim.name)
-        elif fault.kind == "partition" and fault.value == OF_ONE and victim is not None:
-            sim.network.reconnect(victim.name)
         elif fault.kind == "clock-jump" and victim is not None:
             victim.clock.jump(-float(fault.value or 3600.0))
         elif fault.kind == "clock-rate" and victim is not None:
@@ -293,7 +281,8 @@ class FaultScheduler:
         return victim is not None
 
     def _take_lease(self, fault: Fault, victim: Process | None) -> bool:
-        """Another identity takes the lease, and never renews it; `value` ``held``: those of the victim's shards."""
+        """Another identity takes the lease, and never renews it."""
+        del fault, victim
         sim = self._sim
         settings = sim.deployment.settings
         patch = {"spec": {"holderIdentity": "intruder", "leaseDurationSeconds": int(settings.lease_duration)}}
@@ -301,8 +290,7 @@ class FaultScheduler:
         self.recovers_by(sim.loop.time() + TAKE_OVER_SECONDS)
         taken = False
         for lease in sim.server.storage.table("leases.coordination.k8s.io").sorted():
-            mine = victim is not None and lease.obj["spec"].get("holderIdentity") == victim.identity
-            if mine if fault.value == HELD else lease.name == settings.lease_name:
+            if lease.name == settings.lease_name:
                 path = f"/apis/coordination.k8s.io/v1/namespaces/{lease.namespace}/leases/{lease.name}"
                 taken |= sim.server.handle(Request("PATCH", path, (), body, MERGE_PATCH), ADMIN).status == 200
         return taken
@@ -310,7 +298,7 @@ class FaultScheduler:
     def _second(self, fault: Fault, victim: Process | None) -> bool:
         del fault, victim
         deployment = self._sim.deployment
-        self._sim.start(replace(deployment, settings=replace(deployment.settings, leader_elect=False, shards=1)))
+        self._sim.start(replace(deployment, settings=replace(deployment.settings, leader_elect=False)))
         return True
 
     def _upgrade(self, fault: Fault, victim: Process | None) -> bool:

@@ -82,11 +82,9 @@ KINDS: Mapping[str, Kind] = {
     "pause": Kind("F24", "the operator stands still for `seconds`"),
     "partition": Kind(
         "F25",
-        "nothing gets through to the API server for `seconds`; `value` replies: only answers get lost; one: of one replica",
+        "nothing gets through to the API server for `seconds`; `value` replies: only answers get lost",
     ),
-    "lease-lost": Kind(
-        "F26", "another identity has the lease, and does not renew it; `value` held: those of one replica's shards"
-    ),
+    "lease-lost": Kind("F26", "another identity has the lease, and does not renew it"),
     "two-operators": Kind("F27", "a second operator without leader election runs for `seconds`", surplus=True),
     "upgrade": Kind("F28", "the operator ends gracefully and a new version starts"),
     "apiserver-restart": Kind("F29", "connections are refused for `seconds`; the history is gone"),

@@ -83,24 +83,6 @@ class FaultyNetwork:
             elif fault.read is not None:
                 self._by_read.setdefault(fault.read, []).append(fault)
 
-    def isolate(self, process: str) -> None:
-        """Cut one process off. Its watches show nothing."""
-        self.fired["partition"] += 1
-        self.isolated.add(process)
-        self._watches_of(process, silent=True)
-
-    def reconnect(self, process: str) -> None:
-        """End it. The watches that were open break."""
-        self.isolated.discard(process)
-        self._watches_of(process, silent=False)
-
-    def _watches_of(self, process: str, *, silent: bool) -> None:
-        for stream in tuple(self.links.streams):
-            if stream.owner == process:
-                stream.silent = silent
-                if not silent:
-                    stream.break_off()
-
     # -- requests -------------------------------------------------------------------------------------------------------
 
     def depart(self, sender: str, request: Request) -> Delivery:

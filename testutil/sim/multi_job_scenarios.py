@@ -10,7 +10,6 @@ from jobcommon.testutil.sim.lifecycles import LIFECYCLES, common_lifecycles
 from jobcommon.testutil.sim.scenario import Exit, Manifest, Scenario, UserStep
 
 PREFIX = "crowd-"
-SHARDS = "@"
 #: These affect all jobs (nodes, quotas, the pod garbage collector, gang schedulers, the queue), or depend on timing so much
 #: that nothing could be compared.
 _ALONE = (
@@ -42,29 +41,8 @@ def combined(name: str, parts: Sequence[Scenario]) -> Scenario:
     return Scenario(name, tuple(frameworks.values()), jobs, behaviour, user, loose_paths=loose)
 
 
-def with_shards(name: str, shards: int) -> str:
-    """The name of the scenario in which as many replicas share the jobs."""
-    return f"{name}{SHARDS}{shards}" if shards > 1 else name
-
-
-def shared(scenario: Scenario, shards: int) -> Scenario:
-    """The scenario with as many replicas that share the jobs."""
-    settings = replace(scenario.settings, shards=shards)
-    return replace(scenario, name=with_shards(scenario.name, shards), settings=settings, replicas=shards)
-
-
-def without_shards(name: str) -> str:
-    """The name of the scenario with one replica."""
-    return name.partition(SHARDS)[0]
-
-
 def scenario_named(name: str) -> Scenario:
-    """A lifecycle or a scenario with many jobs; with ``@3`` at the end, three replicas share the jobs.
-
-    Raises KeyError for an unknown name.
-    """
-    if shards := name.partition(SHARDS)[2]:
-        return shared(scenario_named(without_shards(name)), int(shards))
+    """A lifecycle or a scenario with many jobs. Raises KeyError for an unknown name."""
     if name.startswith(PREFIX) and name.removeprefix(PREFIX).isdecimal():
         return multi_job_scenario(int(name.removeprefix(PREFIX)))
     return LIFECYCLES[name]

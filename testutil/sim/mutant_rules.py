@@ -28,12 +28,16 @@ from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.slots import Slots
 from jobcommon.runtime import executor
 from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.leader import LeaderElector
+from jobcommon.runtime.manager import Manager
 from jobcommon.runtime.recheck import Recheck
+from jobcommon.runtime.term import Term
 from jobcommon.runtime.writes import status_write
+from jobcommon.testutil.sim.election import SCENARIO
 from jobcommon.testutil.sim.faults import Fault
-from jobcommon.testutil.sim.mutation import Mutant
+from jobcommon.testutil.sim.mutation import RETURN, Mutant
 
 
 def _nothing(*_: Any, **__: Any) -> tuple[()]:
@@ -91,6 +95,27 @@ async def _in_its_own_time(_clock: Clock, what: Any, _until: float) -> None:
 
 def _always(*_: object) -> bool:
     return True
+
+
+_make_drivers = Manager.make_drivers
+
+
+async def _with_old_caches(self: Manager) -> list[Driver]:
+    drivers = await _make_drivers(self)
+    old: dict[tuple[str, str], Any] = vars(self).setdefault("stores", {})
+    for driver in drivers:
+        controller = driver.controller
+        for name, informer in controller.informers.items():
+            key = controller.framework.name, name
+            for cached in old[key].all() if key in old else ():
+                informer.store.apply(Upserted(cached))
+            old[key] = informer.store
+        controller.resync()
+    return drivers
+
+
+async def _without_a_wait(self: Term, *_: object) -> None:
+    self.drained = True
 
 
 NO_FENCE = ((LeaderElector, "held", _always), (Clock, "bounded", _in_its_own_time))
@@ -246,7 +271,24 @@ RULES = (
         "R8-no-fence",
         "A leader that stood still or was cut off goes on to write when another leads.",
         NO_FENCE,
-        elects=True,
+        where=(SCENARIO,),
+        elects=("partition", "pause"),
+    ),
+    Mutant(
+        "R8-old-caches",
+        "A leader that comes back decides on what it cached in its term before, as if nothing had happened since.",
+        ((Manager, "make_drivers", _with_old_caches), (JobController, "synced", property(_always)), *NO_SECOND_LOOK),
+        where=("mpi/L2-*", "mpi/L12-*", "mpi/L1-*"),
+        elects=(RETURN,),
+        pair="The live read of the job before a create finds most of it (R7); so that is taken out, too.",
+    ),
+    Mutant(
+        "R8-released-in-mid-write",
+        "The lease is released while writes are in flight, and they are stored when another replica leads.",
+        ((Term, "drain", _without_a_wait),),
+        where=(SCENARIO,),
+        elects=("graceful",),
+        always=(Fault("slow-writes", at=0.0, seconds=60.0, value="6"),),
     ),
     Mutant(
         "R9-act-then-record",

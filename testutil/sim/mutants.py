@@ -1,8 +1,7 @@
 """The mutants by name, and which oracle catches each: ``python -m jobcommon.testutil.sim.mutants`` (`make mutants`).
 
 `MUTANTS` are the reference operators' defects D1-D14 in our terms, each of the rules R1-R19 taken out (docs/rules.md), former
-misreadings of how pods end, E1-E12, what the faults F34 and F41 to F44 have shown to be wrong, and handovers of shards gone
-wrong, S1-S4. For each, the first
+misreadings of how pods end, E1-E12, and what the faults F34 and F41 to F44 have shown to be wrong. For each, the first
 seed that catches it is searched; the unmutated code runs over the same seeds and must be clean.
 """
 
@@ -16,10 +15,9 @@ from jobcommon.testutil.sim.mutant_defects import DEFECTS
 from jobcommon.testutil.sim.mutant_endings import ENDINGS
 from jobcommon.testutil.sim.mutant_platform import PLATFORM
 from jobcommon.testutil.sim.mutant_rules import RULES
-from jobcommon.testutil.sim.mutant_shards import SHARDS
 from jobcommon.testutil.sim.mutation import LIMIT, Mutant, hunt, problems
 
-MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*DEFECTS, *RULES, *ENDINGS, *PLATFORM, *SHARDS)}
+MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*DEFECTS, *RULES, *ENDINGS, *PLATFORM)}
 
 
 def trial(task: tuple[str, int]) -> tuple[str, int, str, list[str]]:

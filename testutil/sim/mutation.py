@@ -13,7 +13,6 @@ from jobcommon.testutil.sim import campaign, election, swarm
 from jobcommon.testutil.sim.differential import compare
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
-from jobcommon.testutil.sim.multi_job_scenarios import shared
 from jobcommon.testutil.sim.mutant_workloads import WORKLOADS, request_faults
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, simulate
@@ -28,6 +27,8 @@ USUAL = (
 _REFERENCES_KEPT = 100
 T = TypeVar("T")
 
+RETURN = "return"
+"""An event of an election: the leader is cut off, and leads again when its successor has crashed."""
 Swap = tuple[Any, str, Any]
 """Whose attribute of which name is replaced by what."""
 
@@ -37,9 +38,9 @@ class Mutant:
     """One defect: `what` is broken and why that matters; `swaps` are made while it is planted.
 
     `where` are patterns of scenarios and `faults` the kinds to draw from; those in `always` are injected in every run. With
-    `elects` it is tried by leader elections instead, with `shards` on as many replicas that share the jobs. Where other rules
-    cover it so that alone it has no observable effect, `pair` says why, and `swaps` take those out, too; `by` are the problems
-    that those alone do not make.
+    `elects` it is tried by leader elections instead, in which these events befall the leader in turn. Where other rules cover
+    it so that alone it has no observable effect, `pair` says why, and `swaps` take those out, too; `by` are the problems that
+    those alone do not make.
     """
 
     name: str
@@ -48,10 +49,9 @@ class Mutant:
     where: tuple[str, ...] = ("pytorch/L*",)
     faults: tuple[str, ...] = USUAL
     always: tuple[Fault, ...] = ()
-    elects: bool = False
+    elects: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     pair: str = ""
-    shards: int = 1
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -89,16 +89,21 @@ class _CutOff(election.Contest):
         self.victim, self.befell_at = self._leader(), self.loop.time()
         if self.victim is not None:
             await self._befall(self.victim, 40.0)
+        if self.event == RETURN and (successor := self._leader()) is not None:
+            successor.crash()
+            self.run.recovered_at = self.loop.time() + election.CRASH_SECONDS
 
 
 def _of_election(mutant: Mutant, seed: int, planted: bool) -> list[str]:
-    """The leader stands still or is cut off; a write that it sends when its lease has run out is one too many."""
-    fast, scenario = seed * 3, LIFECYCLES[election.SCENARIO]
-    reference = campaign.reference(election.SCENARIO, fast)
-    contest = _CutOff(scenario, fast, 2, ("partition", "pause")[seed % 2])
+    """Something befalls the leader; a write that it sends when its lease has run out is one too many."""
+    name, _ = mutant.case(seed)
+    fast, scenario = seed * 3, LIFECYCLES[name]
+    reference = campaign.reference(name, fast)
+    contest = _CutOff(scenario, fast, 2, mutant.elects[seed % len(mutant.elects)], mutant.always)
     run = _with(mutant, planted, contest.result)
     last = contest.befell_at + contest.deployment.settings.renew_deadline + LEADER_TIMEOUTS.sending
-    late = [w for w in run.trace if contest.victim is not None and w.writer == contest.victim.name and w.at > last]
+    victim = contest.victim.name if contest.victim is not None and contest.event != RETURN else ""
+    late = [w for w in run.trace if w.writer == victim and w.at > last]
     found = [f"late-write: {w.method} {w.path} {w.at - contest.befell_at:.1f} s after the leader's last renewal" for w in late]
     return [*found, *contest.problems, *compare(reference, run, scenario)]
 
@@ -111,7 +116,7 @@ def _of_scenario(mutant: Mutant, seed: int, planted: bool) -> list[str]:
             _references.clear()
         _references[name, seed] = simulate(scenario, seed)
     reference = _references[name, seed]
-    run = _with(mutant, planted, lambda: simulate(shared(scenario, mutant.shards), seed, faults))
+    run = _with(mutant, planted, lambda: simulate(scenario, seed, faults))
     found = [*compare(reference, run, scenario), *request_faults(reference, run)]
     return [problem for problem in found if not planted or not mutant.by or problem.startswith(mutant.by)]
 

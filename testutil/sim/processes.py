@@ -46,7 +46,7 @@ class Process:
         self._log_cache_error = complain
         self.deployment = deployment
         settings = deployment.settings
-        timeouts = LEADER_TIMEOUTS if settings.elects else Timeouts()
+        timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
         self.transport = SimTransport(links, name, timeouts, self.clock.wall)
         self.election = SimTransport(links, name, ELECTION_TIMEOUTS, self.clock.wall)
         self._env = Env(self.clock, random.random, identity=f"{name}_{random.getrandbits(32):08x}")
@@ -71,11 +71,6 @@ class Process:
         )
         self._task = self.loop.create_task(self.manager.run())
         self._task.add_done_callback(self._ended)
-
-    @property
-    def identity(self) -> str:
-        """Its name in a lease."""
-        return self._env.identity
 
     @property
     def leads(self) -> bool:

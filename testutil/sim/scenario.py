@@ -76,8 +76,6 @@ class Scenario:
     horizon: float = 3600.0
     """Virtual seconds in which the fault-free run comes to rest."""
     settings: Settings = SETTINGS
-    replicas: int = 1
-    """How many processes of the operator there are."""
     nodes: int = 3
     start_seconds: tuple[float, float] = (0.2, 2.0)
     """Between which bounds the first start of a pod's containers takes, images and all."""

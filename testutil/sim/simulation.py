@@ -28,7 +28,6 @@ from jobcommon.testutil.sim.oracles import Watchdog
 from jobcommon.testutil.sim.platform import actors
 from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario
-from jobcommon.testutil.sim.shard_watch import ShardWatch
 from jobcommon.testutil.sim.user import User
 
 QUIET_SECONDS = 65.0
@@ -109,7 +108,6 @@ class Simulation:
         self.network.links = self.links
         self.links.request_seconds, self.links.watch_seconds = _PROFILES[seed % len(_PROFILES)]
         self.watchdog = Watchdog(scenario, tolerance=_tolerance(faults))
-        self.shard_watch: ShardWatch | None = None
         self._hash = hashlib.sha256()
         self._feed: deque[Change] = self.server.storage.feed()
         self.server.storage.listeners.add(self._see)
@@ -122,8 +120,6 @@ class Simulation:
         self.processes: list[Process] = []
         self.deployment = Deployment(scenario.frameworks, _settings(scenario, faults))
         self.fault_scheduler = FaultScheduler(self, faults)
-        if (settings := self.deployment.settings).shards > 1:
-            self.shard_watch = ShardWatch(scenario.frameworks, settings.shards, settings.lease_name, faults, self.watchdog.say)
 
     # -- the cluster ----------------------------------------------------------------------------------------------------
 
@@ -140,8 +136,6 @@ class Simulation:
                 if writer != "world":
                     self.run.writes_at_rest += 1
             self.watchdog.see(at, change, writer)
-            if self.shard_watch is not None:
-                self.shard_watch.see(at, change, writer)
             self.noticed(at, change, writer)
 
     def noticed(self, at: float, change: Change, writer: str) -> None:
@@ -213,8 +207,7 @@ class Simulation:
 
     async def begin(self) -> None:
         """Start the operators."""
-        for _ in range(self.scenario.replicas):
-            self.start()
+        self.start()
 
     async def sleep(self, seconds: float) -> None:
         future = self.loop.create_future()
@@ -288,8 +281,6 @@ class Simulation:
         run.steps = self.loop.steps
         run.trace, run.reads, run.fired = self.network.trace, self.network.reads, self.network.fired
         run.writes = Counter((write.writer, write.method, write.path) for write in run.trace)
-        if self.shard_watch is not None:
-            self.shard_watch.judge_sent(run.trace)
         run.violations, run.summary = self.watchdog.violations, self.watchdog.summary
         run.runs = next((dict(a.actor.runs) for a in self.actors if isinstance(a.actor, Kubelet)), {})
         return run

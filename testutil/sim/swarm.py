@@ -5,15 +5,12 @@ Eight seeds share one scenario with many jobs, under different faults: its fault
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from random import Random
 
 from jobcommon.testutil.sim.campaign import Case
-from jobcommon.testutil.sim.fault_scheduler import HELD, OF_ONE
 from jobcommon.testutil.sim.faults import KINDS, Fault
 from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
-from jobcommon.testutil.sim.multi_job_scenarios import with_shards
 
 BLOCK = 8
 _LATEST = 40.0
@@ -72,27 +69,18 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
         "update status",
     ),
 }
-#: With shards: what befalls one of the replicas.
-_OF_REPLICAS = ("crash-before", "crash-after", "upgrade", "pause", "partition", "lease-lost")
-_OF_ONE: Mapping[str, str] = {"partition": OF_ONE, "lease-lost": HELD}
 #: Lifecycles of any framework come to one end only while their ended pods are there, which faults of the world may remove.
 _TEMPLATES = tuple(f"{template.name}/" for template in JOB_TEMPLATES)
 _RARE = frozenset(kind for kind, facts in KINDS.items() if not facts.neutral)
 
 
-def case_of(seed: int, shards: int = 1) -> Case:
-    """The case of one seed. Scenarios with many jobs have the network of the first in their block.
-
-    With `shards` as many replicas share the jobs; then one more fault befalls a replica.
-    """
+def case_of(seed: int) -> Case:
+    """The case of one seed. Scenarios with many jobs have the network of the first in their block."""
     random = Random(f"{seed}/swarm")  # noqa: S311 - reproducibility is the point
     names = [name for name in LIFECYCLES if name.startswith(_TEMPLATES)]
     first = seed - seed % BLOCK + 1
     scenario, world = (f"crowd-{first}", first) if seed % 4 in (1, 2) else (random.choice(names), seed)
-    faults = faults_of(seed, random)
-    if shards > 1:
-        faults = (*faults, _of_one(draw(random.choice(_OF_REPLICAS), random)))
-    return Case(with_shards(scenario, shards), world, faults)
+    return Case(scenario, world, faults_of(seed, random))
 
 
 def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
@@ -103,13 +91,9 @@ def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
     return tuple(draw(random.choice(allowed), random) for _ in range(count)) if allowed else ()
 
 
-def _of_one(fault: Fault) -> Fault:
-    return replace(fault, value=_OF_ONE[fault.kind]) if fault.kind in _OF_ONE else fault
-
-
-def cases(seeds: range, shards: int = 1) -> Iterator[Case]:
+def cases(seeds: range) -> Iterator[Case]:
     """The cases of these seeds."""
-    return (case_of(seed, shards) for seed in seeds)
+    return map(case_of, seeds)
 
 
 def draw(kind: str, random: Random) -> Fault:

@@ -10,7 +10,6 @@ from itertools import combinations
 
 from jobcommon.testutil.sim import campaign
 from jobcommon.testutil.sim.campaign import Case, Verdict
-from jobcommon.testutil.sim.fault_scheduler import HELD, OF_ONE
 from jobcommon.testutil.sim.faults import Fault
 
 WRITE_FAULTS = (
@@ -25,19 +24,6 @@ WRITE_FAULTS = (
     Fault("lease-lost", write=0),
 )
 """What happens at each write of the write-point sweep."""
-SHARD_FAULTS = (
-    Fault("crash-before", write=0),
-    Fault("crash-after", write=0),
-    Fault("reply-lost", write=0),
-    Fault("upgrade", write=0),
-    Fault("pause", write=0, seconds=8.0),
-    Fault("pause", write=0, seconds=40.0),
-    Fault("partition", write=0, seconds=8.0, value=OF_ONE),
-    Fault("partition", write=0, seconds=40.0, value=OF_ONE),
-    Fault("lease-lost", write=0, value=HELD),
-)
-"""What happens at each write of a replica where several share the jobs: it is killed, leaves, stands still or is cut off, for
-less than a lease lasts and for longer, or loses its leases. Those that leave or die are replaced, so replicas also join."""
 READ_FAULTS = (
     Fault("crash-before", read=0),
     Fault("reply-lost", read=0),
@@ -58,11 +44,6 @@ def references(names: Sequence[str], seeds: Sequence[int], workers: int) -> list
 def write_points(found: Sequence[Verdict], step: int = 1) -> Iterator[Case]:
     """Every `step`-th of all write points × faults."""
     yield from _points(found, WRITE_FAULTS, step)
-
-
-def shard_points(found: Sequence[Verdict], step: int = 1) -> Iterator[Case]:
-    """Every `step`-th of all write points × what befalls the replica that writes."""
-    yield from _points(found, SHARD_FAULTS, step)
 
 
 def read_points(found: Sequence[Verdict], step: int = 1) -> Iterator[Case]:

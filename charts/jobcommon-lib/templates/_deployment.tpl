@@ -7,9 +7,6 @@
 - --namespace={{ ternary "$(POD_NAMESPACE)" . (eq . $.Release.Namespace) }}
 {{- end }}
 - --leader-elect
-{{- if gt (int .Values.shards) 1 }}
-- --shards={{ int .Values.shards }}
-{{- end }}
 - --lease-namespace=$(POD_NAMESPACE)
 - --lease-name={{ include "jobcommon.fullname" . }}
 - --metrics-port={{ int .Values.metrics.port }}

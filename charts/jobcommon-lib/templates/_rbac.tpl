@@ -83,14 +83,7 @@ metadata:
   labels:
     {{- include "jobcommon.labels" . | nindent 4 }}
 rules:
-  {{- $leases := list $name }}
-  {{- if gt (int .Values.shards) 1 }}
-  {{- $leases = append $leases (printf "%s-candidate" $name) }}
-  {{- range until (int .Values.shards) }}
-  {{- $leases = append $leases (printf "%s-shard-%d" $name .) }}
-  {{- end }}
-  {{- end }}
-  {{- include "jobcommon.rules.leader" (join "', '" $leases) | trim | nindent 2 }}
+  {{- include "jobcommon.rules.leader" $name | trim | nindent 2 }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

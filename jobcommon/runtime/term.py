@@ -1,0 +1,82 @@
+"""A term: the operators' work from the acquisition of the lease, or without leader election from the start, to its end."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.driver import Driver
+from jobcommon.runtime.logging import Log
+
+
+class Term:
+    """Runs drivers of its own, so that no decision is made on what was cached in an earlier term.
+
+    `make_drivers` is called once; `drain_seconds` is the time for the writes in flight at the end.
+    """
+
+    def __init__(
+        self, make_drivers: Callable[[], Awaitable[list[Driver]]], drain_seconds: float, clock: Clock, log: Log
+    ) -> None:
+        self.drivers: list[Driver] = []
+        self.drained = True
+        """Whether all writes have ended. If not, the server may still process them, and the lease must expire by itself."""
+        self._make_drivers = make_drivers
+        self._drain_seconds = drain_seconds
+        self._clock = clock
+        self._log = log
+
+    @property
+    def ready(self) -> bool:
+        """Whether the caches have synced."""
+        return bool(self.drivers) and all(driver.ready for driver in self.drivers)
+
+    async def run(self, stopped: asyncio.Task[Any], holding: asyncio.Task[None] | None) -> None:
+        """Run until `stopped` ends, then wait for the writes in flight; or until `holding`, the lease, ends, and cancel them.
+
+        Raises what a driver raises.
+        """
+        others = [stopped, holding] if holding is not None else [stopped]
+        making = asyncio.ensure_future(self._make_drivers())
+        try:
+            await asyncio.wait((making, *others), return_when=asyncio.FIRST_COMPLETED)
+            if not making.done():
+                return
+            self.drivers = making.result()
+        finally:
+            await cancelled(making)
+        self.drained = False
+        running = [asyncio.create_task(d.run(), name=f"driver {d.controller.framework.name}") for d in self.drivers]
+        try:
+            await asyncio.wait((*running, *others), return_when=asyncio.FIRST_COMPLETED)
+            if stopped.done():
+                for driver in self.drivers:
+                    driver.stop()
+                await self.drain(running, holding)
+            for task in running:
+                if task.done():
+                    task.result()
+        finally:
+            for task in running:
+                await cancelled(task)
+            self.drivers = []
+
+    async def drain(self, running: Sequence[asyncio.Task[None]], holding: asyncio.Task[None] | None) -> None:
+        """Wait for the writes in flight, at most until the lease or the time for it ends. Sets `drained`."""
+        over = asyncio.Event()
+        left = asyncio.gather(*running, return_exceptions=True)
+        left.add_done_callback(lambda _: over.set())
+        if holding is not None:
+            holding.add_done_callback(lambda _: over.set())
+        self.drained = await self._clock.wait(over, self._clock.monotonic() + self._drain_seconds)
+        if not self.drained:
+            busy = sum(driver.busy for driver in self.drivers)
+            self._log.warning("cancelled in-flight writes", reconciles=busy)
+
+
+async def cancelled(task: "asyncio.Future[Any]") -> None:
+    """Cancel the task and wait for its end. Its exception is ignored: the task's owner has handled it before."""
+    task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task
