@@ -20,6 +20,7 @@ from jobcommon.reconcile import read_job
 from jobcommon.sdk.build import KIND, framework_of
 from jobcommon.sdk.failure import JobFailed
 from jobcommon.sdk.progress import Progress, described
+from jobcommon.sdk.shown import ShownJob
 
 Object = dict[str, Any]
 Objects = list[Object]
@@ -70,26 +71,26 @@ class AsyncJobClient:
         """See `JobClient.submit`."""
         target = self._target(job)
         path = collection_path(target.framework.api_version, target.framework.plural, target.namespace)
-        return await self._send(create(path, job))
+        return ShownJob(await self._send(create(path, job)))
 
     async def get(self, job: JobOrName) -> Object:
         """See `JobClient.get`."""
-        return await self._send(Request("GET", self._target(job).path))
+        return ShownJob(await self._send(Request("GET", self._target(job).path)))
 
     async def list(self, *, kind: str | None = None, selector: str = "") -> Objects:
         """See `JobClient.list`."""
         framework = framework_of(kind) if kind else self._framework
         path = collection_path(framework.api_version, framework.plural, self.namespace)
         found = await self._send(Request("GET", path, (("labelSelector", selector),) if selector else ()))
-        return [{"apiVersion": framework.api_version, "kind": framework.kind, **item} for item in found["items"]]
+        return [ShownJob({"apiVersion": framework.api_version, "kind": framework.kind, **item}) for item in found["items"]]
 
     async def suspend(self, job: JobOrName) -> Object:
         """See `JobClient.suspend`."""
-        return await self._send(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": True}}}))
+        return ShownJob(await self._send(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": True}}})))
 
     async def resume(self, job: JobOrName) -> Object:
         """See `JobClient.resume`."""
-        return await self._send(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": False}}}))
+        return ShownJob(await self._send(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": False}}})))
 
     async def delete(self, job: JobOrName) -> None:
         """See `JobClient.delete`."""
@@ -115,7 +116,7 @@ class AsyncJobClient:
                             uid, text = now.uid, described(now)
                             shown.show(target.title, time.monotonic() - begin, text)
                             if now.status.has(ConditionType.SUCCEEDED):
-                                return body
+                                return ShownJob(body)
                             if late or now.status.has(ConditionType.FAILED):
                                 why = diagnose(await read_found(target.framework, body, self._send_all), time.time())
                                 if now.status.finished:

@@ -11,17 +11,22 @@ from jobcommon.framework import Job
 
 def described(job: Job) -> str:
     """``Running: Master 1/1, Worker 2/3; 1 restart``, and what a job that does not run waits for."""
+    state, replicas, cause = parts(job)
+    return in_short("; ".join(filter(None, (f"{state}: {replicas}", cause))))
+
+
+def parts(job: Job) -> tuple[str, str, str]:
+    """Its state, its replicas with their restarts, and why it is so; "" if it runs or has succeeded."""
     status, counts = job.status, []
     current = next((c for c in reversed(status.conditions) if c.is_true), None)
     for kind in job.replica_specs:
         of_type = status.replica_statuses.get(kind, ReplicaStatus())
         counts.append(f"{kind} {(of_type.active or 0) + (of_type.succeeded or 0)}/{job.count(kind)}")
-    text = f"{current.type if current else 'submitted'}: {', '.join(counts)}"
+    replicas = ", ".join(counts)
     if status.restarts:
-        text += f"; {status.restarts} restart{'s' if status.restarts > 1 else ''}"
-    if current is not None and current.type not in (ConditionType.RUNNING, ConditionType.SUCCEEDED):
-        text += f"; {current.message}"
-    return in_short(text)
+        replicas += f"; {status.restarts} restart{'s' if status.restarts > 1 else ''}"
+    well = current is None or current.type in (ConditionType.RUNNING, ConditionType.SUCCEEDED)
+    return (current.type, replicas, "" if well else current.message) if current else ("submitted", replicas, "")
 
 
 class Progress:

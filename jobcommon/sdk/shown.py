@@ -1,0 +1,48 @@
+"""A job as the clients return it: a dictionary that a prompt and a notebook show as a job."""
+
+import time
+from html import escape
+from typing import Any
+
+from yaml.representer import Representer, SafeRepresenter
+
+from jobcommon.api.duration import human_duration
+from jobcommon.framework import Job
+from jobcommon.reconcile import read_job
+from jobcommon.sdk.build import framework_of
+from jobcommon.sdk.progress import described, parts
+
+
+class ShownJob(dict[str, Any]):
+    """The job as the API server has it. Only its representation is that of a job; ``dict(job)`` shows all of it."""
+
+    def __repr__(self) -> str:
+        read = self._read()
+        if read is None:
+            return super().__repr__()
+        return f"{read.kind} {read.key}, {_age(read)} old: {described(read)}"
+
+    def _repr_html_(self) -> str | None:
+        read = self._read()
+        if read is None:
+            return None
+        state, replicas, cause = parts(read)
+        lines = (f"{read.kind} in {read.namespace}, {_age(read)} old", f"{state}: {replicas}", cause)
+        return "<br>".join([f"<b>{escape(read.name)}</b>", *(escape(line) for line in lines if line)])
+
+    def _read(self) -> Job | None:
+        """None for what cannot be shown as a job: a representation must not fail."""
+        try:
+            read = read_job(framework_of(self["kind"]), self)
+        except Exception:
+            return None
+        return read if read.name else None
+
+
+def _age(job: Job) -> str:
+    return human_duration(max(time.time() - job.creation_time, 0.0)) if job.creation_time is not None else "0s"
+
+
+# PyYAML writes subclasses of dict only if it is told how.
+for _writer in (SafeRepresenter, Representer):
+    _writer.add_representer(ShownJob, SafeRepresenter.represent_dict)
