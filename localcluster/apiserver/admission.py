@@ -42,6 +42,11 @@ def admit_new(call: Call, name: str, obj: Obj) -> None:
         _admit_pod(call, name, obj)
     elif call.resource.gvk == ("", "v1", "Service"):
         allocation.allocate(call, obj, None)
+    elif call.resource.plural == "certificatesigningrequests":
+        # Who asks is not for the request to say.
+        obj["status"] = {}
+        obj["spec"] |= {"username": call.user.name, "groups": list(call.user.all_groups)}
+        obj["spec"] |= {"uid": call.user.uid} if call.user.uid else {}
 
 
 def admit_update(call: Call, new: Obj, old: Obj) -> None:

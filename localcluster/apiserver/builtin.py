@@ -5,11 +5,26 @@ from dataclasses import replace
 
 from jobcommon.localcluster.apiserver import names
 from jobcommon.localcluster.apiserver.crd import default_crd
-from jobcommon.localcluster.apiserver.kinds import apps, config, crds, events, namespaces, nodes, pods, rbac, services
+from jobcommon.localcluster.apiserver.kinds import (
+    apps,
+    autoscaling,
+    batch,
+    config,
+    crds,
+    events,
+    namespaces,
+    networking,
+    nodes,
+    pods,
+    rbac,
+    services,
+    volumes,
+)
 from jobcommon.localcluster.apiserver.resource import REVIEW_VERBS, Resource, Scale, Strategy, field_table
 
 _SCALE = Scale("spec.replicas", "status.replicas")
 _ALL = ("all",)
+_EXTENSIONS = ("api-extensions",)
 
 
 def _makes_no_pods(kind: str) -> str:
@@ -26,7 +41,7 @@ _CORE = (
         short_names=("cm",),
         strategy=Strategy(validate=config.validate_config_map, validate_update=config.immutable),
     ),
-    Resource("", "v1", "endpoints", "Endpoints", short_names=("ep",), create_on_update=True),
+    Resource("", "v1", "endpoints", "Endpoints", short_names=("ep",), create_on_update=True, strategy=nodes.ENDPOINTS),
     Resource(
         "",
         "v1",
@@ -37,7 +52,16 @@ _CORE = (
         strategy=Strategy(validate=events.validate),
         fields=events.FIELDS,
     ),
-    Resource("", "v1", "limitranges", "LimitRange", short_names=("limits",), singular="limitrange", create_on_update=True),
+    Resource(
+        "",
+        "v1",
+        "limitranges",
+        "LimitRange",
+        short_names=("limits",),
+        singular="limitrange",
+        create_on_update=True,
+        strategy=nodes.LIMIT_RANGE,
+    ),
     Resource(
         "",
         "v1",
@@ -65,7 +89,8 @@ _CORE = (
         False,
         short_names=("no",),
         status=True,
-        strategy=Strategy(on_create=nodes.on_create),
+        keeps_status=True,
+        strategy=nodes.NODE,
         fields=field_table("spec.unschedulable"),
     ),
     Resource(
@@ -76,7 +101,7 @@ _CORE = (
         short_names=("pvc",),
         status=True,
         returns_deleted=True,
-        strategy=Strategy(on_create=config.pending_claim),
+        strategy=volumes.CLAIM,
     ),
     Resource(
         "",
@@ -87,6 +112,7 @@ _CORE = (
         short_names=("pv",),
         status=True,
         returns_deleted=True,
+        strategy=volumes.VOLUME,
     ),
     Resource(
         "",
@@ -126,7 +152,7 @@ _CORE = (
             "status.nominatedNodeName",
         ),
     ),
-    Resource("", "v1", "podtemplates", "PodTemplate", returns_deleted=True),
+    Resource("", "v1", "podtemplates", "PodTemplate", generation=True, returns_deleted=True, strategy=apps.POD_TEMPLATE),
     Resource(
         "",
         "v1",
@@ -139,6 +165,7 @@ _CORE = (
         generation=True,
         scale=_SCALE,
         fields=field_table("status.replicas"),
+        strategy=apps.REPLICATION_CONTROLLER,
     ),
     Resource(
         "",
@@ -148,7 +175,7 @@ _CORE = (
         short_names=("quota",),
         status=True,
         returns_deleted=True,
-        strategy=Strategy(on_create=config.quota_status),
+        strategy=nodes.RESOURCE_QUOTA,
     ),
     Resource(
         "",
@@ -192,72 +219,110 @@ _CORE = (
     ),
 )
 
-_APPS_STRATEGY = Strategy(default=apps.default, validate=apps.validate, validate_update=apps.validate_update)
 
-
-def _workload(plural: str, kind: str, *short: str, scale: bool = True) -> Resource:
+def _workload(plural: str, kind: str, short: str, strategy: Strategy, scale: Scale | None = _SCALE) -> Resource:
     return Resource(
         "apps",
         "v1",
         plural,
         kind,
-        short_names=short,
+        short_names=(short,),
         categories=_ALL,
         status=True,
         generation=True,
-        scale=_SCALE if scale else None,
-        strategy=_APPS_STRATEGY,
+        scale=scale,
+        strategy=strategy,
         creation_warning=_makes_no_pods(kind),
     )
 
 
 _EVENTS = next(resource for resource in _CORE if resource.plural == "events")
 
+_HPA = Resource(
+    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", short_names=("hpa",), categories=_ALL,
+    status=True, strategy=autoscaling.HORIZONTAL_POD_AUTOSCALER,
+)  # fmt: skip
+_REGISTRATION = "admissionregistration.k8s.io"
+_FLOW = "flowcontrol.apiserver.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
+_STORAGE = "storage.k8s.io"
+
 _GROUPS = (
+    Resource(_REGISTRATION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False,
+             categories=_EXTENSIONS, generation=True),
+    Resource(_REGISTRATION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False,
+             categories=_EXTENSIONS, status=True, generation=True),
+    Resource(_REGISTRATION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False,
+             categories=_EXTENSIONS, generation=True),
+    Resource(_REGISTRATION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False,
+             categories=_EXTENSIONS, generation=True),
     Resource(
         "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False,
-        short_names=("crd", "crds"), categories=("api-extensions",), status=True, generation=True,
+        short_names=("crd", "crds"), categories=_EXTENSIONS, status=True, generation=True,
         strategy=Strategy(
             default=default_crd, on_create=crds.on_create, on_update=crds.on_update, validate=crds.validate,
             validate_update=crds.validate_update,
         ),
     ),
-    Resource("apps", "v1", "controllerrevisions", "ControllerRevision"),
-    _workload("daemonsets", "DaemonSet", "ds", scale=False),
-    _workload("deployments", "Deployment", "deploy"),
-    _workload("replicasets", "ReplicaSet", "rs"),
-    _workload("statefulsets", "StatefulSet", "sts"),
+    Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", False, categories=_EXTENSIONS, status=True),
+    Resource("apps", "v1", "controllerrevisions", "ControllerRevision", strategy=apps.REVISION),
+    _workload("daemonsets", "DaemonSet", "ds", apps.DAEMON_SET, scale=None),
+    _workload("deployments", "Deployment", "deploy", apps.DEPLOYMENT),
+    _workload("replicasets", "ReplicaSet", "rs", apps.REPLICA_SET),
+    _workload("statefulsets", "StatefulSet", "sts", apps.STATEFUL_SET),
     Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, verbs=REVIEW_VERBS),
     Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", False, verbs=REVIEW_VERBS),
     Resource("authorization.k8s.io", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=REVIEW_VERBS),
     Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False, verbs=REVIEW_VERBS),
     Resource("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False, verbs=REVIEW_VERBS),
     Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", False, verbs=REVIEW_VERBS),
-    Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", short_names=("hpa",),
-             categories=_ALL, status=True),
+    _HPA,
+    replace(_HPA, version="v1", conversion=autoscaling.CONVERSION),
     Resource("batch", "v1", "cronjobs", "CronJob", short_names=("cj",), categories=_ALL, status=True, generation=True,
-             creation_warning=_makes_no_pods("CronJob")),
-    Resource("batch", "v1", "jobs", "Job", categories=_ALL, status=True, generation=True,
+             strategy=batch.CRON_JOB, creation_warning=_makes_no_pods("CronJob")),
+    Resource("batch", "v1", "jobs", "Job", categories=_ALL, status=True, generation=True, strategy=batch.JOB,
              fields=field_table("status.successful"), creation_warning=_makes_no_pods("Job")),
+    Resource("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False,
+             short_names=("csr",), status=True, subresources={"approval": ("get", "patch", "update")},
+             strategy=nodes.SIGNING_REQUEST, fields=field_table("spec.signerName")),
     Resource("coordination.k8s.io", "v1", "leases", "Lease", create_on_update=True,
              strategy=Strategy(validate=config.validate_lease)),
-    Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", generation=True),
+    Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", generation=True,
+             strategy=networking.ENDPOINT_SLICE),
     replace(
         _EVENTS, group="events.k8s.io", table="events", conversion=events.CONVERSION,
         strategy=Strategy(validate=events.validate), fields=events.NEW_FIELDS,
     ),
-    Resource("networking.k8s.io", "v1", "ingressclasses", "IngressClass", False, generation=True),
-    Resource("networking.k8s.io", "v1", "ingresses", "Ingress", short_names=("ing",), status=True, generation=True),
-    Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True),
-    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", short_names=("pdb",), status=True, generation=True),
-    Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False, create_on_update=True,
-             strategy=rbac.BINDING),
-    Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False, create_on_update=True,
-             strategy=rbac.ROLE),
-    Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", create_on_update=True, strategy=rbac.BINDING),
-    Resource("rbac.authorization.k8s.io", "v1", "roles", "Role", create_on_update=True, strategy=rbac.ROLE),
-    Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, short_names=("pc",), generation=True),
-    Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False, short_names=("sc",)),
+    Resource(_FLOW, "v1", "flowschemas", "FlowSchema", False, status=True, generation=True),
+    Resource(_FLOW, "v1", "prioritylevelconfigurations", "PriorityLevelConfiguration", False, status=True, generation=True),
+    Resource("networking.k8s.io", "v1", "ingressclasses", "IngressClass", False, generation=True,
+             strategy=networking.INGRESS_CLASS),
+    Resource("networking.k8s.io", "v1", "ingresses", "Ingress", short_names=("ing",), status=True, generation=True,
+             strategy=networking.INGRESS),
+    Resource("networking.k8s.io", "v1", "ipaddresses", "IPAddress", False, short_names=("ip",)),
+    Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True,
+             strategy=networking.NETWORK_POLICY),
+    Resource("networking.k8s.io", "v1", "servicecidrs", "ServiceCIDR", False, status=True),
+    Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False, strategy=nodes.RUNTIME_CLASS),
+    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", short_names=("pdb",), status=True, generation=True,
+             strategy=networking.DISRUPTION_BUDGET),
+    Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", False, create_on_update=True,
+             strategy=rbac.CLUSTER_ROLE_BINDING),
+    Resource(_RBAC, "v1", "clusterroles", "ClusterRole", False, create_on_update=True, strategy=rbac.CLUSTER_ROLE),
+    Resource(_RBAC, "v1", "rolebindings", "RoleBinding", create_on_update=True, strategy=rbac.ROLE_BINDING),
+    Resource(_RBAC, "v1", "roles", "Role", create_on_update=True, strategy=rbac.ROLE),
+    Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False, generation=True),
+    Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", status=True),
+    Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate"),
+    Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False, generation=True),
+    Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, short_names=("pc",),
+             strategy=nodes.PRIORITY_CLASS),
+    Resource(_STORAGE, "v1", "csidrivers", "CSIDriver", False, strategy=volumes.CSI_DRIVER),
+    Resource(_STORAGE, "v1", "csinodes", "CSINode", False, strategy=volumes.CSI_NODE),
+    Resource(_STORAGE, "v1", "csistoragecapacities", "CSIStorageCapacity"),
+    Resource(_STORAGE, "v1", "storageclasses", "StorageClass", False, short_names=("sc",), strategy=volumes.STORAGE_CLASS),
+    Resource(_STORAGE, "v1", "volumeattachments", "VolumeAttachment", False, status=True, strategy=volumes.VOLUME_ATTACHMENT),
+    Resource(_STORAGE, "v1", "volumeattributesclasses", "VolumeAttributesClass", False, short_names=("vac",)),
 )  # fmt: skip
 
 #: The built-in resources by group, version and plural name.

@@ -269,12 +269,15 @@ def _shared(tree: Json) -> Json:
 
 
 def added(schema: FieldSetSchema, before: Json, obj: Json) -> Json:
-    """The set of the fields of `obj` that are not in `before`, which is a part of `obj`."""
+    """The set of the fields of `obj` that are not in `before`, or are another value there; `before` has no further fields."""
     tree = {}
     for key, item in obj.items():
         inner = schema.child(key)
-        if key not in before:
+        whole = not isinstance(item, dict | list) or inner.is_atomic(item)
+        if key not in before or (whole and item != before[key]):
             tree[f"f:{key}"] = grown(inner, item)
+            continue
+        if whole:
             continue
         below = added(inner, before[key] or {}, item) if isinstance(item, dict) else _below(grown(inner, item))
         if below:

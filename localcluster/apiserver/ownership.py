@@ -19,9 +19,16 @@ _BARE: Json = {"metadata": {}, "spec": {}, "status": {}}
 _TEMPLATE: Json = {"metadata": {}, "spec": {"containers": None}}
 _WORKLOAD: Json = {"metadata": {}, "spec": {"template": _TEMPLATE, "strategy": {}, "updateStrategy": {}}, "status": {}}
 _BEFORE: Mapping[str, Json] = {
-    "Pod": {"metadata": {}, "spec": {"containers": None}, "status": {}}, "Deployment": _WORKLOAD, "ReplicaSet": _WORKLOAD,
-    "StatefulSet": _WORKLOAD, "DaemonSet": _WORKLOAD, "Job": _WORKLOAD,
-}  # fmt: skip
+    "Pod": {**_BARE, "spec": {"containers": None}},
+    **dict.fromkeys(("Deployment", "ReplicaSet", "DaemonSet", "Job"), _WORKLOAD),
+    "StatefulSet": {**_WORKLOAD, "spec": {**_WORKLOAD["spec"], "serviceName": ""}},
+    "CronJob": {**_BARE, "spec": {"jobTemplate": {"metadata": {}, "spec": {"template": _TEMPLATE}}, "schedule": ""}},
+    "PodTemplate": {"metadata": {}, "template": _TEMPLATE},
+    "HorizontalPodAutoscaler": {**_BARE, "spec": {"scaleTargetRef": {"kind": "", "name": ""}, "maxReplicas": 0}},
+    "PersistentVolumeClaim": {**_BARE, "spec": {"resources": {}}},
+    "CustomResourceDefinition": {**_BARE, "spec": {"names": {}}},
+    "NetworkPolicy": {"metadata": {}, "spec": {"podSelector": {}}},
+}
 SCALE_VERSION = "autoscaling/v1"
 _CLEARED: Sequence[Any] = ([], [{}])
 

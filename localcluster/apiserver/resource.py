@@ -86,6 +86,8 @@ class Resource:
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
     status: bool = False
+    #: Whether a new object has the status that it was sent with.
+    keeps_status: bool = False
     scale: Scale | None = None
     #: Subresources beyond status and scale, with their verbs.
     subresources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

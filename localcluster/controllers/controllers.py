@@ -11,6 +11,7 @@ from jobcommon.localcluster.controllers.endpoints import EndpointsController
 from jobcommon.localcluster.controllers.event_ttl import EventTtl
 from jobcommon.localcluster.controllers.garbage_collector import GarbageCollector
 from jobcommon.localcluster.controllers.namespaces import NamespaceContents, NamespaceController
+from jobcommon.localcluster.controllers.protection import ProtectionController
 from jobcommon.localcluster.controllers.quota import QuotaController
 from jobcommon.localcluster.controllers.taint_eviction import TaintEviction
 
@@ -49,6 +50,7 @@ class Controllers:
             NamespaceController(Access(server, "namespace-controller")),
             NamespaceContents(Access(server, "serviceaccount-controller"), root_ca),
             EndpointsController(Access(server, "endpoint-controller")),
+            ProtectionController(Access(server, "pvc-protection-controller")),
             QuotaController(Access(server, "resourcequota-controller")),
             EventTtl(Access(server, "event-ttl")),
             TaintEviction(Access(server, "taint-eviction-controller")),

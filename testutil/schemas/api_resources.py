@@ -19,23 +19,29 @@ from jobcommon.testutil.schemas import kubernetes_definitions
 Json = dict[str, Any]
 
 PACKAGES = (
+    "io.k8s.api.admissionregistration.v1",
     "io.k8s.api.apps.v1",
     "io.k8s.api.authentication.v1",
     "io.k8s.api.authorization.v1",
     "io.k8s.api.autoscaling.v1",
     "io.k8s.api.autoscaling.v2",
     "io.k8s.api.batch.v1",
+    "io.k8s.api.certificates.v1",
     "io.k8s.api.coordination.v1",
     "io.k8s.api.core.v1",
     "io.k8s.api.discovery.v1",
     "io.k8s.api.events.v1",
+    "io.k8s.api.flowcontrol.v1",
     "io.k8s.api.networking.v1",
+    "io.k8s.api.node.v1",
     "io.k8s.api.policy.v1",
     "io.k8s.api.rbac.v1",
+    "io.k8s.api.resource.v1",
     "io.k8s.api.scheduling.v1",
     "io.k8s.api.storage.v1",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
     "io.k8s.apimachinery.pkg.apis.meta.v1",
+    "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
 )
 # The published form says these with a format, kubernetes-validate with `oneOf`.
 SCALARS: dict[str, Json] = {

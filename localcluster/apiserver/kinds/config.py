@@ -64,16 +64,6 @@ def secret_immutable(new: Obj, old: Obj) -> Sequence[Cause]:
     return causes
 
 
-def pending_claim(obj: Obj) -> None:
-    """A new claim waits for a volume."""
-    obj["status"] = {"phase": "Pending"}
-
-
-def quota_status(obj: Obj) -> None:
-    """The limits are shown at once; usage is computed by admission."""
-    obj["status"] = {}
-
-
 def validate_lease(obj: Obj) -> Sequence[Cause]:
     """Durations are positive, transitions not negative."""
     spec = obj.get("spec") or {}

@@ -41,7 +41,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
     # Refusals that come before a name is generated name its beginning.
     asked_name = new["metadata"].get("name") or new["metadata"].get("generateName", "")
     meta = new["metadata"] = _fresh_metadata(call, new["metadata"])
-    if resource.status:
+    if resource.status and not resource.keeps_status:
         # Status belongs to the controllers: a creator's is dropped.
         new.pop("status", None)
     admission.check_namespace(call, asked_name)
