@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 
-from jobcommon.testutil.conformance import real, runner
+from jobcommon.testutil.conformance import corpus, real, runner
 from jobcommon.testutil.conformance.case import Case
 from jobcommon.testutil.conformance.cases import TABLE
 from jobcommon.testutil.conformance.comparison import Outcome
@@ -21,6 +21,11 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument(
         "--case", action="append", help="only table cases whose name contains this; with --sequences 0 nothing else"
+    )
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help=f"only write the real server's answers to the built-in objects to {corpus.ANSWERS.name}",
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="end after this long, however many are left")
     parser.add_argument(
@@ -63,10 +68,22 @@ async def _run(table: Sequence[Case], sequences: Iterable[Case], show: int, minu
     return 1 if wrong else 0
 
 
+async def _record() -> int:
+    async with real.real() as target:
+        if target is None:
+            print(real.WHY_NOT, file=sys.stderr)
+            return 1
+        driver = Driver(target, f"run{int(time.time())}")
+        corpus.write(await corpus.answers(driver))
+    return 0
+
+
 def main() -> int:
     """Run as asked; 1 when something differs."""
     asked = _parse()
-    wanted = [case for case in TABLE if not asked.case or any(part in case.name for part in asked.case)]
+    if asked.record:
+        return asyncio.run(_record())
+    wanted = [case for case in (*TABLE, *corpus.cases()) if not asked.case or any(part in case.name for part in asked.case)]
     sequences = (sequence(asked.seed + number) for number in range(asked.sequences))
     return asyncio.run(_run(wanted, sequences, asked.show, asked.minutes, asked.workers))
 
