@@ -2,8 +2,9 @@
 
 The order is the plan's promise: live reads that the plan asks for; deletions, removals of finalizers and updates; creates of
 other objects than pods, and reads of objects that pods need; pods with slow start; the status, exactly once, also if a write
-before it failed (rule R15); then the background writes. Each write checks the fence (rule R8). No write that may have taken
-effect is repeated here: an unknown outcome is resolved by a live read (rule R12), and a failed write is retried by requeueing.
+before it failed (rule R15); then the background writes. The transport refuses writes without the lease (rule R8). No write that
+may have taken effect is repeated here: an unknown outcome is resolved by a live read (rule R12), and a failed write is retried
+by requeueing.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from jobcommon.controller.status_size import is_too_large, shortened
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, Update, Urgency
 from jobcommon.runtime.clock import Clock, SystemClock
-from jobcommon.runtime.fence import Fence, FencedError, NoFence
+from jobcommon.runtime.fence import FencedError
 from jobcommon.runtime.flow_control import FlowController, PriorityLevel, Seat
 from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.slow_start import slow_start
@@ -51,7 +52,6 @@ class Executor:
     framework: Framework
     transport: Transport
     flow_controller: FlowController
-    fence: Fence = field(default_factory=NoFence)
     slow_start_cap: int = SLOW_START_CAP
     clock: Clock = field(default_factory=SystemClock)
 
@@ -153,7 +153,7 @@ class Executor:
         try:
             # The response must be complete: the server answers 200 also if it drops unknown fields.
             request = status_write(work.raw, self.framework.plural, status)
-            response = await self._write(work, request, _STATUS_LEVELS.get(work.plan.urgency))
+            response = await self._send_seated(work, request, _STATUS_LEVELS.get(work.plan.urgency))
             check_stored(status, response.body)
         except TransportError as error:
             return await self._find_status(work, status, error)
@@ -166,7 +166,7 @@ class Executor:
     ) -> tuple[str | None, ClientError | None]:
         """Whether a status whose write got no response was stored (rule R12)."""
         try:
-            job = _job((await self._read(work, self._job_request(work))).body)
+            job = _job((await self._send_seated(work, self._job_request(work))).body)
         except (ClientError, msgspec.DecodeError):
             return None, error
         metadata = job.get("metadata") or {}
@@ -210,7 +210,7 @@ class Executor:
             async with self._seat(work):
                 if recheck is not None and not await recheck.recent():
                     return ActionResult(action, Effect.SKIPPED)
-                response = await self._send_fenced(request)
+                response = await self._send(request)
         except StatusError as error:
             if error.code == 409 and error.reason in ("AlreadyExists", ""):
                 return await self._look_up(work, action, error)
@@ -222,7 +222,7 @@ class Executor:
     async def _get(self, work: Work, action: Get) -> ActionResult:
         """Read the object. A terminating one counts as absent."""
         try:
-            body = (await self._read(work, request_for(action, work.namespace))).body
+            body = (await self._send_seated(work, request_for(action, work.namespace))).body
         except ClientError as error:
             absent = isinstance(error, StatusError) and error.code == 404
             return ActionResult(action, Effect.NOT_FOUND if absent else Effect.REFUSED, error=error)
@@ -237,7 +237,7 @@ class Executor:
         A terminating object is a predecessor whose deletion must be awaited, regardless of its owner.
         """
         try:
-            body = (await self._read(work, objects.get(path_of(action, work.namespace)))).body
+            body = (await self._send_seated(work, objects.get(path_of(action, work.namespace)))).body
         except ClientError:
             return ActionResult(action, Effect.REFUSED, error=error)
         found = objects.written(body)
@@ -262,7 +262,7 @@ class Executor:
         then the watch event of that change queues the key.
         """
         try:
-            response = await self._write(work, self._request(action, work), level)
+            response = await self._send_seated(work, self._request(action, work), level)
         except FencedError:
             raise
         except ClientError as error:
@@ -297,7 +297,7 @@ class Executor:
     async def _metadata(self, work: Work, request: Request, *, seated: bool = False) -> objects.WrittenMetadata:
         """The metadata that a live read finds. `seated`: the caller holds a seat already. Raises ClientError."""
         brief = objects.metadata_only(request)
-        return objects.written((await (self._send(brief) if seated else self._read(work, brief))).body)
+        return objects.written((await (self._send(brief) if seated else self._send_seated(work, brief))).body)
 
     async def _unchanged(self, work: Work, *, seated: bool = False) -> bool:
         """Whether the job is still the object the plan was made for (rule R7). `seated`: the caller holds a seat already."""
@@ -328,23 +328,13 @@ class Executor:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    async def _read(self, work: Work, request: Request) -> Response:
-        async with self._seat(work):
-            return await self._send(request)
-
-    async def _write(self, work: Work, request: Request, level: PriorityLevel | None = None) -> Response:
+    async def _send_seated(self, work: Work, request: Request, level: PriorityLevel | None = None) -> Response:
         async with self._seat(work, level):
-            return await self._send_fenced(request)
+            return await self._send(request)
 
     def _seat(self, work: Work, level: PriorityLevel | None = None) -> Seat:
         """A seat at `level`, or at that of the job."""
         return self.flow_controller.seat(work.namespace, work.uid, level=_level_of(work) if level is None else level)
-
-    async def _send_fenced(self, request: Request) -> Response:
-        # Check after the wait for a seat, which may have been long.
-        if not self.fence.held():
-            raise FencedError("this process does not hold the lease")
-        return await self._send(request)
 
     async def _send(self, request: Request) -> Response:
         response = await self.transport.send(request)

@@ -16,14 +16,6 @@ class Fence(Protocol):
         ...
 
 
-class NoFence:
-    """For a process that is the only replica."""
-
-    def held(self) -> bool:
-        """Always."""
-        return True
-
-
 class FencedError(ClientError):
     """The write was not tried: this process does not hold the lease."""
 

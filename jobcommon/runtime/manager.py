@@ -27,7 +27,7 @@ from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
-from jobcommon.runtime.fence import Fence, FencedTransport, NoFence
+from jobcommon.runtime.fence import FencedTransport
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
@@ -105,9 +105,9 @@ class Manager:
         clock = self.env.clock
         self._frameworks = list(frameworks)
         self.elector = self._make_elector(election_transport or transport) if settings.leader_elect else None
-        self._fence: Fence = self.elector or NoFence()
         self._unfenced = MeteredTransport(transport, self.metrics, clock)
-        self._transport = self._limited(FencedTransport(self._unfenced, self._fence))
+        fenced = FencedTransport(self._unfenced, self.elector) if self.elector is not None else self._unfenced
+        self._transport = self._limited(fenced)
         self._term = self._new_term()
         self._schema_turn = asyncio.Lock()
         self.flow_controller = FlowController(self._seats)
@@ -124,14 +124,12 @@ class Manager:
     @property
     def leads(self) -> bool:
         """Whether this process may write."""
-        return self._fence.held()
+        return self.elector is None or self.elector.held()
 
     @property
     def ready(self) -> bool:
         """Whether the caches have synced, or another process leads and this one is on standby."""
-        if self.elector is not None and not self.leads:
-            return bool(self.elector.leader)
-        return self._term.ready
+        return self._term.ready if self.leads or self.elector is None else bool(self.elector.leader)
 
     def stop(self) -> None:
         """Start no new work, finish the writes in flight, release the lease; `run` then returns."""
@@ -161,8 +159,8 @@ class Manager:
                     await self._lead()
                 clock = self.env.clock
                 if settings.namespace is not None:
-                    operators = [framework.operator_name for framework in self._frameworks]
-                    leaving = release_if_terminating(settings.namespace, operators, self._unfenced, self.log)
+                    executors = [self._executor(framework, self._unfenced) for framework in self._frameworks]
+                    leaving = release_if_terminating(settings.namespace, self._unfenced, executors, self.log)
                     await clock.bounded(leaving, clock.monotonic() + CLOSING_SECONDS)
                 await self.recorder.flush(clock.monotonic() + CLOSING_SECONDS)
                 # The server may still process cancelled writes: then the lease must expire by itself.
@@ -217,10 +215,13 @@ class Manager:
     def _driver(self, framework: Framework) -> Driver:
         settings, clock, transport = self.settings, self.env.clock, self._transport
         controller = JobController(framework, self.env.random, settings.namespace)
-        executor = Executor(framework, transport, self.flow_controller, self._fence, settings.slow_start_cap, clock)
+        executor = self._executor(framework, transport)
         reporter = _Reporter(framework, self.metrics, self.recorder)
         turn, workers = self._schema_turn, settings.workers
         return Driver(controller, transport, executor, clock, reporter, self.log, workers=workers, schema_turn=turn)
+
+    def _executor(self, framework: Framework, transport: Transport) -> Executor:
+        return Executor(framework, transport, self.flow_controller, self.settings.slow_start_cap, self.env.clock)
 
     def _limited(self, transport: Transport) -> Transport:
         settings, clock = self.settings, self.env.clock

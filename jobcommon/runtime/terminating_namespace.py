@@ -4,8 +4,7 @@ Its pod and its lease are deleted together with the jobs' pods. Pods that still 
 would block the deletion of the namespace for ever, and nothing that happens in it needs to be counted any more.
 """
 
-import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -16,12 +15,13 @@ from jobcommon.client import objects
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
+from jobcommon.controller.result import Effect, Work
 from jobcommon.reconcile import plan_for_orphans
+from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.logging import Log
-from jobcommon.runtime.writes import PODS, request_for
+from jobcommon.runtime.writes import PODS
 
 TERMINATING = b"NamespaceTerminating"
-_AT_ONCE = 16
 
 
 class _Pods(msgspec.Struct):
@@ -31,34 +31,30 @@ class _Pods(msgspec.Struct):
 _pods = decoder(_Pods)
 
 
-async def release_if_terminating(namespace: str, operators: Iterable[str], transport: Transport, log: Log) -> None:
-    """Remove our finalizer from all pods of these operators (by the names in their labels) if `namespace` is terminating.
+async def release_if_terminating(namespace: str, transport: Transport, executors: Sequence[Executor], log: Log) -> None:
+    """Remove our finalizer from all pods of the executors' operators if `namespace` is terminating.
 
-    It needs no lease, which may be deleted already: another process could only do the same.
+    `transport` and `executors` have no fence: the lease may be deleted already, and another process could only do the same.
     """
     try:
         if not await _is_terminating(namespace, transport):
             return
-        for operator in operators:
-            released = await _release(namespace, operator, transport)
+        for executor in executors:
+            operator = executor.framework.operator_name
+            released = await _release(namespace, operator, transport, executor)
             log.info("the namespace is being deleted: released pods", namespace=namespace, operator=operator, pods=released)
     except (ClientError, msgspec.DecodeError) as error:
         log.warning("cannot release the pods of a namespace that is being deleted", namespace=namespace, error=str(error))
 
 
-async def _release(namespace: str, operator: str, transport: Transport) -> int:
+async def _release(namespace: str, operator: str, transport: Transport, executor: Executor) -> int:
     query = (("labelSelector", f"{labels.OPERATOR_NAME}={operator}"),)
     response = await transport.send(Request("GET", objects.collection_path("v1", PODS, namespace), query))
     if response.status != 200:
         raise response_error(response)
     pods = [pod_view(bytes(item)) for item in _pods(response.body).items]
-    requests = [request_for(action, namespace) for action in plan_for_orphans(pods).actions]
-    for start in range(0, len(requests), _AT_ONCE):
-        # Pods that were changed or deleted meanwhile need no retry.
-        await asyncio.gather(
-            *(transport.send(request) for request in requests[start : start + _AT_ONCE]), return_exceptions=True
-        )
-    return len(requests)
+    result = await executor.execute(Work(namespace, "", "", plan_for_orphans(pods)))
+    return sum(outcome.effect is Effect.APPLIED for outcome in result.outcomes)
 
 
 async def _is_terminating(namespace: str, transport: Transport) -> bool:

@@ -11,7 +11,7 @@ from jobcommon.api.status import Failure, JobCondition, JobStatus, ReplicaStatus
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.pruning import PrunedError
-from jobcommon.client.request import JSON_PATCH, Request, Response
+from jobcommon.client.request import JSON_PATCH, Request, Response, Transport
 from jobcommon.controller.report import report
 from jobcommon.controller.result import Effect, Result, Work
 from jobcommon.framework import FINALIZER
@@ -80,11 +80,11 @@ class Lease:
         return self.times >= 0
 
 
-def executor(transport: ScriptedTransport, **more: Any) -> Executor:
+def executor(transport: Transport, **more: Any) -> Executor:
     return Executor(TESTJOB, transport, FlowController(more.pop("concurrency", 100)), **more)
 
 
-async def run(transport: ScriptedTransport, work: Work, **more: Any) -> Result:
+async def run(transport: Transport, work: Work, **more: Any) -> Result:
     return await executor(transport, **more).execute(work)
 
 
@@ -452,7 +452,7 @@ async def test_a_wait_for_the_turn_counts_as_well() -> None:
 
 async def test_nothing_is_written_without_the_lease() -> None:
     transport = ScriptedTransport()
-    result = await run(transport, work(CREATE, DELETE, RELEASE, UPDATE, status=STATUS), fence=Lease(0))
+    result = await run(FencedTransport(transport, Lease(0)), work(CREATE, DELETE, RELEASE, UPDATE, status=STATUS))
     assert transport.sent == []
     assert {o.effect for o in result.outcomes} == {Effect.SKIPPED}
     assert isinstance(result.status_error, FencedError)
@@ -460,7 +460,7 @@ async def test_nothing_is_written_without_the_lease() -> None:
 
 async def test_the_lease_is_asked_before_each_write() -> None:
     transport = ScriptedTransport().on("POST", POD, reply({}, 201))
-    result = await run(transport, work(*pods(7), status=STATUS), fence=Lease(2))
+    result = await run(FencedTransport(transport, Lease(2)), work(*pods(7), status=STATUS))
     assert len(transport.made("POST")) == 2
     assert result.status_error is not None
 
@@ -526,7 +526,7 @@ async def test_a_write_that_waited_for_the_rate_limit_is_not_made_without_the_le
     clock, server, lease = FakeClock(), ScriptedTransport().on("POST", "/", reply({}, 201)), Lease(100)
     bucket = TokenBucket(1, 1, clock.monotonic, clock.sleep_until)
     limited = LimitedTransport(FencedTransport(server, lease), bucket.take)
-    running = asyncio.create_task(Executor(TESTJOB, limited, FlowController(10), lease).execute(work(CREATE, SERVICE)))
+    running = asyncio.create_task(Executor(TESTJOB, limited, FlowController(10)).execute(work(CREATE, SERVICE)))
     await turns()
     assert len(server.sent) == 1
     lease.times = 0
