@@ -20,9 +20,8 @@ from benchmarks.seeds import NOW
 from benchmarks.workloads import BASELINE_CONTROLLER, BASELINE_GROUP
 from jobcommon.api import labels
 from jobcommon.api.timestamp import format_time
-from jobcommon.cache.informer import Batch, Informer
-from jobcommon.cache.reflector import Reflector
-from jobcommon.cache.store import Store
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.store import Batch, Store
 from jobcommon.client.objects import delete, modify, object_path, replace
 from jobcommon.client.request import Request, Transport
 from jobcommon.framework import FINALIZER
@@ -109,7 +108,7 @@ async def finishing(
     finisher = Finisher(transport, namespace, jobs, replicas, held=held)
     selector = ("labelSelector", f"{labels.OPERATOR_NAME}={BASELINE_CONTROLLER}")
     path = f"/api/v1/namespaces/{namespace}/pods"
-    informer = Informer(Reflector(path, pod_of, lambda: 0.5, query=(selector,)), Store[Pod]())
+    informer = Informer(path, pod_of, Store[Pod](), lambda: 0.5, query=(selector,))
     tasks = [asyncio.create_task(run_informer(informer, transport, finisher.take)), asyncio.create_task(finisher.work())]
     try:
         while not informer.synced:  # noqa: ASYNC110  once, at the start
@@ -183,7 +182,7 @@ async def replacing(transport: Transport, namespace: str, writes: Sequence[Reque
                 begun.add(pod.uid)
                 tasks.add(asyncio.create_task(replaced(pod)))
 
-    informer = Informer(Reflector(f"/api/v1/namespaces/{namespace}/pods", pod_of, lambda: 0.5), Store[Pod]())
+    informer = Informer(f"/api/v1/namespaces/{namespace}/pods", pod_of, Store[Pod](), lambda: 0.5)
     following = asyncio.create_task(run_informer(informer, transport, take))
     try:
         yield

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from jobcommon.cache.informer import Batch, Informer
-from jobcommon.cache.reflector import Fetch, Stream, Wait
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.step import Fetch, Stream, Wait
+from jobcommon.cache.store import Batch
 from jobcommon.client.errors import ClientError
 from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Transport

@@ -9,9 +9,8 @@ from time import monotonic
 import msgspec
 
 from benchmarks.informer_loop import run_informer
-from jobcommon.cache.informer import Batch, Informer
-from jobcommon.cache.reflector import Reflector
-from jobcommon.cache.store import Store
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.store import Batch, Store
 from jobcommon.client.request import Transport
 from jobcommon.operators.tf import TF
 
@@ -89,7 +88,7 @@ async def watched(transport: Transport, namespace: str, group: str = TF.group) -
     """The jobs of a namespace, for as long as the context lasts."""
     jobs = Jobs()
     path = f"/apis/{group}/{TF.storage_version}/namespaces/{namespace}/{TF.plural}"
-    informer = Informer(Reflector(path, observed, lambda: 0.5), Store[ObservedJob]())
+    informer = Informer(path, observed, Store[ObservedJob](), lambda: 0.5)
     task = asyncio.create_task(run_informer(informer, transport, jobs.take))
     try:
         while not informer.synced:  # noqa: ASYNC110  once, at the start

@@ -21,9 +21,8 @@ import msgspec
 from benchmarks import seeds
 from benchmarks.informer_loop import run_informer
 from benchmarks.processes import child, stop
-from jobcommon.cache.informer import Batch, Informer
-from jobcommon.cache.reflector import Reflector
-from jobcommon.cache.store import Store
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.store import Batch, Store
 from jobcommon.client.config import find_cluster
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import MERGE_PATCH, Request
@@ -132,7 +131,7 @@ class Agent:
 
     async def run(self) -> None:
         """Serve commands until the standard input ends."""
-        informer = Informer(Reflector("/api/v1/pods", pod_of, lambda: 0.5), Store[Pod]())
+        informer = Informer("/api/v1/pods", pod_of, Store[Pod](), lambda: 0.5)
         following = asyncio.create_task(run_informer(informer, self._transport, self.take))
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()

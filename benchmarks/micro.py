@@ -25,10 +25,9 @@ from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.replica import Replica
 from jobcommon.api.view import object_view
 from jobcommon.cache.informer import Informer
-from jobcommon.cache.lister import owned_indexes
-from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Store
 from jobcommon.client.request import Response
+from jobcommon.controller.orphans import owner_uids
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import Job
 from jobcommon.operators.tf import TF
@@ -79,8 +78,8 @@ def _watching(pods: list[bytes]) -> Subject:
     lines = [b'{"type": "MODIFIED", "object": ' + pod + b"}" for pod in newer]
 
     def watch() -> Informer[PodView]:
-        store: Store[PodView] = Store(owned_indexes())
-        informer = Informer(Reflector("/api/v1/pods", pod_view, _middle, streamed_lists=False), store)
+        store: Store[PodView] = Store({"owner": owner_uids})
+        informer = Informer("/api/v1/pods", pod_view, store, _middle, streamed_lists=False)
         informer.next(0.0)
         informer.received(Response(200, page), 0.0)
         informer.next(0.0)

@@ -14,9 +14,8 @@ from benchmarks.jobs import ObservedJob, observed
 from benchmarks.soak.insistent import insist
 from benchmarks.soak.jobs import CHURN, FRAMEWORKS, LABEL, NAMESPACE, Fate, SoakJob
 from benchmarks.soak.node import Node
-from jobcommon.cache.informer import Batch, Informer
-from jobcommon.cache.reflector import Reflector
-from jobcommon.cache.store import Store
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.store import Batch, Store
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import MERGE_PATCH, Request, Transport
 from jobcommon.framework import Framework
@@ -70,12 +69,9 @@ class JobWatch:
 async def job_watch(transport: Transport) -> AsyncIterator[JobWatch]:
     """The jobs that come and go, of all kinds, for as long as the context lasts."""
     found = JobWatch()
-    selector = (("labelSelector", f"{LABEL}={CHURN}"),)
+    query = (("labelSelector", f"{LABEL}={CHURN}"),)
     informers = [
-        Informer(
-            Reflector(collection_path(f.api_version, f.plural, NAMESPACE), observed, lambda: 0.5, query=selector),
-            Store[ObservedJob](),
-        )
+        Informer(collection_path(f.api_version, f.plural, NAMESPACE), observed, Store[ObservedJob](), lambda: 0.5, query=query)
         for f in FRAMEWORKS
     ]
     tasks = [asyncio.create_task(run_informer(informer, transport, found.take)) for informer in informers]

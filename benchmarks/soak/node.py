@@ -21,9 +21,8 @@ from benchmarks.soak.insistent import insist
 from benchmarks.soak.jobs import FATE, NAMESPACE, PERMANENT, RETRYABLE, Fate
 from benchmarks.workloads import Manifest
 from jobcommon.api import labels
-from jobcommon.cache.informer import Batch, Informer
-from jobcommon.cache.reflector import Reflector
-from jobcommon.cache.store import Store
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.store import Batch, Store
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import MERGE_PATCH, Request, Transport
 
@@ -169,7 +168,7 @@ class Node:
 async def node(transport: Transport) -> AsyncIterator[Node]:
     """The kubelet, for as long as the context lasts."""
     found = Node(transport)
-    informer = Informer(Reflector(f"/api/v1/namespaces/{NAMESPACE}/pods", _pod, lambda: 0.5), Store[Pod]())
+    informer = Informer(f"/api/v1/namespaces/{NAMESPACE}/pods", _pod, Store[Pod](), lambda: 0.5)
     task = asyncio.create_task(run_informer(informer, transport, found.take))
     try:
         while not informer.synced:  # noqa: ASYNC110  once, at the start

@@ -1,4 +1,4 @@
-"""The reflector's back-off between attempts (as in client-go)."""
+"""The informer's back-off between attempts (as in client-go)."""
 
 from collections.abc import Callable
 

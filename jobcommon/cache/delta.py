@@ -1,4 +1,4 @@
-"""The changes that a reflector reads from the API server, as values for a store."""
+"""The changes that an informer reads from the API server, as values for a store."""
 
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar

@@ -1,88 +1,139 @@
-"""The informer: a reflector that feeds a store, and returns the changes."""
+"""The informer: lists and watches one resource into a store. A state machine without I/O.
 
-from dataclasses import dataclass
+It returns the next request, receives the response, and returns the changes of its store. A driver runs it::
+
+    match informer.next(now):
+        case Wait(until): sleep
+        case Fetch(request): send it, then `received` or `failed`
+        case Stream(request): pass each line to `line`; when the stream ends by itself, `ended` or `failed`;
+                              at `deadline`, `timed_out`; once it is no longer `streaming`, close it
+
+Semantics: client-go's, with these differences. Every list not bound to our own
+last version is a quorum read, including the first one: a restart must not go back in time. A lost connection never causes
+a relist, because the version we watch from stays valid. A watch that falls silent without bookmarks is detected. After a
+429 with Retry-After the wait does not double: it is what the server asked for, and up to a second more. And streamed
+lists (WatchList) are replaced by plain lists for good after the first failure other than a network error, throttling or an
+expired version: plain lists work everywhere.
+"""
+
+from collections.abc import Callable
+from enum import Enum, auto
 from typing import Generic
 
-from jobcommon.cache.delta import Delta, Replaced, T, Unreadable
-from jobcommon.cache.reflector import Reflector, Step
-from jobcommon.cache.store import Change, Store
-from jobcommon.client.errors import ClientError
-from jobcommon.client.request import Response
+import msgspec
+
+from jobcommon.api.resource_version import is_older
+from jobcommon.api.view import Identity, identity
+from jobcommon.cache import wire
+from jobcommon.cache.backoff import Backoff
+from jobcommon.cache.delta import Advanced, Delta, Key, Removed, Replaced, T, Unreadable, Upserted
+from jobcommon.cache.step import Fetch, Step, Stream, Wait
+from jobcommon.cache.store import Batch, Change, Relisted, Store
+from jobcommon.client.errors import ClientError, StatusError
+from jobcommon.client.request import Request, Response
+from jobcommon.client.status import response_error, status_error
+
+PAGE_SIZE = 500
+MIN_WATCH_SECONDS = 300
+# Bookmarks arrive about once a minute. A longer silence (seconds) means that the server no longer serves this watch.
+WATCH_SILENCE = 150.0
+# Servers without support for streamed lists answer 200 without data (or without the end mark); a list would be quick.
+STREAMED_LIST_SILENCE = 30.0
+MAX_SILENT_RECONNECTS = 2
+# A watch that ends sooner than this (seconds) without an event counts as a failure; else we would reconnect in a tight loop.
+MIN_WATCH_LIFE = 1.0
+# At most one request a second goes to a server that asks us to wait.
+MIN_RETRY_AFTER = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Relisted:
-    """A complete list has been stored. If `quorum`, call `Barrier.reset`."""
-
-    resource_version: str
-    requested_at: float
-    quorum: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Batch(Generic[T]):
-    """The effects of one input: changes in order, objects skipped, and the list if one was completed."""
-
-    changes: tuple[Change[T], ...] = ()
-    unreadable: tuple[Unreadable, ...] = ()
-    relisted: Relisted | None = None
+class _Phase(Enum):
+    LIST = auto()
+    STREAMED_LIST = auto()
+    WATCH = auto()
 
 
 class Informer(Generic[T]):
-    """Keeps `store` up to date through `reflector`, and is driven like it.
+    """Keeps `store` up to date with the objects under `path`, selected by `query`.
 
     It calls no handlers: changes are returned after they are stored, so that no handler's exception can break it.
+    `decode` turns one object's JSON into a value, raising when it cannot; such an object is skipped and counted in
+    `unreadable`. `random` gives floats in [0, 1). All times are monotonic seconds.
     """
 
-    def __init__(self, reflector: Reflector[T], store: Store[T]) -> None:
-        self.reflector = reflector
+    def __init__(
+        self,
+        path: str,
+        decode: Callable[[bytes], T],
+        store: Store[T],
+        random: Callable[[], float],
+        *,
+        query: tuple[tuple[str, str], ...] = (),
+        streamed_lists: bool = True,
+    ) -> None:
         self.store = store
-        self._synced = False
-
-    @property
-    def synced(self) -> bool:
+        self.synced = False
         """Whether the store has had its first complete list. No decision may be made before that."""
-        return self._synced
+        self._path = path
+        self._decode = decode
+        self._random = random
+        self._query = query
+        self._streamed_lists = streamed_lists
+        self._backoff = Backoff(random)
+        self._phase = _Phase.STREAMED_LIST if streamed_lists else _Phase.LIST
+        self._not_before = float("-inf")
+        self._version = ""
+        self._quorum = True
+        self._unpaged = False
+        self._list_version = ""
+        self._continue = ""
+        self._requested_at = 0.0
+        self._objects: dict[Key, T] = {}
+        self._undecoded: dict[Key, Identity] = {}
+        self._streaming = False
+        self._heard_at = 0.0
+        self._progressed = False
+        self._silences = 0
+        self.unreadable = 0
+        """The number of objects and events skipped since the start."""
+        self.last_error: ClientError | None = None
+        """The last error; None once a list has succeeded since."""
 
     @property
     def streaming(self) -> bool:
-        """See `Reflector.streaming`."""
-        return self.reflector.streaming
+        """Whether the last stream is still wanted."""
+        return self._streaming
 
     @property
     def deadline(self) -> float | None:
-        """See `Reflector.deadline`."""
-        return self.reflector.deadline
+        """When to call `timed_out` unless a line arrives before; None if not streaming."""
+        if not self._streaming:
+            return None
+        return self._heard_at + (STREAMED_LIST_SILENCE if self._phase is _Phase.STREAMED_LIST else WATCH_SILENCE)
 
     def next(self, now: float) -> Step:
-        """See `Reflector.next`."""
-        return self.reflector.next(now)
+        """The next step. Not to be called while a request is in flight."""
+        if now < self._not_before:
+            return Wait(self._not_before)
+        if self._phase is _Phase.LIST:
+            if not self._continue:
+                self._requested_at = now
+            return Fetch(self._list_request())
+        if self._phase is _Phase.STREAMED_LIST:
+            self._start_list()
+        self._requested_at = self._heard_at = now
+        self._streaming = True
+        self._progressed = False
+        return Stream(self._watch_request())
 
     def received(self, response: Response, now: float) -> Batch[T]:
         """The response to a `Fetch`, of any status."""
-        return self._take(self.reflector.received(response, now))
+        return self._stored(self._listing(response, now))
 
     def line(self, data: bytes, now: float) -> Batch[T]:
         """One line of a `Stream`. Afterwards the caller must close the stream unless `streaming`."""
-        return self._take(self.reflector.line(data, now))
+        return self._stored(self._watched(data, now))
 
-    def failed(self, error: ClientError, now: float) -> None:
-        """See `Reflector.failed`."""
-        self.reflector.failed(error, now)
-
-    def ended(self, now: float) -> None:
-        """See `Reflector.ended`."""
-        self.reflector.ended(now)
-
-    def timed_out(self, now: float) -> None:
-        """See `Reflector.timed_out`."""
-        self.reflector.timed_out(now)
-
-    def relist(self) -> None:
-        """See `Reflector.relist`."""
-        self.reflector.relist()
-
-    def _take(self, deltas: list[Delta[T]]) -> Batch[T]:
+    def _stored(self, deltas: list[Delta[T]]) -> Batch[T]:
         changes: list[Change[T]] = []
         unreadable: list[Unreadable] = []
         relisted: Relisted | None = None
@@ -91,6 +142,245 @@ class Informer(Generic[T]):
             if isinstance(delta, Unreadable):
                 unreadable.append(delta)
             elif isinstance(delta, Replaced):
-                self._synced = True
+                self.synced = True
                 relisted = Relisted(delta.resource_version, delta.requested_at, delta.quorum)
         return Batch(tuple(changes), tuple(unreadable), relisted)
+
+    def _listing(self, response: Response, now: float) -> list[Delta[T]]:
+        if self._phase is not _Phase.LIST:
+            return []
+        if response.status >= 400:
+            self._list_refused(response_error(response), now)
+            return []
+        try:
+            page = wire.page(response.body)
+        except msgspec.DecodeError as error:
+            self._list_refused(StatusError(response.status, message=f"not a list: {error}"), now)
+            return []
+        deltas: list[Delta[T]] = []
+        for item in page.items or ():
+            deltas += self._collect(*self._read(bytes(item)))
+        self._list_version = self._list_version or page.metadata.resource_version or ""
+        self._continue = page.metadata.continue_token or ""
+        if self._continue:
+            return deltas
+        if not self._list_version:
+            self._list_refused(StatusError(response.status, message="the list has no resourceVersion"), now)
+            return deltas
+        return [*deltas, self._complete(self._list_version)]
+
+    def _watched(self, data: bytes, now: float) -> list[Delta[T]]:
+        if not self._streaming:
+            return []
+        self._silences = 0
+        try:
+            event = wire.watch_event(data)
+            if event.type == "BOOKMARK":
+                return self._bookmark(wire.bookmark(event.object).metadata, now)
+        except msgspec.DecodeError as error:
+            # The content of the line is unknown, so only a relist can recover it.
+            self._stream_refused(StatusError(500, message=f"not a watch event: {error}"), now)
+            return []
+        self._heard_at = now
+        if event.type == "ERROR":
+            self._stream_refused(status_error(event.object, code=500), now)
+            return []
+        return self._event(event.type, bytes(event.object))
+
+    def failed(self, error: ClientError, now: float) -> None:
+        """The request got no response, its stream was refused, or it broke."""
+        if isinstance(error, StatusError):
+            if self._phase is _Phase.LIST:
+                self._list_refused(error, now)
+            else:
+                self._stream_refused(error, now)
+            return
+        self.last_error = error
+        if self._phase is _Phase.WATCH and self._lived(now):
+            self._streaming = False
+        else:
+            self._start_list()
+            self._retry(now)
+
+    def ended(self, now: float) -> None:
+        """The server ended the stream."""
+        if not self._streaming:
+            return
+        if self._phase is _Phase.STREAMED_LIST:
+            self._fall_back(now)
+        elif self._lived(now):
+            self._streaming = False
+        else:
+            self._relist(now)
+
+    def timed_out(self, now: float) -> None:
+        """The `deadline` has passed; no effect if it has not."""
+        if self.deadline is None or now < self.deadline:
+            return
+        if self._phase is _Phase.STREAMED_LIST:
+            self._fall_back(now)
+            return
+        self._streaming = False
+        self._silences += 1
+        if self._silences > MAX_SILENT_RECONNECTS:
+            self.relist()
+
+    def relist(self) -> None:
+        """Replace the watch, which is known to lag, by a quorum list. No effect while a list is in flight."""
+        if self._phase is not _Phase.WATCH:
+            return
+        self._quorum = True
+        self._silences = 0
+        self._streaming = False
+        self._phase = _Phase.STREAMED_LIST if self._streamed_lists else _Phase.LIST
+
+    def _list_request(self) -> Request:
+        bound = () if self._quorum or self._continue else (("resourceVersion", self._version),)
+        if self._continue:
+            paging: tuple[tuple[str, str], ...] = (("limit", str(PAGE_SIZE)), ("continue", self._continue))
+        elif self._quorum and not self._unpaged:
+            paging = (("limit", str(PAGE_SIZE)),)
+        else:
+            paging = ()
+        return Request("GET", self._path, (*self._query, *bound, *paging))
+
+    def _watch_request(self) -> Request:
+        seconds = MIN_WATCH_SECONDS + int(MIN_WATCH_SECONDS * self._random())
+        query = [*self._query, ("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(seconds))]
+        if self._phase is _Phase.STREAMED_LIST:
+            query += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
+        if self._phase is _Phase.WATCH or not self._quorum:
+            query.append(("resourceVersion", self._version))
+        return Request("GET", self._path, tuple(query))
+
+    def _read(self, data: bytes) -> tuple[T | None, Identity | None, str]:
+        """The object and its identity; if it cannot be decoded, the error instead of the object."""
+        try:
+            found = self._decode(data)
+        except Exception as error:  # the caller's decoder failed: one object must not stop the others (rule R14)
+            self.unreadable += 1
+            try:
+                return None, identity(data), f"{type(error).__name__}: {error}"
+            except msgspec.DecodeError:
+                return None, None, f"{type(error).__name__}: {error}"
+        return found, Identity(found.namespace, found.name, found.uid, found.resource_version), ""
+
+    def _collect(self, found: T | None, known: Identity | None, problem: str) -> list[Delta[T]]:
+        if found is not None:
+            self._objects[(found.namespace, found.name)] = found
+            self._undecoded.pop((found.namespace, found.name), None)
+            return []
+        if known is not None:
+            self._undecoded[(known.namespace, known.name)] = known
+        return [Unreadable(known, "", problem)]
+
+    def _event(self, kind: str, data: bytes) -> list[Delta[T]]:
+        found, known, problem = self._read(data)
+        version = known.resource_version if known else ""
+        if kind not in ("ADDED", "MODIFIED", "DELETED"):
+            self.unreadable += found is not None
+            return [Unreadable(known, version, f"unknown watch event type {kind!r}")]
+        if self._phase is _Phase.STREAMED_LIST:
+            return self._listed(kind, found, known, problem)
+        self._advance(version)
+        # A deletion counts even if the final state cannot be read.
+        if kind == "DELETED" and known is not None:
+            return [Removed(known, found)]
+        return [Upserted(found) if found is not None else Unreadable(known, version, problem)]
+
+    def _listed(self, kind: str, found: T | None, known: Identity | None, problem: str) -> list[Delta[T]]:
+        if kind == "DELETED" and known is not None:
+            self._objects.pop((known.namespace, known.name), None)
+            self._undecoded.pop((known.namespace, known.name), None)
+            return []
+        return self._collect(found, known, problem)
+
+    def _bookmark(self, metadata: wire.BookmarkMetadata, now: float) -> list[Delta[T]]:
+        if self._phase is _Phase.WATCH:
+            self._heard_at = now
+            self._advance(metadata.resource_version)
+            return [Advanced(metadata.resource_version)]
+        if (metadata.annotations or {}).get(wire.INITIAL_EVENTS_END) != "true":
+            return []
+        if not metadata.resource_version:
+            self._stream_refused(StatusError(500, message="the bookmark has no resourceVersion"), now)
+            return []
+        self._heard_at = now
+        self._progressed = True
+        return [self._complete(metadata.resource_version)]
+
+    def _advance(self, version: str) -> None:
+        if version and version != self._version and not is_older(version, self._version):
+            self._version = version
+            self._progressed = True
+
+    def _complete(self, version: str) -> Replaced[T]:
+        self.last_error = None
+        replaced = Replaced(
+            tuple(self._objects.values()), version, self._requested_at, self._quorum, tuple(self._undecoded.values())
+        )
+        self._version = version
+        self._quorum = self._unpaged = False
+        self._silences = 0
+        self._phase = _Phase.WATCH
+        self._start_list()
+        return replaced
+
+    def _start_list(self) -> None:
+        self._objects, self._undecoded = {}, {}
+        self._continue = self._list_version = ""
+
+    def _lived(self, now: float) -> bool:
+        return self._progressed or now - self._requested_at >= MIN_WATCH_LIFE
+
+    def _list_refused(self, error: StatusError, now: float) -> None:
+        self.last_error = error
+        if error.code == 429:
+            self._start_list()
+            self._throttled(error, now)
+            return
+        paging = bool(self._continue)
+        self._start_list()
+        if paging and not self._unpaged and wire.is_expired(error):
+            # Pages this slow would expire again; a single response cannot.
+            self._unpaged = True
+        elif not self._quorum and (wire.is_expired(error) or wire.is_too_large(error)):
+            self._quorum = True
+        else:
+            self._retry(now, error.retry_after)
+
+    def _stream_refused(self, error: StatusError, now: float) -> None:
+        self.last_error = error
+        self._streaming = False
+        if error.code == 429:
+            self._throttled(error, now)
+        elif self._phase is _Phase.WATCH:
+            self._relist(now, error.retry_after)
+        elif not self._quorum and (wire.is_expired(error) or wire.is_too_large(error)):
+            self._quorum = True
+        else:
+            self._fall_back(now, error.retry_after)
+
+    def _throttled(self, error: StatusError, now: float) -> None:
+        if not error.retry_after:
+            self._retry(now)
+            return
+        # A server that warms its caches says when to come back. A back-off that doubles would still wait half a minute when
+        # it is ready; the random part keeps the watches apart.
+        self._streaming = False
+        self._not_before = now + max(error.retry_after, MIN_RETRY_AFTER) + self._random()
+
+    def _fall_back(self, now: float, retry_after: float | None = None) -> None:
+        self._streamed_lists = False
+        self._streaming = False
+        self._start_list()
+        self._phase = _Phase.LIST
+        self._not_before = now + (retry_after or 0.0)
+
+    def _relist(self, now: float, retry_after: float | None = None) -> None:
+        self._phase = _Phase.STREAMED_LIST if self._streamed_lists else _Phase.LIST
+        self._retry(now, retry_after)
+
+    def _retry(self, now: float, retry_after: float | None = None) -> None:
+        self._streaming = False
+        self._not_before = now + max(self._backoff.next(now), retry_after or 0.0)

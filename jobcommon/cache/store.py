@@ -33,6 +33,24 @@ class Change(Generic[T]):
     new: T | None
 
 
+@dataclass(frozen=True, slots=True)
+class Relisted:
+    """A complete list has been stored. If `quorum`, call `Barrier.reset`."""
+
+    resource_version: str
+    requested_at: float
+    quorum: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[T]):
+    """The effects of one input: changes in order, objects skipped, and the list if one was completed."""
+
+    changes: tuple[Change[T], ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+    relisted: Relisted | None = None
+
+
 class Store(Generic[T]):
     """Objects by namespace and name, found also through `indexes`. Readers get the frozen objects themselves."""
 
@@ -67,7 +85,7 @@ class Store(Generic[T]):
         return [self._objects[key] for key in sorted(self._indexed[index].get(value, ()))]
 
     def apply(self, delta: Delta[T]) -> list[Change[T]]:
-        """Apply a reflector's delta; returns the changes in order, deletions of a list first."""
+        """Apply a delta; returns the changes in order, deletions of a list first."""
         match delta:
             case Replaced():
                 return self._replace(delta)

@@ -6,9 +6,9 @@ These names are for authors of controllers: `JobController` reconciles a framewo
 
 from jobcommon.api.view import object_view
 from jobcommon.cache.delta import Unreadable
-from jobcommon.cache.informer import Batch, Informer, Relisted
-from jobcommon.cache.reflector import Fetch, Reflector, Step, Stream, Wait
-from jobcommon.cache.store import Change, ChangeKind, Store
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.step import Fetch, Step, Stream, Wait
+from jobcommon.cache.store import Batch, Change, ChangeKind, Relisted, Store
 from jobcommon.client.lines import closing
 from jobcommon.controller.expectations import Expectations
 from jobcommon.controller.job_controller import JobController
@@ -30,7 +30,6 @@ __all__ = [
     "JobController",
     "Moment",
     "Observation",
-    "Reflector",
     "Relisted",
     "Report",
     "Result",

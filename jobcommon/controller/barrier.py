@@ -57,7 +57,7 @@ class Barrier:
         return stale
 
     def stalled(self, uid: str, store_versions: Mapping[str, str], now: float) -> tuple[str, ...]:
-        """Those of `behind` whose write is `STALL` seconds old at `now` (monotonic): their reflectors must relist.
+        """Those of `behind` whose write is `STALL` seconds old at `now` (monotonic): their informers must relist.
 
         The relist shows whether the watch was silent or the server's history was rewritten; see `reset`.
         """

@@ -22,15 +22,13 @@ from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASSES
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.view import ObjectView
-from jobcommon.cache.informer import Batch
-from jobcommon.cache.lister import OWNER, Lister, owned_indexes
-from jobcommon.cache.store import Change, ChangeKind, Store
+from jobcommon.cache.store import Batch, Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import Expectations, Expected
 from jobcommon.controller.job_state import BACKGROUND, INTERACTIVE, NORMAL, JobState
 from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
-from jobcommon.controller.orphans import job_keys, left_behind, work_on_orphans
+from jobcommon.controller.orphans import job_keys, left_behind, owner_uids, work_on_orphans
 from jobcommon.controller.pruned import Pruned
 from jobcommon.controller.refusals import Refusals
 from jobcommon.controller.report import Report, report
@@ -44,7 +42,7 @@ from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
 
 JobKey = tuple[str, str]
-BY_JOB = "job"
+BY_JOB, BY_OWNER = "job", "owner"
 # The watch event for which a job waits queues it. After this many seconds it is checked whether the watch has stalled.
 BEHIND_SECONDS = 10.0
 
@@ -74,7 +72,8 @@ class JobController:
         self._jobs: Store[ObjectView] = Store()
         self._pods: Store[PodView] = Store({BY_JOB: job_keys})
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
-        self._others = {name: Store[ObjectView](owned_indexes()) for name in self.resources if name not in (self.jobs, PODS)}
+        by_owner = {BY_OWNER: owner_uids}
+        self._others = {name: Store[ObjectView](by_owner) for name in self.resources if name not in (self.jobs, PODS)}
         self.states: dict[str, JobState] = {}
         self._missing: tuple[bool, str] = (False, "")
         stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
@@ -104,8 +103,8 @@ class JobController:
         return Counter([state.condition for state in list(self.states.values())])
 
     def is_missing(self, name: str) -> bool:
-        """Whether the API server does not serve an optional resource. Its reflector keeps retrying."""
-        error = self.informers[name].reflector.last_error
+        """Whether the API server does not serve an optional resource. Its informer keeps retrying."""
+        error = self.informers[name].last_error
         return isinstance(error, StatusError) and error.code in self.resources[name].optional
 
     # -- events from the API server ------------------------------------------------------------------------------------
@@ -249,7 +248,7 @@ class JobController:
     def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
         key = (cached.namespace, cached.name)
         state = self.states.setdefault(cached.uid, JobState())
-        childless = not (named or any(store.indexed(OWNER, cached.uid) for store in self._others.values()))
+        childless = not (named or any(store.indexed(BY_OWNER, cached.uid) for store in self._others.values()))
         if childless and state.rests(cached):
             return Work(*key, cached.uid, AT_REST)
         try:
@@ -282,7 +281,7 @@ class JobController:
         companions = {
             (kind, view.name): view
             for kind, plural in [*kinds, *([(POD_GROUP, POD_GROUPS)] if gang else [])]
-            for view in Lister(self._others[plural]).owned_by(uid)
+            for view in self._others[plural].indexed(BY_OWNER, uid)
         }
         for unwatched in self._unwatched:
             companions.update(((unwatched.kind, view.name), view) for view in state.last_observed.found(unwatched.plural))
@@ -292,7 +291,7 @@ class JobController:
         state.begun = state.begun or bool(pods)
         return Observed(
             pods=tuple(pods),
-            services=tuple(Lister(self._others[SERVICES]).owned_by(uid)),
+            services=tuple(self._others[SERVICES].indexed(BY_OWNER, uid)),
             companions=companions,
             last_observed={kind.plural: state.last_observed.of(kind.plural) for kind in self._unwatched},
             rejections=dict(state.rejections),

@@ -23,6 +23,11 @@ def job_keys(child: PodView | ObjectView) -> tuple[tuple[str, str], ...]:
     return ()
 
 
+def owner_uids(child: PodView | ObjectView) -> tuple[str, ...]:
+    """The UID of its controller owner, if it has one."""
+    return (child.owner.uid,) if child.owner is not None else ()
+
+
 def left_behind(kind: str, named: Iterable[PodView], uid: str) -> list[PodView]:
     """Of the pods whose job has a certain name, those of a job of this kind with a UID other than `uid`, or of no job."""
     return [pod for pod in named if pod.owner is None or (pod.owner.kind == kind and pod.owner.uid != uid)]

@@ -9,7 +9,6 @@ from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
 from jobcommon.api.pod import pod_view
 from jobcommon.api.view import object_view
 from jobcommon.cache.informer import Informer
-from jobcommon.cache.reflector import Reflector
 from jobcommon.cache.store import Store
 from jobcommon.client.objects import collection_path
 from jobcommon.framework import Framework
@@ -68,4 +67,4 @@ def informer_of(resource: Resource, namespace: str | None, store: Store[Any], ra
     """Keeps `store` up to date with a resource; `random` gives floats in [0, 1)."""
     query = (("labelSelector", resource.selector),) if resource.selector else ()
     decode: Callable[[bytes], Any] = pod_view if resource.plural == PODS else object_view
-    return Informer(Reflector(resource.path(namespace), decode, random, query=query), store)
+    return Informer(resource.path(namespace), decode, store, random, query=query)

@@ -1,6 +1,6 @@
 """The driver: runs one JobController on asyncio.
 
-A task per informer sends its reflector's requests; one dispatcher hands plans to at most `workers` tasks. Nothing polls: the
+A task per informer sends its requests; one dispatcher hands plans to at most `workers` tasks. Nothing polls: the
 dispatcher sleeps until a cache, a worker or the queue's next timer wakes it. An exception in a worker costs its own key a
 back-off and does not affect other keys (rule R14).
 """
@@ -11,8 +11,9 @@ from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
-from jobcommon.cache.informer import Batch, Informer
-from jobcommon.cache.reflector import Fetch, Stream, Wait
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.step import Fetch, Stream, Wait
+from jobcommon.cache.store import Batch
 from jobcommon.client.errors import ClientError, ForeignAnswerError, ManifestError, StatusError, TransportError
 from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Transport
@@ -74,7 +75,7 @@ class Driver:
     @property
     def crd_missing(self) -> bool:
         """Whether the API server does not serve the kind; the caches keep retrying, at most a minute apart."""
-        error = self.controller.informers[self.controller.jobs].reflector.last_error
+        error = self.controller.informers[self.controller.jobs].last_error
         return isinstance(error, StatusError) and error.code == 404
 
     @property
@@ -303,7 +304,7 @@ class Driver:
 
     def _log_cache_error(self, name: str, informer: Informer[Any]) -> None:
         """Log why a cache is not up to date: each new cause at once, the same cause every `REPEAT_AFTER` seconds."""
-        error = informer.reflector.last_error
+        error = informer.last_error
         text, now = str(error or ""), self._clock.monotonic()
         last, said_at = self._complaints.get(name, ("", 0.0))
         if text == last and (not text or now - said_at < REPEAT_AFTER):

@@ -17,8 +17,7 @@ from benchmarks.soak.figures import ColdStart, Run, Sample, goals, lines
 from benchmarks.soak.jobs import FATES, FRAMEWORKS, Fate, SoakJob
 from benchmarks.soak.run import Plan, run
 from benchmarks.soak.warming import Warming
-from jobcommon.cache.informer import Batch
-from jobcommon.cache.store import Change, ChangeKind
+from jobcommon.cache.store import Batch, Change, ChangeKind
 from jobcommon.cli.frameworks import installed
 from jobcommon.client.request import Request, Response
 from tests.runtime.world import World

@@ -1,16 +1,16 @@
-"""The informer and the lister, driven through the wire format."""
+"""The informer and its store, driven through the wire format."""
 
 import json
 from typing import Any
 
 from jobcommon.api.labels import JOB_NAME
 from jobcommon.api.pod import PodView, pod_view
-from jobcommon.cache.informer import Batch, Informer, Relisted
-from jobcommon.cache.lister import Lister, owned_indexes
-from jobcommon.cache.reflector import Fetch, Reflector, Stream
-from jobcommon.cache.store import ChangeKind, Store
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.step import Fetch, Stream
+from jobcommon.cache.store import Batch, ChangeKind, Relisted, Store
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Response
+from jobcommon.controller.orphans import owner_uids
 
 
 def a_pod(name: str, version: int, *, owner: str = "", job: str = "") -> dict[str, Any]:
@@ -30,13 +30,13 @@ def a_list(version: int, *pods: Any) -> Response:
     return Response(200, json.dumps({"metadata": {"resourceVersion": str(version)}, "items": pods}).encode())
 
 
-def an_informer() -> tuple[Informer[PodView], Lister[PodView]]:
-    store: Store[PodView] = Store(owned_indexes())
-    return Informer(Reflector("/api/v1/pods", pod_view, lambda: 0.0, streamed_lists=False), store), Lister(store)
+def an_informer() -> tuple[Informer[PodView], Store[PodView]]:
+    store: Store[PodView] = Store({"owner": owner_uids})
+    return Informer("/api/v1/pods", pod_view, store, lambda: 0.0, streamed_lists=False), store
 
 
 def test_it_is_synced_by_the_first_complete_list() -> None:
-    informer, lister = an_informer()
+    informer, store = an_informer()
     assert isinstance(informer.next(5.0), Fetch)
     assert informer.received(Response(500, b""), 5.0) == Batch()
     assert not informer.synced
@@ -46,24 +46,24 @@ def test_it_is_synced_by_the_first_complete_list() -> None:
     assert [(change.kind, change.new and change.new.name) for change in batch.changes] == [(ChangeKind.ADDED, "a")]
     assert [skipped.identity for skipped in batch.unreadable] == [None]
     assert batch.relisted == Relisted("7", 100.0, quorum=True)
-    assert lister.resource_version == "7"
+    assert store.resource_version == "7"
 
 
 def test_the_store_is_up_to_date_when_a_change_is_told() -> None:
-    informer, lister = an_informer()
+    informer, store = an_informer()
     informer.next(0.0)
     informer.received(a_list(7), 0.0)
     assert isinstance(informer.next(0.0), Stream)
     assert informer.streaming
     batch = informer.line(json.dumps({"type": "ADDED", "object": a_pod("a", 8)}).encode(), 1.0)
     (change,) = batch.changes
-    assert lister.get("n", "a") is change.new
+    assert store.get("n", "a") is change.new
     assert batch.relisted is None
-    assert lister.resource_version == "8"
+    assert store.resource_version == "8"
 
 
 def test_it_stays_synced_while_it_recovers() -> None:
-    informer, lister = an_informer()
+    informer, store = an_informer()
     informer.next(0.0)
     informer.received(a_list(7, a_pod("a", 3)), 0.0)
     informer.next(0.0)
@@ -77,7 +77,7 @@ def test_it_stays_synced_while_it_recovers() -> None:
     assert informer.synced
     assert [change.kind for change in batch.changes] == [ChangeKind.DELETED]
     assert batch.relisted == Relisted("9", 300.0, quorum=False)
-    assert lister.all() == []
+    assert store.all() == []
     informer.next(300.0)
     informer.relist()
     assert isinstance(informer.next(300.0), Fetch)
@@ -92,8 +92,8 @@ def test_an_ended_stream_is_opened_again() -> None:
     assert isinstance(informer.next(60.0), Stream)
 
 
-def test_the_lister_finds_by_key_namespace_and_owner() -> None:
-    informer, lister = an_informer()
+def test_the_store_finds_by_key_namespace_and_owner() -> None:
+    informer, store = an_informer()
     informer.next(0.0)
     pods = [a_pod("b", 2, owner="x", job="j"), a_pod("a", 3, owner="x"), a_pod("c", 4, owner="y", job="j")]
     other = a_pod("d", 5, job="j")
@@ -103,8 +103,8 @@ def test_the_lister_finds_by_key_namespace_and_owner() -> None:
     def names(found: list[PodView]) -> list[str]:
         return [pod.name for pod in found]
 
-    assert names(lister.all()) == ["d", "a", "b", "c"]
-    assert names(lister.all("n")) == ["a", "b", "c"]
-    assert names(lister.owned_by("x")) == ["a", "b"]
-    assert names(lister.owned_by("nobody")) == []
-    assert lister.get("n", "d") is None
+    assert names(store.all()) == ["d", "a", "b", "c"]
+    assert names(store.all("n")) == ["a", "b", "c"]
+    assert names(store.indexed("owner", "x")) == ["a", "b"]
+    assert names(store.indexed("owner", "nobody")) == []
+    assert store.get("n", "d") is None

@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from jobcommon.api.pod import PodView
 from jobcommon.api.view import Identity, Owner
 from jobcommon.cache.delta import Advanced, Removed, Replaced, Unreadable, Upserted
-from jobcommon.cache.lister import OWNER, owned_indexes
 from jobcommon.cache.store import Change, ChangeKind, Store
+from jobcommon.controller.orphans import owner_uids
 
 ADDED, UPDATED, DELETED = ChangeKind.ADDED, ChangeKind.UPDATED, ChangeKind.DELETED
 
@@ -34,7 +34,7 @@ def replaced(version: int, *pods: PodView, unreadable: tuple[Identity, ...] = ()
 
 
 def a_store(*deltas: Any) -> Store[PodView]:
-    store: Store[PodView] = Store(owned_indexes())
+    store: Store[PodView] = Store({"owner": owner_uids})
     for delta in deltas:
         store.apply(delta)
     return store
@@ -122,15 +122,15 @@ def test_deletions_of_a_list_come_first() -> None:
 
 def test_an_object_that_changes_hands_is_found_under_its_new_owner_only() -> None:
     store = a_store(Upserted(a_pod(version=1, owner="x")), Upserted(a_pod(version=2, owner="y")))
-    assert store.indexed(OWNER, "x") == []
-    assert store.indexed(OWNER, "y") == [a_pod(version=2, owner="y")]
+    assert store.indexed("owner", "x") == []
+    assert store.indexed("owner", "y") == [a_pod(version=2, owner="y")]
 
 
 def test_an_index_forgets_what_nothing_is_under_any_more() -> None:
     store = a_store()
     for version in range(1, 100):
         store.apply(Upserted(a_pod(version=version, owner=f"owner-{version}")))
-    assert list(store._indexed[OWNER]) == ["owner-99"]
+    assert list(store._indexed["owner"]) == ["owner-99"]
 
 
 def test_an_unknown_index_is_an_error() -> None:
@@ -214,7 +214,7 @@ class StoreWalk(RuleBasedStateMachine):
             expected = [
                 self.seen[name] for name in sorted(self.seen) if self.seen[name].owner == Owner("PyTorchJob", "job", owner)
             ]
-            assert self.store.indexed(OWNER, owner) == expected
+            assert self.store.indexed("owner", owner) == expected
 
 
 TestStoreWalk = StoreWalk.TestCase

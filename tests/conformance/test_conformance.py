@@ -152,7 +152,7 @@ def _assert_replay(case: Case, record: Record, plural: str) -> None:
     for event in watched.events or ():
         meta = event["object"]["metadata"]
         key = (meta["namespace"], meta["name"])
-        # Each type follows from what was there: this is what a reflector relies on.
+        # Each type follows from what was there: this is what an informer relies on.
         assert (event["type"] == "ADDED") == (key not in state), (case.name, event)
         versions.append(int(meta["resourceVersion"]))
         state[key] = meta["resourceVersion"]

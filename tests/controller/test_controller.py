@@ -11,7 +11,7 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
-from jobcommon.cache.reflector import Fetch, Wait
+from jobcommon.cache.step import Fetch, Wait
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Response
 from jobcommon.controller.barrier import STALL

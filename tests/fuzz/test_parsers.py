@@ -18,7 +18,8 @@ from jobcommon.api.replica import format_indexes, parse_indexes
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.api.view import identity, object_view
-from jobcommon.cache.reflector import Fetch, Reflector, Stream
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.step import Fetch, Stream
 from jobcommon.cache.store import Store
 from jobcommon.cli.convert import ConvertError, convert
 from jobcommon.cli.errors import UserError
@@ -75,29 +76,24 @@ def test_views(data: bytes) -> None:
 @example(b'{"type":"ERROR","object":{"code":-1}}', False)
 @example(b'{"type":"ERROR","object":{"code":"410","details":{"retryAfterSeconds":1e400}}}', False)
 def test_watch_frames(data: bytes, streamed: bool) -> None:
-    reflector = Reflector("/pods", pod_view, lambda: 0.5, streamed_lists=streamed)
-    store: Store[Any] = Store()
+    informer = Informer("/pods", pod_view, Store(), lambda: 0.5, streamed_lists=streamed)
     if not streamed:
-        assert isinstance(reflector.next(0.0), Fetch)
-        for delta in reflector.received(Response(200, b'{"metadata":{"resourceVersion":"5"},"items":[]}'), 0.0):
-            store.apply(delta)
-    assert isinstance(reflector.next(1.0), Stream)
-    for delta in trial("watch frame", lambda: reflector.line(data, 1.5)):
-        trial("store", lambda delta=delta: store.apply(delta))
-    assert reflector.deadline is None or reflector.deadline < 1000
-    reflector.ended(2.0)
-    reflector.next(500.0)
+        assert isinstance(informer.next(0.0), Fetch)
+        informer.received(Response(200, b'{"metadata":{"resourceVersion":"5"},"items":[]}'), 0.0)
+    assert isinstance(informer.next(1.0), Stream)
+    trial("watch frame", lambda: informer.line(data, 1.5))
+    assert informer.deadline is None or informer.deadline < 1000
+    informer.ended(2.0)
+    informer.next(500.0)
 
 
 @examples(100, 4)
 @given(torn(spoilt(LIST).map(encoded)), st.sampled_from([200, 200, 200, 410, 429, 500, 504]))
 def test_lists(data: bytes, code: int) -> None:
-    reflector = Reflector("/pods", pod_view, lambda: 0.5, streamed_lists=False)
-    reflector.next(0.0)
-    store: Store[Any] = Store()
-    for delta in trial("list", lambda: reflector.received(Response(code, data, {"retry-after": "x"}), 0.0)):
-        store.apply(delta)
-    reflector.next(400.0)
+    informer = Informer("/pods", pod_view, Store(), lambda: 0.5, streamed_lists=False)
+    informer.next(0.0)
+    trial("list", lambda: informer.received(Response(code, data, {"retry-after": "x"}), 0.0))
+    informer.next(400.0)
 
 
 @examples(200, 6)

@@ -1,4 +1,4 @@
-"""Reflector, store and informer against an API server with any history, which fails in every way they know.
+"""Informer and store against an API server with any history, which fails in every way they know.
 
 Whenever the store says that it is complete up to a version, it holds exactly what there was at that version; the changes it
 reports add up to what it holds; and once the faults end, it catches up within minutes.
@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from jobcommon.api.view import ObjectView, object_view
-from jobcommon.cache.informer import Batch, Informer
-from jobcommon.cache.reflector import MAX_SILENT_RECONNECTS, WATCH_SILENCE, Fetch, Reflector, Stream, Wait
-from jobcommon.cache.store import ChangeKind, Store
+from jobcommon.cache.informer import MAX_SILENT_RECONNECTS, WATCH_SILENCE, Informer
+from jobcommon.cache.step import Fetch, Stream, Wait
+from jobcommon.cache.store import Batch, ChangeKind, Store
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.testutil.models.api_history import ApiHistory, Entry, document
@@ -48,7 +48,7 @@ class Informing(RuleBasedStateMachine):
         self.now = 1000.0
         self.api = ApiHistory()
         self.store: Store[ObjectView] = Store({"uid": lambda view: (view.uid,)})
-        self.informer = Informer(Reflector("/things", decode, lambda: 0.5), self.store)
+        self.informer = Informer("/things", decode, self.store, lambda: 0.5)
         self.fetch: Request | None = None
         self.lines: list[bytes] | None = None
         self.cursor = 0

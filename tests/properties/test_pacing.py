@@ -1,4 +1,4 @@
-"""What slows us down: the reflector's back-off, the rate limit, the fair gate, and the pace of restarts."""
+"""What slows us down: the informer's back-off, the rate limit, the fair gate, and the pace of restarts."""
 
 import asyncio
 from typing import Any

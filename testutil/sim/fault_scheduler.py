@@ -21,7 +21,7 @@ from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.snapshots import Snapshot, restore, snapshot
 from jobcommon.testutil.sim.user import mark_node
 
-#: The seconds until a silent watch is closed (`jobcommon.cache.reflector.WATCH_SILENCE`), and until a lease is taken over.
+#: The seconds until a silent watch is closed (`jobcommon.cache.informer.WATCH_SILENCE`), and until a lease is taken over.
 SILENCE_SECONDS = 155.0
 TAKE_OVER_SECONDS = 25.0
 #: Lasting faults of `FaultyNetwork`, which checks what is active.

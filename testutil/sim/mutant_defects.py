@@ -10,9 +10,8 @@ from jobcommon.api.job import MAX_REPLICAS
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
-from jobcommon.cache.informer import Batch
-from jobcommon.cache.reflector import Reflector
-from jobcommon.cache.store import ChangeKind
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.store import Batch, ChangeKind
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Response
@@ -151,19 +150,19 @@ def _by_labels(self: JobController, cached: Any, named: Any, state: Any, moment:
     return replace(_observe(self, cached, named, state, moment), pods=tuple(pods))
 
 
-_failed = Reflector.failed
+_failed = Informer.failed
 
 
-def _fatal(self: Reflector[Any], error: ClientError, now: float) -> None:
+def _fatal(self: Informer[Any], error: ClientError, now: float) -> None:
     if isinstance(error, StatusError) and error.code in (401, 403):
         raise SystemError("Fatal: failed to watch")
     _failed(self, error, now)
 
 
-_received = Reflector.received
+_received = Informer.received
 
 
-def _give_up(self: Reflector[Any], response: Response, now: float) -> Any:
+def _give_up(self: Informer[Any], response: Response, now: float) -> Any:
     if response.status in (401, 403):
         raise SystemError("Fatal: failed to watch")
     return _received(self, response, now)
@@ -298,7 +297,7 @@ DEFECTS = (
     Mutant(
         "D14-watch-refused-is-fatal",
         "A watch or list that is answered 401 or 403 ends the process, for all jobs.",
-        ((Reflector, "received", _give_up), (Reflector, "failed", _fatal)),
+        ((Informer, "received", _give_up), (Informer, "failed", _fatal)),
         faults=("unauthorized",),
         always=(Fault("forbidden", at=4.0, seconds=30.0), Fault("watch-closed", at=5.0)),
     ),

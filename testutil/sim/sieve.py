@@ -10,7 +10,7 @@ A fault-free run is recorded; from its history follow plans of three patterns, e
 
 Pruned are writes without effect, events that no operator watches, pairs that are not causally close, and plans that would
 perturb the same view over the same time. What Sieve also does, serving a restarted controller an old list, cannot happen here:
-the first list of every cache is a quorum read (`jobcommon.cache.reflector`).
+the first list of every cache is a quorum read (`jobcommon.cache.informer`).
 """
 
 from collections import Counter

@@ -5,7 +5,7 @@ import pytest
 from jobcommon.api.view import Identity
 from jobcommon.cache.delta import Replaced
 from jobcommon.client.request import Response
-from tests.cache.reflector_driver import REFUSED, Driver, a_list, an_object, error, event, names, refusal
+from tests.cache.informer_driver import REFUSED, Driver, a_list, an_object, error, event, names, refusal
 
 
 class TestList:
@@ -118,11 +118,11 @@ class TestList:
         driver = Driver()
         driver.fetch()
         assert driver.receive(response) == []
-        assert driver.reflector.last_error is not None
+        assert driver.informer.last_error is not None
         assert driver.wait() == expected
         assert driver.fetch() == {"limit": "500"}
         driver.receive(a_list(1))
-        assert driver.reflector.last_error is None
+        assert driver.informer.last_error is None
 
     def test_a_server_that_asks_to_wait_again_and_again_is_asked_as_often(self) -> None:
         driver = Driver()
@@ -154,4 +154,4 @@ class TestList:
         assert "bad" in skipped[0].error
         assert names(replaced.objects) == ["a", "c"]
         assert replaced.unreadable == (Identity("n", "b", "uid-b", "2"),)
-        assert driver.reflector.unreadable == 4
+        assert driver.informer.unreadable == 4

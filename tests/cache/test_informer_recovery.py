@@ -8,9 +8,9 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from jobcommon.api.view import ObjectView, object_view
-from jobcommon.cache.informer import Batch, Informer
-from jobcommon.cache.reflector import Fetch, Reflector, Stream, Wait
-from jobcommon.cache.store import Change, ChangeKind, Store
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.step import Fetch, Stream, Wait
+from jobcommon.cache.store import Batch, Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
 
@@ -64,7 +64,7 @@ class Server:
             if version != self.version:
                 return Response(410, b'{"code": 410, "reason": "Expired"}')
         items = sorted(self.objects.values(), key=lambda obj: obj["metadata"]["name"])
-        # Pages of two whatever the limit: the reflector must go by the token.
+        # Pages of two whatever the limit: the informer must go by the token.
         end = start + 2 if "limit" in query else len(items)
         token = f"{end}@{version}" if end < len(items) else ""
         body = {"metadata": {"resourceVersion": str(version), "continue": token}, "items": items[start:end]}
@@ -95,7 +95,7 @@ class Run:
         self.rng = random.Random(seed)
         self.server = Server(self.rng, streamed_lists=self.rng.random() < 0.5)
         self.store: Store[ObjectView] = Store()
-        self.informer = Informer(Reflector("/x", object_view, self.rng.random, streamed_lists=True), self.store)
+        self.informer = Informer("/x", object_view, self.store, self.rng.random, streamed_lists=True)
         self.now = 0.0
         self.faulty = True
         self.requests = 0

@@ -1,11 +1,14 @@
-"""Runs one reflector by hand, and writes what an API server would say."""
+"""Runs one informer by hand, and writes what an API server would say."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
 from jobcommon.api.view import ObjectView, object_view
-from jobcommon.cache.reflector import Fetch, Reflector, Stream, Wait
+from jobcommon.cache.delta import Delta, Unreadable
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.step import Fetch, Stream, Wait
+from jobcommon.cache.store import Batch, Change, Store
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Response
 
@@ -48,46 +51,65 @@ def picky(data: bytes) -> ObjectView:
     return view
 
 
+class Recorded(Store[ObjectView]):
+    """A store that keeps what is applied to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deltas: list[Delta[ObjectView]] = []
+
+    def apply(self, delta: Delta[ObjectView]) -> list[Change[ObjectView]]:
+        self.deltas.append(delta)
+        return super().apply(delta)
+
+
 class Driver:
-    """Runs one reflector by hand; random draws are 0, so waits are the shortest possible."""
+    """Runs one informer by hand; random draws are 0, so waits are the shortest possible."""
 
     def __init__(self, *, streamed: bool = False, random: Callable[[], float] = lambda: 0.0, **options: Any) -> None:
-        self.reflector = Reflector(PATH, picky, random, streamed_lists=streamed, **options)
+        self.store = Recorded()
+        self.informer = Informer(PATH, picky, self.store, random, streamed_lists=streamed, **options)
         self.now = 1000.0
 
     def fetch(self) -> dict[str, str]:
-        step = self.reflector.next(self.now)
+        step = self.informer.next(self.now)
         assert isinstance(step, Fetch), step
         assert step.request.path == PATH
         return dict(step.request.query)
 
     def open(self) -> dict[str, str]:
-        step = self.reflector.next(self.now)
+        step = self.informer.next(self.now)
         assert isinstance(step, Stream), step
         assert step.request.path == PATH
-        assert self.reflector.streaming
+        assert self.informer.streaming
         return dict(step.request.query)
 
     def wait(self) -> float:
-        """How long the reflector wants to wait; the clock is moved there."""
-        step = self.reflector.next(self.now)
+        """How long the informer wants to wait; the clock is moved there."""
+        step = self.informer.next(self.now)
         assert isinstance(step, Wait), step
         waited = step.until - self.now
         self.now = step.until
         return round(waited, 6)
 
     def receive(self, response: Response) -> list[Any]:
-        return self.reflector.received(response, self.now)
+        return self._applied(self.informer.received(response, self.now))
 
     def line(self, data: bytes) -> list[Any]:
-        return self.reflector.line(data, self.now)
+        return self._applied(self.informer.line(data, self.now))
+
+    def _applied(self, batch: Batch[ObjectView]) -> list[Any]:
+        """The deltas of one input. Those that were skipped are told."""
+        deltas, self.store.deltas = self.store.deltas, []
+        assert batch.unreadable == tuple(delta for delta in deltas if isinstance(delta, Unreadable))
+        return deltas
 
     def fail(self, problem: StatusError | TransportError) -> None:
-        self.reflector.failed(problem, self.now)
+        self.informer.failed(problem, self.now)
 
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
-        self.reflector.timed_out(self.now)
+        self.informer.timed_out(self.now)
 
     def sync(self, version: int = 10) -> "Driver":
         """List and open the watch."""

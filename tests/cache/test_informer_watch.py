@@ -6,9 +6,9 @@ import pytest
 
 from jobcommon.api.view import Identity
 from jobcommon.cache.delta import Advanced, Removed, Unreadable, Upserted
-from jobcommon.cache.reflector import WATCH_SILENCE
+from jobcommon.cache.informer import WATCH_SILENCE
 from jobcommon.client.errors import StatusError, TransportError
-from tests.cache.reflector_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event
+from tests.cache.informer_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event
 
 
 class TestWatch:
@@ -50,8 +50,8 @@ class TestWatch:
     def test_the_end_of_a_watch_leads_to_another_from_the_last_version_at_once(self, last: bytes, version: str) -> None:
         driver = Driver().sync()
         driver.line(last)
-        driver.reflector.ended(driver.now)
-        assert not driver.reflector.streaming
+        driver.informer.ended(driver.now)
+        assert not driver.informer.streaming
         assert driver.open()["resourceVersion"] == version
 
     def test_a_broken_watch_is_resumed_at_once(self) -> None:
@@ -69,14 +69,14 @@ class TestWatch:
         for line in lines:
             driver.line(line)
         driver.now += 0.9
-        driver.reflector.ended(driver.now)
+        driver.informer.ended(driver.now)
         assert driver.wait() == 0.8
         assert driver.fetch() == {"resourceVersion": "10"}
 
     def test_a_quiet_watch_that_ends_later_is_resumed(self) -> None:
         driver = Driver().sync()
         driver.now += 1
-        driver.reflector.ended(driver.now)
+        driver.informer.ended(driver.now)
         assert driver.open()["resourceVersion"] == "10"
 
     @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ class TestWatch:
         driver = Driver().sync()
         driver.line(bookmark(17))
         driver.line(error(429))
-        assert not driver.reflector.streaming
+        assert not driver.informer.streaming
         assert driver.wait() == 0.8
         assert driver.open()["resourceVersion"] == "17"
 
@@ -116,7 +116,7 @@ class TestWatch:
     def test_another_error_in_the_stream_lists(self, code: int) -> None:
         driver = Driver().sync()
         driver.line(error(code))
-        assert not driver.reflector.streaming
+        assert not driver.informer.streaming
         assert driver.wait() == 0.8
         assert driver.fetch() == {"resourceVersion": "10"}
 
@@ -131,8 +131,8 @@ class TestWatch:
     def test_an_error_without_a_status_is_taken_for_a_500(self, line: bytes) -> None:
         driver = Driver().sync()
         driver.line(line)
-        assert isinstance(driver.reflector.last_error, StatusError)
-        assert driver.reflector.last_error.code == 500
+        assert isinstance(driver.informer.last_error, StatusError)
+        assert driver.informer.last_error.code == 500
 
     @pytest.mark.parametrize(
         ("line", "identity"),
@@ -149,22 +149,22 @@ class TestWatch:
         (skipped,) = driver.line(line)
         assert isinstance(skipped, Unreadable)
         assert skipped.identity == identity
-        assert driver.reflector.unreadable == 1
-        assert driver.reflector.streaming
+        assert driver.informer.unreadable == 1
+        assert driver.informer.streaming
         assert len(driver.line(event("ADDED", an_object("c", 12)))) == 1
 
     def test_a_deletion_counts_even_if_the_final_state_cannot_be_decoded(self) -> None:
         driver = Driver().sync()
         (removed,) = driver.line(event("DELETED", an_object("b", 11, bad=1)))
         assert removed == Removed(Identity("n", "b", "uid-b", "11"), None)
-        assert driver.reflector.unreadable == 1
+        assert driver.informer.unreadable == 1
 
     def test_silence_leads_to_reconnects_and_then_to_a_quorum_list(self) -> None:
         driver = Driver().sync()
         for _ in range(2):
-            assert driver.reflector.deadline == driver.now + WATCH_SILENCE
+            assert driver.informer.deadline == driver.now + WATCH_SILENCE
             driver.pass_time(WATCH_SILENCE)
-            assert not driver.reflector.streaming
+            assert not driver.informer.streaming
             assert driver.open()["resourceVersion"] == "10"
         driver.pass_time(WATCH_SILENCE)
         assert driver.fetch() == {"limit": "500"}
@@ -178,7 +178,7 @@ class TestWatch:
         driver.pass_time(WATCH_SILENCE - 1)
         driver.line(bookmark(11))
         driver.pass_time(2)
-        assert driver.reflector.streaming
+        assert driver.informer.streaming
         driver.pass_time(WATCH_SILENCE)
         assert driver.open()["resourceVersion"] == "11"
 
@@ -202,19 +202,19 @@ class TestWatch:
         driver = Driver().sync()
         driver.line(error(410))
         assert driver.line(event("ADDED", an_object("a", 12))) == []
-        driver.reflector.ended(driver.now)
+        driver.informer.ended(driver.now)
         driver.pass_time(0)
         assert driver.wait() == 0.8
         assert driver.fetch() == {"resourceVersion": "10"}
-        assert driver.reflector.deadline is None
+        assert driver.informer.deadline is None
 
     def test_relist_gives_up_the_watch_for_a_quorum_list(self) -> None:
         driver = Driver().sync()
-        driver.reflector.relist()
-        assert not driver.reflector.streaming
+        driver.informer.relist()
+        assert not driver.informer.streaming
         assert driver.fetch() == {"limit": "500"}
         driver.receive(a_list(10, an_object("a", 1), token="t"))
-        driver.reflector.relist()
+        driver.informer.relist()
         assert driver.fetch() == {"limit": "500", "continue": "t"}, "a list under way is not disturbed"
 
 

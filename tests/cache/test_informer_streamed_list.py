@@ -7,9 +7,9 @@ import pytest
 
 from jobcommon.api.view import Identity
 from jobcommon.cache.delta import Unreadable, Upserted
-from jobcommon.cache.reflector import STREAMED_LIST_SILENCE
+from jobcommon.cache.informer import STREAMED_LIST_SILENCE
 from jobcommon.client.errors import StatusError
-from tests.cache.reflector_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event, names
+from tests.cache.informer_driver import REFUSED, Driver, a_list, an_object, bookmark, error, event, names
 
 
 class TestStreamedList:
@@ -38,10 +38,10 @@ class TestStreamedList:
         (replaced,) = driver.line(bookmark(13, initial_end=True))
         assert [(view.name, view.resource_version) for view in replaced.objects] == [("a", "11")]
         assert (replaced.resource_version, replaced.requested_at, replaced.quorum) == ("13", 1000.0, True)
-        assert driver.reflector.streaming
+        assert driver.informer.streaming
         (added,) = driver.line(event("ADDED", an_object("c", 14)))
         assert isinstance(added, Upserted)
-        driver.reflector.ended(driver.now)
+        driver.informer.ended(driver.now)
         query = driver.open()
         assert query["resourceVersion"] == "14"
         assert "sendInitialEvents" not in query
@@ -65,7 +65,7 @@ class TestStreamedList:
             lambda driver: driver.line(error(504, "etcd is too old")),
             lambda driver: driver.line(b"<html>"),
             lambda driver: driver.line(event("BOOKMARK", {"metadata": {"annotations": {"k8s.io/initial-events-end": "true"}}})),
-            lambda driver: driver.reflector.ended(driver.now),
+            lambda driver: driver.informer.ended(driver.now),
             lambda driver: driver.pass_time(STREAMED_LIST_SILENCE),
         ],
         ids=["422", "403", "500 in the stream", "504 in the stream", "garbage", "no version", "end", "silence"],
@@ -74,7 +74,7 @@ class TestStreamedList:
         driver = self.collecting()
         driver.line(event("ADDED", an_object("ghost", 1)))
         spoil(driver)
-        assert not driver.reflector.streaming
+        assert not driver.informer.streaming
         assert driver.fetch() == {"limit": "500"}
         (replaced,) = driver.receive(a_list(10, an_object("a", 3)))
         assert names(replaced.objects) == ["a"]
