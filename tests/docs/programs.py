@@ -160,4 +160,4 @@ def fault(words: Sequence[str], kubeconfig: Path) -> str:
         return kubectl(rest, kubeconfig)
     if program in CHECKS:
         return CHECKS[program](rest)
-    return "" if program in ("export", "true", "grep") else f"no test knows the program {program}"
+    return "" if program in ("export", "source", "true", "grep") else f"no test knows the program {program}"
