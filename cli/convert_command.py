@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from jobcommon.api.terminal import clean
 from jobcommon.cli.convert import Conversion, ConvertError, convert, convert_text, is_convertible
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import read_text
@@ -66,7 +67,7 @@ def _fallback(source: str) -> str:
 
 def _told(source: str, conversion: Conversion) -> Mapping[str, Any]:
     for warning in conversion.warnings:
-        sys.stderr.write(f"warning: {source}: {warning}\n")
+        sys.stderr.write(f"{clean(f'warning: {source}: {warning}')}\n")
     return conversion.manifest
 
 

@@ -11,6 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from jobcommon.api.status import ConditionType, JobCondition
+from jobcommon.api.terminal import clean
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod, Key
 
@@ -21,7 +22,6 @@ _STYLES = {
     ConditionType.SUSPENDED: "yellow",
     ConditionType.RUNNING: "cyan",
 }
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # The part of a condition's message about pods, which have lines of their own.
 _ABOUT_PODS = re.compile(r"; (waiting: |\S+-\d+ restarted ).*", re.DOTALL)
 # More rows than this would push the lines off the screen.
@@ -76,7 +76,7 @@ class Display:
             jobs.add_row(job.title, _state(job.current), self._counts(job), self.elapsed)
         shown = self._rows()
         for pod in shown[:MAX_ROWS]:
-            pods.add_row(pod.name, pod.state, str(pod.restarts), Text(clean(pod.cause), style="yellow"))
+            pods.add_row(pod.name, clean(pod.state), str(pod.restarts), Text(clean(pod.cause), style="yellow"))
         if len(shown) > MAX_ROWS:
             pods.add_row(f"… and {len(shown) - MAX_ROWS} more", "", "", "")
         return Group(Text(), jobs, *((Text(), pods) if shown else ()))
@@ -92,7 +92,7 @@ class Display:
         """``46/60 Running, 12 Pending, 2 ErrImagePull``."""
         states = Counter(pod.state for pod in self._pods_of(job.key))
         running = states.pop("Running", 0)
-        others = [f"{count} {state}" for state, count in states.most_common()]
+        others = [f"{count} {clean(state)}" for state, count in states.most_common()]
         return ", ".join([f"{running}/{job.wanted} Running", *others])
 
     def _pods_of(self, job: Key) -> Iterable[FollowedPod]:
@@ -148,11 +148,6 @@ class Display:
         self.console.print(Text.assemble(*parts), soft_wrap=True)
 
 
-def clean(text: str) -> str:
-    """The text without terminal control sequences."""
-    return _CONTROL.sub("", text)
-
-
 def plural(count: int, noun: str) -> str:
     """``1 restart``, ``2 restarts``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
@@ -176,7 +171,7 @@ def style_of(condition: JobCondition) -> str:
 
 
 def _state(condition: JobCondition | None) -> Text:
-    return Text(condition.type, style=style_of(condition)) if condition else Text("-")
+    return Text(clean(condition.type), style=style_of(condition)) if condition else Text("-")
 
 
 def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod], *, causes: bool = True) -> None:
@@ -185,7 +180,8 @@ def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod], *, 
     short = [Column(title, no_wrap=True) for title in ("TYPE", "STATUS", "SINCE", "REASON")]
     table = Table(*short, "MESSAGE", box=None, pad_edge=False, header_style="bold")
     for c in job.status.conditions:
-        table.add_row(Text(c.type, style=style_of(c)), c.status, c.last_transition_time or "", c.reason, Text(clean(c.message)))
+        others = (c.status, c.last_transition_time or "", c.reason, c.message)
+        table.add_row(Text(clean(c.type), style=style_of(c)), *(Text(clean(text)) for text in others))
     console.print(table)
     if job.gone and not job.status.finished:
         console.print("The job was deleted before it was over.")

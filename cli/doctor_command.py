@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
+from jobcommon.api.terminal import clean
 from jobcommon.cli.doctor import Finding, Severity, examine, our_definitions
 from jobcommon.cli.doctor.reading import read_state
 from jobcommon.cli.errors import JOB_FAILED, UserError
@@ -33,10 +34,10 @@ def as_text(findings: Sequence[Finding]) -> str:
     """The findings for a person: each in two or three lines, and their number at the end."""
     lines = []
     for finding in findings:
-        lines.append(f"{finding.severity.name.lower()}: {finding.subject} {finding.what}")
-        lines.append(f"    {finding.why}")
+        lines.append(clean(f"{finding.severity.name.lower()}: {finding.subject} {finding.what}"))
+        lines.append(clean(f"    {finding.why}"))
         if finding.mend:
-            lines.append(f"    mend: {finding.mend}")
+            lines.append(clean(f"    mend: {finding.mend}"))
     counts = Counter(finding.severity for finding in findings)
     named = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
     parts = [f"{counts[severity]} {name}{'' if counts[severity] == 1 else 's'}" for severity, name in named.items()]

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 import jobcommon
+from jobcommon.api.terminal import clean
 from jobcommon.cli import process
 from jobcommon.cli.errors import BAD_INPUT, UserError, missing_extra
 from jobcommon.cli.framework_commands import new_command, rbac_command
@@ -342,7 +343,7 @@ def main(name: str | None = None) -> None:
         app(prog_name=name)
     except UserError as error:
         for line in str(error).splitlines():
-            sys.stderr.write(f"error: {line}\n")
+            sys.stderr.write(f"error: {clean(line)}\n")
         sys.exit(error.code)
     except process.Interrupted as signal:
         interruption.ignore()

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 
+from jobcommon.api.terminal import clean
 from jobcommon.cli.convert import ConvertError
 from jobcommon.cli.convert_command import as_yaml
 from jobcommon.cli.errors import UserError
@@ -33,7 +34,7 @@ def migrated(manifests: Sequence[Manifest], target: str, namespace: str) -> str:
             continue
         found += 1
         for finding in done.findings:
-            sys.stderr.write(f"warning: {manifest.place}: {finding}\n")
+            sys.stderr.write(f"{clean(f'warning: {manifest.place}: {finding}')}\n")
         texts += [as_yaml(one) for one in done.objects]
     if not found:
         wanted = "TrainJob" if target == "v1" else f"{', '.join(one.kind for one in installed().values())}"

@@ -12,8 +12,9 @@ from jobcommon.api import labels
 from jobcommon.api.pod import PodView, Running, Terminated
 from jobcommon.api.quantity import Quantity, parse_quantity
 from jobcommon.api.status import JobStatus, read_status
+from jobcommon.api.terminal import clean
 from jobcommon.api.timestamp import parse_time
-from jobcommon.cli.display import clean, duration_of, style_of
+from jobcommon.cli.display import duration_of, style_of
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Api, Object, together
@@ -35,7 +36,7 @@ async def jobs_of(api: Api, *, everywhere: bool, console: Console) -> list[Found
     if unread and not found:
         raise UserError(next(iter(unread.values())), JOB_FAILED)
     for kind, reason in unread.items():
-        console.print(Text(f"{kind}: {reason}", style="yellow"), soft_wrap=True)
+        console.print(Text(clean(f"{kind}: {reason}"), style="yellow"), soft_wrap=True)
     return sorted(found, key=lambda job: (str(job.body["metadata"].get("creationTimestamp")), job.name))
 
 
@@ -45,7 +46,7 @@ def show_jobs(console: Console, jobs: Sequence[FoundJob], now: float, *, everywh
     for job in jobs:
         status = read_status(job.body.get("status"))
         current = status.conditions[-1] if status.conditions else None
-        state = Text(current.type, style=style_of(current)) if current else Text("-")
+        state = Text(clean(current.type), style=style_of(current)) if current else Text("-")
         created = parse_time(job.body["metadata"].get("creationTimestamp")) or now
         reason = current.reason.removeprefix(job.framework.kind) if current else "no operator has answered"
         row: list[str | Text] = [
@@ -54,7 +55,7 @@ def show_jobs(console: Console, jobs: Sequence[FoundJob], now: float, *, everywh
             _pods(job, status),
             str(status.restarts or 0),
             duration_of(now - created),
-            reason,
+            clean(reason),
         ]
         table.add_row(*([job.namespace] if everywhere else []), *row)
     console.print(table)
@@ -98,7 +99,7 @@ async def top(api: Api, console: Console, job: FoundJob) -> None:
         amounts = [_cpu(used), _memory(used)] if usage else []
         started = duration_of(start) + ("" if _first_start(pod) is not None else " …")
         text = Text(clean(cause.text) if cause is not None else "", style="yellow")
-        state = "Terminating" if pod.deletion_time is not None else pod.phase or "Pending"
+        state = clean("Terminating" if pod.deletion_time is not None else pod.phase or "Pending")
         table.add_row(member.replica, state, str(restarts), duration_of(age), started, pod.node_name or "-", *amounts, text)
     console.print(table)
     console.print(Text(summary(found, rows)), soft_wrap=True)

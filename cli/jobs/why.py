@@ -1,5 +1,6 @@
 """``why``: the diagnosis of a job, in words or as JSON."""
 
+import json
 import time
 from datetime import datetime
 
@@ -7,7 +8,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from jobcommon.cli.display import clean, duration_of
+from jobcommon.api.terminal import clean
+from jobcommon.cli.display import duration_of
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.jobs.surroundings import surroundings
@@ -22,7 +24,7 @@ async def why(api: Api, job: FoundJob, now: float | None = None) -> Diagnosis:
 def show(console: Console, title: str, made: Diagnosis, now: float) -> None:
     """Print a diagnosis: the cause first."""
     style = "green" if made.well else "red" if made.state == "Failed" else "yellow"
-    head = Text.assemble((title, "bold"), "  ", made.state or "no condition", "  ", (str(made.reason), style))
+    head = Text.assemble((title, "bold"), "  ", clean(made.state) or "no condition", "  ", (clean(str(made.reason)), style))
     console.print(head, soft_wrap=True)
     _line(console, "", made.sentence)
     if made.lines:
@@ -52,9 +54,7 @@ def when(at: float | None, now: float) -> str:
 
 def as_json(title: str, made: Diagnosis) -> str:
     """The diagnosis for programs."""
-    return msgspec.json.format(
-        msgspec.json.encode({"job": title, "well": made.well, **msgspec.to_builtins(made)}), indent=2
-    ).decode()
+    return json.dumps({"job": title, "well": made.well, **msgspec.to_builtins(made)}, indent=2)
 
 
 def _line(console: Console, prefix: str, text: str) -> None:

@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import Any
 
 from jobcommon.api.status import JobStatus
+from jobcommon.api.terminal import clean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,4 +190,4 @@ class Plan:
         lines += [f"event: {event}" for event in self.events]
         if self.wake_at is not None:
             lines.append(f"wake at: {self.wake_at:.0f}")
-        return "\n".join(lines)
+        return "\n".join(map(clean, lines))

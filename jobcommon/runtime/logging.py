@@ -15,11 +15,12 @@ import structlog
 from structlog.stdlib import BoundLogger
 from structlog.typing import Processor
 
+from jobcommon.api.terminal import CONTROL
+
 Log = BoundLogger
 
 FORMATS = ("json", "console")
 MASK = "***"
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SECRET_KEY = re.compile(r"token|password|secret|authorization|private_?key|credential", re.IGNORECASE)
 _SECRET_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9._-]+")
 
@@ -91,5 +92,5 @@ def escape_control(_logger: object, _method: str, line: MutableMapping[str, Any]
         if key == "exception" or isinstance(value, int | float | bool | None):
             continue
         text = value if isinstance(value, str) else repr(value)
-        line[key] = _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+        line[key] = CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
     return line

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from jobcommon.api.status import ConditionType
+from jobcommon.api.terminal import clean
 from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.client.objects import collection_path, create, merge, object_path
 from jobcommon.client.request import Request, Response, Transport
@@ -131,7 +132,7 @@ class AsyncJobClient:
                     text = f"the API server does not answer: {error}"
                     shown.show(target.title, time.monotonic() - begin, text)
                 if late:
-                    raise TimeoutError(f"{target.title} is not over after {timeout:g} s, and goes on: {text}")
+                    raise TimeoutError(clean(f"{target.title} is not over after {timeout:g} s, and goes on: {text}"))
                 await self._pause(max(0.0, min(elapsed + seconds - (time.monotonic() - begin), RETRY_SECONDS)))
         finally:
             shown.end()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from jobcommon.api.status import Failure
+from jobcommon.api.terminal import clean
 
 
 class JobFailed(Exception):  # noqa: N818  the name of a state, as users know it
@@ -20,4 +21,4 @@ class JobFailed(Exception):  # noqa: N818  the name of a state, as users know it
         self.job, self.reason, self.sentence, self.advice = job, reason, sentence, advice
         self.lines, self.failures, self.evidence, self.exit_code = tuple(lines), tuple(failures), tuple(evidence), exit_code
         parts = [f"{job}: {reason}: {sentence}", *(f"  | {line}" for line in lines), *(f"  - {fact}" for fact in evidence)]
-        super().__init__("\n".join([*parts, *([f"do: {advice}"] if advice else [])]))
+        super().__init__("\n".join(map(clean, [*parts, *([f"do: {advice}"] if advice else [])])))

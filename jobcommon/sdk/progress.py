@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from jobcommon.api.status import ConditionType, ReplicaStatus
+from jobcommon.api.terminal import clean
 from jobcommon.diagnosis.cause import in_short
 from jobcommon.framework import Job
 
@@ -43,7 +44,7 @@ class Progress:
         """Show `text` after that time."""
         if not self._on:
             return
-        line = f"{title} {int(seconds) // 60}:{int(seconds) % 60:02} {text}"
+        line = clean(f"{title} {int(seconds) // 60}:{int(seconds) % 60:02} {text}")
         if self._handle is not None:
             self._handle.update({"text/plain": line}, raw=True)
         elif self._display is not None:

@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from jobcommon.api.status import JobCondition, JobStatus
-from jobcommon.cli.display import Display, clean, duration
+from jobcommon.api.terminal import clean
+from jobcommon.cli.display import Display, duration
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod
@@ -26,6 +27,11 @@ from jobcommon.testutil.builders import Pod, job_manifest
         ("a\tb", "a\tb"),
         ("bell\x07 and \x9b31m", "bell and 31m"),
         ("50%\r100%", "50%100%"),
+        ("a line\r\n", "a line"),
+        ("no\n12:00:00 a forged line\u2028and another", "no 12:00:00 a forged line and another"),
+        ("\x1b]0;a title\x07and \x1b]8;;http://a.link\x1b\\text", "and text"),
+        ("\x1b]0;a title without an end", "]0;a title without an end"),
+        ("right \u202eto left\u2069", "right to left"),
     ],
 )
 def test_control_sequences_are_taken_out(raw: str, shown: str) -> None:
