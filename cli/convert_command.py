@@ -12,20 +12,14 @@ from jobcommon.cli.convert import Conversion, ConvertError, convert, convert_tex
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import read_text
 from jobcommon.cli.yaml_document import LIMITS
+from jobcommon.crd.yaml_scalars import Dumper
 
 _NAMELESS = ("polyaxonfile", "polyaxon", "<stdin>")
 
 
-class _Dumper(yaml.SafeDumper):
-    """Written out in full: anchors make a manifest harder to read."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  (PyYAML gives it by name)
-        return True
-
-
 def as_yaml(manifest: Mapping[str, Any]) -> str:
     """The manifest as YAML."""
-    return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
+    return yaml.dump(manifest, Dumper=Dumper, sort_keys=False, width=120, allow_unicode=True)
 
 
 def convert_file(file: str, *, name: str | None, image: str | None) -> str:

@@ -14,6 +14,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
 from jobcommon.cli.manifests import Manifest
 from jobcommon.crd import field_errors
+from jobcommon.crd.yaml_scalars import Dumper
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import Create, Plan, Update, plan, read_job
 
@@ -61,7 +62,7 @@ def _describe(
 
 def _manifests(decision: Plan) -> str:
     written = [msgspec.to_builtins(a.manifest) for a in decision.actions if isinstance(a, Create | Update)]
-    return "".join(f"---\n{yaml.safe_dump(manifest, sort_keys=False, width=120)}" for manifest in written)
+    return "".join(f"---\n{yaml.dump(manifest, Dumper=Dumper, sort_keys=False, width=120)}" for manifest in written)
 
 
 def _owner(manifest: Manifest) -> Owner | None:

@@ -13,6 +13,7 @@ from jobcommon.api.quantity import parse_quantity
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import Manifest
+from jobcommon.crd.yaml_scalars import Dumper
 from jobcommon.framework import Framework, ReplicaType
 
 MOUNT = "/scripts"
@@ -63,12 +64,8 @@ def as_yaml(manifests: Sequence[Manifest]) -> str:
     return "---\n".join(yaml.dump(dict(manifest.body), Dumper=_Dumper, sort_keys=False, width=120) for manifest in manifests)
 
 
-class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as they are, and what occurs twice twice."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  PyYAML's signature
-        """Never refer to an earlier part of the file."""
-        return True
+class _Dumper(Dumper):
+    """Writes texts of several lines as they are."""
 
 
 def _block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

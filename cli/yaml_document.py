@@ -1,6 +1,6 @@
 """Reading untrusted YAML or JSON: plain data only, within limits (attack case S13, YAML bombs).
 
-It is read as Kubernetes reads it: a date is text, and a duplicate key is an error.
+It is read as kubectl reads it; a duplicate key is an error.
 """
 
 import math
@@ -10,8 +10,9 @@ from typing import Any
 
 import yaml
 
+from jobcommon.crd.yaml_scalars import MERGE, TAG, reads_as_kubectl
+
 MAX_INT = 2**63 - 1
-_MERGE = "tag:yaml.org,2002:merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,11 @@ class DocumentError(ValueError):
         self.path = path
 
 
-def documents(text: str, limits: Limits = LIMITS) -> Iterator[tuple[int, object]]:
-    """The documents in `text`, each with the line on which it begins. Raises DocumentError."""
+def documents(text: str, limits: Limits = LIMITS, *, letters: bool = False) -> Iterator[tuple[int, object]]:
+    """The documents in `text`, each with the line on which it begins. Raises DocumentError.
+
+    With `letters` the keys y and n are text: those of a file that is not meant for Kubernetes.
+    """
     if len(text) > limits.size or len(text.encode("utf-8", "surrogatepass")) > limits.size:
         raise DocumentError(f"has more than {limits.size} bytes")
     try:
@@ -52,7 +56,7 @@ def documents(text: str, limits: Limits = LIMITS) -> Iterator[tuple[int, object]
                 node = loader.get_node()
                 if node is None:
                     break
-                _Budget(limits).spend(node, ())
+                _Budget(limits, letters).spend(node, ())
                 body = loader.construct_document(node)
                 check_plain(body, limits)
                 yield node.start_mark.line + 1, body
@@ -74,6 +78,7 @@ def check_plain(body: object, limits: Limits = LIMITS) -> None:
     _check(body, "", 0, [limits.values], limits)
 
 
+@reads_as_kubectl
 class _Loader(yaml.SafeLoader):
     """Counts while the document is composed: the composer recurses as deep as the document does."""
 
@@ -103,18 +108,12 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def _text(loader: _Loader, node: yaml.ScalarNode) -> str:
-    return str(loader.construct_scalar(node))
-
-
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _text)
-
-
 class _Budget:
     """Counts the values of a document with its aliases written out; merge keys, too, are written out in construction."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, letters: bool) -> None:
         self._limit = self._left = limits.values
+        self._letters = letters
 
     def spend(self, node: yaml.Node, above: tuple[int, ...]) -> None:
         self._left -= 1
@@ -126,7 +125,9 @@ class _Budget:
         if isinstance(node, yaml.MappingNode):
             seen: set[str] = set()
             for key, value in node.value:
-                if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+                if self._letters and key.value in ("y", "Y", "n", "N"):
+                    key.tag = f"{TAG}str"
+                if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
                     if key.value in seen:
                         raise _at(key.start_mark, f'not valid YAML: field "{key.value[:40]}" is given twice')
                     seen.add(key.value)

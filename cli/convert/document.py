@@ -11,7 +11,7 @@ def parse(text: str) -> Mapping[str, Any]:
     """The one mapping that `text` holds. Raises ConvertError for anything else, or beyond `yaml_document.LIMITS`."""
     found: object = None
     try:
-        for number, (line, body) in enumerate(documents(text)):
+        for number, (line, body) in enumerate(documents(text, letters=True)):
             if number:
                 raise DocumentError("a second document begins here: convert them one by one", line=line, column=1)
             found = body

@@ -8,6 +8,7 @@ import msgspec
 import yaml
 
 from jobcommon.client.request import APPLY_PATCH, Request, Response
+from jobcommon.crd.yaml_scalars import reads_as_kubectl
 from jobcommon.localcluster.apiserver import protobuf
 from jobcommon.localcluster.apiserver.authentication import Authenticator
 from jobcommon.localcluster.apiserver.env import Env
@@ -154,6 +155,11 @@ def decode(body: bytes, content_type: str) -> Obj:
     return value
 
 
+@reads_as_kubectl
+class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads plain scalars as a real server does."""
+
+
 def _from_yaml(body: bytes) -> Any:
     """Decode YAML. Most bodies of this media type are JSON, which is decoded as such.
 
@@ -162,14 +168,14 @@ def _from_yaml(body: bytes) -> Any:
     try:
         return _decoder.decode(body)
     except msgspec.DecodeError:
-        safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        pass  # it is YAML
     depth = aliases = 0
-    for event in yaml.parse(body, Loader=safe):
+    for event in yaml.parse(body, Loader=_YamlLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         aliases += isinstance(event, yaml.AliasEvent)
         if depth > YAML_DEPTH or aliases > YAML_ALIASES:
             raise yaml.YAMLError(f"nested more than {YAML_DEPTH} deep, or with more than {YAML_ALIASES} aliases")
-    loader = safe(body)
+    loader = _YamlLoader(body)
     try:
         return loader.get_single_data()
     finally:

@@ -89,9 +89,9 @@ def test_each_document_has_a_budget_of_its_own() -> None:
 
 
 def test_aliases_merge_keys_dates_and_json_are_read() -> None:
-    text = 'a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: 2018-03-19\n---\n{"d": [1.5, true, null, "e"]}\n---\n'
+    text = 'a: &a {x: 1}\nb: {<<: *a, z: 2}\nc: 2018-03-19\n---\n{"d": [1.5, true, null, "e"]}\n---\n'
     assert [body for _, body in documents(text)] == [
-        {"a": {"x": 1}, "b": {"x": 1, "y": 2}, "c": "2018-03-19"},
+        {"a": {"x": 1}, "b": {"x": 1, "z": 2}, "c": "2018-03-19"},
         {"d": [1.5, True, None, "e"]},
         None,
     ]
