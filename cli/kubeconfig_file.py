@@ -1,5 +1,6 @@
 """The kubeconfig of a running cluster: while it runs, no other cluster takes its place."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from jobcommon.cli.errors import UserError
+from jobcommon.localcluster.credentials import refuse_of_others
 
 
 @contextmanager
@@ -20,8 +22,10 @@ def written(path: Path, text: str, *, keep: bool) -> Iterator[None]:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = _claim(path, os.O_CREAT)
+        refuse_of_others(path.parent)
+        file = _claim(path, os.O_CREAT | os.O_NOFOLLOW)
         try:
+            refuse_of_others(file)
             os.fchmod(file, 0o600)
             os.ftruncate(file, 0)
             os.write(file, text.encode())
@@ -29,7 +33,8 @@ def written(path: Path, text: str, *, keep: bool) -> Iterator[None]:
             os.close(file)
             raise
     except OSError as error:
-        raise UserError(f"--kubeconfig {path}: cannot be written: {error.strerror}") from None
+        why = "is a symbolic link: name the file itself" if error.errno == errno.ELOOP else error.strerror
+        raise UserError(f"--kubeconfig {path}: cannot be written: {why}") from None
     try:
         yield
     finally:

@@ -3,8 +3,10 @@
 With a data directory both outlive the process, so a kubeconfig stays valid.
 """
 
+import errno
 import os
 import secrets
+import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -46,11 +48,26 @@ class Credentials:
 def write_secret(path: Path, content: bytes) -> None:
     """Write a file that only this user can read, whole or not at all. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    draft.replace(path)
+    refuse_of_others(path.parent)
+    # A new file, never one that another user has put there, nor the target of a link.
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(draft).replace(path)
+    except OSError:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
+def refuse_of_others(path: Path | int) -> None:
+    """Raise an OSError for a file or directory of another user but root, who could read or replace what is written there."""
+    owner = os.stat(path).st_uid  # noqa: PTH116  a descriptor, too
+    if owner not in (0, os.geteuid()):
+        where = "" if isinstance(path, int) else str(path)
+        raise OSError(
+            errno.EPERM, f"it belongs to another user ({owner}), who could get the token: use a directory of your own", where
+        )
 
 
 def _ends_soon(pem: bytes) -> bool:
