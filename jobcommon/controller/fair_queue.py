@@ -1,6 +1,6 @@
 """A queue with priority levels and round-robin over flows: a flow with many items cannot starve one with few."""
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
@@ -66,7 +66,8 @@ class RoundRobin(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._flows: dict[Hashable, deque[T] | RoundRobin[T]] = {}
+        # The first key of a plain dict is found in time linear in the keys removed before it.
+        self._flows: OrderedDict[Hashable, deque[T] | RoundRobin[T]] = OrderedDict()
         self._length = 0
 
     def __len__(self) -> int:
@@ -87,9 +88,10 @@ class RoundRobin(Generic[T]):
         """Remove and return the next item; its flow moves behind the others. Raises StopIteration if there is none."""
         name, items = next(iter(self._flows.items()))
         item = items.pop() if isinstance(items, RoundRobin) else items.popleft()
-        del self._flows[name]
         if items:
-            self._flows[name] = items
+            self._flows.move_to_end(name)
+        else:
+            del self._flows[name]
         self._length -= 1
         return item
 

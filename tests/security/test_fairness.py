@@ -11,6 +11,7 @@ from jobcommon.controller.result import Result
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.testutil.builders import START, job_manifest
+from jobcommon.testutil.effort import effort
 from jobcommon.testutil.frameworks import TEST_JOB
 from tests.runtime.fakes import turns
 
@@ -87,3 +88,16 @@ def test_a_line_loses_nothing_whatever_is_taken_out() -> None:
             del there[taken]
         assert len(line) == len(there)
     assert sorted(line.pop() for _ in range(len(line))) == sorted(there)
+
+
+def test_a_turn_costs_the_same_however_many_flows_there_are() -> None:
+    line = RoundRobin[int]()
+    for number in range(40_000):
+        line.append((str(number % 20_000),), number)
+
+    def turns_of_all() -> None:
+        for _ in range(5_000):
+            taken = line.pop()
+            line.append((str(taken % 20_000),), taken)
+
+    assert effort(turns_of_all, 50) < 50
