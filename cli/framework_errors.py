@@ -175,6 +175,11 @@ def _leaders(framework: Framework) -> Iterator[str]:
                 yield f'outcome: succeed_with("{leader}"): there is no such replica type; use one of {", ".join(names)}'
         if not framework.outcome.leaders:
             yield "outcome: succeed_with() names no replica type, so that no job would ever end"
+    default = names[:1] if framework.outcome is None else []
+    for name in framework.outcome.leaders if isinstance(framework.outcome, FollowLeader) else default:
+        if name in names and not framework.runs_to_completion(name):
+            text = "decides whether a job has succeeded, but does not run to completion, so that no job would ever end"
+            yield f"replica_types[{name}].runs_to_completion: {name} {text}; name another type in outcome=succeed_with(…)"
 
 
 def _own_options(options: Any) -> Iterator[str]:

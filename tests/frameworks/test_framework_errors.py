@@ -29,6 +29,13 @@ CASES: list[tuple[dict[str, Any], str]] = [
         {"outcome": succeed_with("Clinet")},
         'outcome: succeed_with("Clinet"): there is no such replica type; use one of Master, Worker',
     ),
+    (
+        {"replica_types": (ReplicaType("Server", runs_to_completion=False), ReplicaType("Worker"))},
+        (
+            "replica_types[Server].runs_to_completion: Server decides whether a job has succeeded, but does not run to "
+            "completion, so that no job would ever end; name another type in outcome=succeed_with(…)"
+        ),
+    ),
     ({"outcome": succeed_with()}, "outcome: succeed_with() names no replica type, so that no job would ever end"),
     (
         {"replica_types": (ReplicaType("Worker"), ReplicaType("worker"))},
