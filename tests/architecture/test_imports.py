@@ -1,6 +1,11 @@
 """import-linter's contracts cover what exists: a package or operator that is added later cannot stay outside them."""
 
+import ast
 import configparser
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import grimp
@@ -59,3 +64,21 @@ def test_there_are_no_circles() -> None:
 
 def test_a_circle_is_found() -> None:
     assert in_circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set()}) == {"a", "b", "c"}
+
+
+def test_the_library_imports_only_what_it_declares() -> None:
+    """What a dependency happens to bring along may be gone with its next release."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    # pydantic is released with pydantic_core; the sdk is for notebooks and for the package kubernetes, which users install.
+    declared = {"pydantic-core"} | {re.split(r"[^\w-]", line)[0].lower().replace("_", "-") for line in project["dependencies"]}
+    providers = packages_distributions()
+    undeclared = set()
+    for path in (ROOT / "jobcommon").rglob("*.py"):  # symbolic links to the other packages are not followed
+        if "sdk" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            tops = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"jobcommon"}
+            undeclared |= {top for top in tops if not declared & {p.lower().replace("_", "-") for p in providers.get(top, ())}}
+    assert undeclared == set()
