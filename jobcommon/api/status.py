@@ -102,6 +102,12 @@ class JobStatus(ApiModel):
         return condition is not None and condition.is_true
 
     @property
+    def has_run(self) -> bool:
+        """Whether the job has run or been suspended before, as far as is recorded."""
+        kinds = (ConditionType.RUNNING, ConditionType.RESTARTING, ConditionType.SUSPENDED)
+        return any(condition.type in kinds for condition in self.conditions)
+
+    @property
     def running_or_restarting(self) -> JobCondition | None:
         """The condition that holds of these two, which exclude each other."""
         kinds = (ConditionType.RUNNING, ConditionType.RESTARTING)

@@ -30,7 +30,7 @@ from jobcommon.controller.job_state import BACKGROUND, INTERACTIVE, NORMAL, JobS
 from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
 from jobcommon.controller.orphans import job_keys, left_behind, owner_uids, work_on_orphans
 from jobcommon.controller.pruned import Pruned
-from jobcommon.controller.refusals import Refusals
+from jobcommon.controller.refusals import Refusals, is_transient
 from jobcommon.controller.report import Report, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.watched import PODS, SERVICES, informers_of, watched
@@ -366,7 +366,7 @@ class JobController:
         if state.refusals.text != known:
             self.queue.add(key)  # for its status
         unfinished = (
-            refused
+            [outcome for outcome in refused if is_transient(outcome) or not waits]
             or contested
             or result.status_error is not None
             or result.stale
@@ -375,11 +375,12 @@ class JobController:
         errors = (result.status_error, *(outcome.error for outcome in result.outcomes))
         # The transport waits for a short Retry-After itself; the controller honours a longer one.
         state.asked_until = moment.monotonic + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
-        if unfinished and not waits:
+        if unfinished:
             self.queue.add_rate_limited(key, moment.monotonic)
-        elif not state.refusals.pending(moment.monotonic):
-            state.refusals = Refusals()
+        else:
             self.queue.forget(key)
+            if not state.refusals.pending(moment.monotonic):
+                state.refusals = Refusals()
         if state.refusals.pending(moment.monotonic):
             self.queue.add_at(key, state.refusals.until)
         if work.plan.wake_at is not None:

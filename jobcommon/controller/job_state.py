@@ -61,7 +61,7 @@ class JobState:
     active_pods: int = 0
     cooldown_until: float = 0.0
     counts_since: float | None = None
-    _had_begun: bool = False
+    _has_run: bool = False
     _seen: ObjectView | None = None
     _raw: dict[str, Any] = field(default_factory=dict)
     _job: Job | None = None
@@ -73,8 +73,8 @@ class JobState:
     def refused(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record what the API server refused to create. Returns whether it is to be retried at `refusals.until`.
 
-        A refusal is final, for this spec, if the job's spec is certainly its cause and the object is optional or the job has
-        not begun. A refusal never fails a job that has begun.
+        A refusal is final, for this spec, if the job's spec is certainly its cause and the object is optional or no pod of the
+        job has run. That depends on the stored status only: another process must come to the same end.
         """
         for_now: list[ActionResult] = []
         failed = False
@@ -90,7 +90,7 @@ class JobState:
 
     def is_final(self, action: Create, error: StatusError) -> bool:
         """Whether a refused create is not retried for this spec."""
-        return is_own_fault(error) and not (action.required and self._had_begun)
+        return is_own_fault(error) and not (action.required and self._has_run)
 
     @property
     def level(self) -> int:
@@ -149,6 +149,7 @@ class JobState:
         if job.generation != self.generation:
             self.generation, self.rejections, self.refusals = job.generation, {}, Refusals()
         self.begun = self.begun or job.status.start_time is not None
+        self._has_run = job.status.has_run
         self.finished, self.running = job.status.finished, job.status.has(ConditionType.RUNNING)
         self.condition = intern(job.status.conditions[-1].type) if job.status.conditions else ""
         self._seen, self._job, self._raw = cached, job, raw
@@ -164,7 +165,6 @@ class JobState:
 
         A plan that only writes new counts is deferred, so that several changes become one write.
         """
-        self._had_begun = self.begun
         self.running = plan.status.has(ConditionType.RUNNING) if plan.status is not None else self.running
         if self.finished and not plan.actions and plan.status is None:
             # Most jobs in a cluster are over and rarely planned: what a new operator would read again is not worth the memory.

@@ -8,6 +8,7 @@ Admission may answer with any code: 403 from quota and Pod Security, 422 from a 
 webhook chooses (often 400), 500 when a webhook cannot be reached.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ MAX_RETRY_DELAY = 600.0
 _CONFLICT = 409
 # Not refusals of this object: authentication, a missing namespace or kind, too many requests.
 _OTHERWISE = (401, 404, 408, 410, 429)
+# With those of names: which pod of a type is refused first is no other cause.
+_DIGITS = re.compile(r"\d+")
 _WEBHOOK_UNREACHABLE = "failed calling webhook"
 
 
@@ -27,8 +30,8 @@ _WEBHOOK_UNREACHABLE = "failed calling webhook"
 class Refusals:
     """The refusals of one job. Times are monotonic seconds.
 
-    `text` is the first refusal, for the job's status. It stays the same while they last: the numbers in a quota's message
-    change with every pod of other jobs, and that must not cause status writes (rule R19).
+    `text` is the first refusal of the last retry, for the job's status. It stays the same while the cause does: the numbers in
+    a quota's message change with every pod of other jobs, and that must not cause status writes (rule R19).
     """
 
     until: float = 0.0
@@ -45,9 +48,12 @@ class Refusals:
         refused = kept or any(map(_is_refused, creates))
         if not refused and not any(getattr(outcome.error, "code", 0) == _CONFLICT for outcome in creates):
             return False
-        self.text = self.text or next(filter(None, map(_said, outcomes)), "")
+        said = next(filter(None, map(_said, outcomes)), "")
+        if not self.text or (now >= self.until and _DIGITS.sub("", said) != _DIGITS.sub("", self.text)):
+            self.text = said
         # A create that was skipped because an object it needs was refused is missing, too.
         made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.ALREADY_EXISTS)}
+        made |= {id(outcome.action) for outcome in creates if is_transient(outcome)}
         missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
         missing |= {FINALIZERS} if kept else set()
         if now < self.until:
@@ -77,6 +83,14 @@ def _is_refused(outcome: ActionResult) -> bool:
     if code >= 500:
         return _WEBHOOK_UNREACHABLE in message
     return code >= 400 and code not in (*_OTHERWISE, _CONFLICT)
+
+
+def is_transient(outcome: ActionResult) -> bool:
+    """Whether the write failed for a reason that is neither the platform's nor a name in use: it is soon retried."""
+    if outcome.effect is not Effect.REFUSED or _keeps_finalizer(outcome):
+        return False
+    conflict = getattr(outcome.error, "code", 0) == _CONFLICT
+    return not (isinstance(outcome.action, Create) and (conflict or _is_refused(outcome)))
 
 
 def _keeps_finalizer(outcome: ActionResult) -> bool:

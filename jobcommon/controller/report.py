@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
 from jobcommon.api.status import ConditionType, JobStatus
+from jobcommon.api.text import kind_of
 from jobcommon.controller.observations import Observation, observations
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_too_large
@@ -19,6 +20,8 @@ from jobcommon.reconcile.plan import NORMAL, WARNING, Create, Delete, Event, Get
 
 _Done = defaultdict[tuple[type[Create] | type[Delete], str], list[str]]
 
+MAX_EMITTED = 256
+"""How many lasting events are remembered for a job: more than one pass may have."""
 # One event covers many objects: the recorder's burst is 25 events per job, and each costs a request.
 MAX_NAMES = 12
 
@@ -62,18 +65,26 @@ class Report:
 def report(framework: Framework, work: Work, result: Result, emitted: dict[tuple[str, str], None], now: float) -> Report:
     """The report on `result` at `now` (seconds since the epoch).
 
-    `emitted` has the lasting events already emitted for this job as its keys; it is extended.
+    `emitted` has the lasting events already emitted for this job as its keys, the latest last; it is updated.
     """
     planned = () if result.stale or (work.plan.status is not None and result.status_version is None) else work.plan.events
-    fresh = [event for event in planned if not (event.lasting and (event.reason, event.message) in emitted)]
+    fresh = [event for event in planned if not (event.lasting and _key(event) in emitted)]
     done = _done(result.outcomes)
     finished = work.job is not None and work.job.status.finished
     written = dict.fromkeys([*_write_events(framework, result.outcomes, done, finished=finished), *_status_events(result)])
-    writes = [event for event in written if (event.reason, event.message) not in emitted]
-    emitted.update(((event.reason, event.message), None) for event in (*fresh, *writes) if event.lasting)
+    writes = [event for event in written if _key(event) not in emitted]
+    for key in [_key(event) for event in (*planned, *written) if event.lasting]:
+        emitted.pop(key, None)
+        emitted[key] = None
+    for key in list(emitted)[: max(len(emitted) - MAX_EMITTED, 0)]:
+        del emitted[key]
     counts = _counts(framework, work, result, done)
     restarts = work.plan.restarts if result.status_version is not None else ()
     return Report((*writes, *fresh), counts, restarts, observations(work, result, counts.get(PODS_CREATED, 0), now))
+
+
+def _key(event: Event) -> tuple[str, str]:
+    return event.reason, kind_of(event.message)
 
 
 def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: _Done, *, finished: bool) -> list[Event]:

@@ -108,6 +108,9 @@ class LateEnds:
 def account_for_pods(framework: Framework, job: Job, slots: Slots) -> Accounting:
     """Enter the pods that have ended since the status was written."""
     status = job.status
+    if job.unread:
+        # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
+        return _as_recorded(job, slots)
     succeeded = {kind: set(indexes) for kind, indexes in recorded_success(job).items()}
     counted = set(status.counted_pods)
     restarts = _recorded_restarts(job)
@@ -142,6 +145,17 @@ def account_for_pods(framework: Framework, job: Job, slots: Slots) -> Accounting
         in_place=in_place,
         failures=_first_failures(status, entries),
         counted_pods=pods_to_remember(status, slots, entries),
+    )
+
+
+def _as_recorded(job: Job, slots: Slots) -> Accounting:
+    """The accounting of the stored status."""
+    return Accounting(
+        succeeded=recorded_success(job),
+        restarts=_recorded_restarts(job),
+        disruptions=max(job.status.disruptions or 0, 0),
+        failures=tuple(job.status.failures),
+        counted_pods=pods_to_remember(job.status, slots, []),
     )
 
 
@@ -301,7 +315,7 @@ def pods_to_remember(status: JobStatus, slots: Slots, entries: list[Entry]) -> t
     Successes are kept by index.
     """
     surplus = [pod.uid for pod in slots.surplus.values()]
-    still_there = {pod.uid for pod in slots.pods.values()}.union(surplus)
+    still_there = {pod.uid for pod in slots.ours}
     kept = [uid for uid in status.counted_pods if uid in still_there]
     known = set(kept)
     new = [e.pod.uid for e in entries if e.ending.verdict != Verdict.SUCCEEDED]

@@ -2,7 +2,8 @@
 
 A job that has begun is never failed for an error: an edit, an older CRD or another operator may have accepted a spec that is
 refused today. Running pods continue and are counted; nothing is created or deleted for the replica types that an error
-concerns, and the condition reports it until the spec is corrected. The operator's own configuration is no error of the spec:
+concerns, and the condition reports it until the spec is corrected. If a type cannot be read, no end of a pod is recorded
+either: what it means for the job is unknown. The operator's own configuration is no error of the spec:
 a job waits to be started until it is changed, and a job that has started continues.
 """
 
@@ -10,8 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from jobcommon.api import labels, reasons
-from jobcommon.api.pod import PodView
+from jobcommon.api import reasons
 from jobcommon.api.status import MAX_MESSAGE
 from jobcommon.framework import FieldError, Framework, Job
 from jobcommon.reconcile.plan import WARNING, Event
@@ -38,11 +38,6 @@ class Blocked:
         """The same as an event, emitted once."""
         reason = reasons.WAITING if self.start else reasons.INVALID_SPEC
         return [Event(WARNING, reason, self.why[:MAX_MESSAGE], lasting=True)] if self.why else []
-
-    def without_blocked(self, pods: Iterable[PodView]) -> list[PodView]:
-        """The pods that no error concerns."""
-        blocked = {kind.lower() for kind in self.types}
-        return [pod for pod in pods if pod.labels.get(labels.REPLICA_TYPE, "").lower() not in blocked]
 
 
 _NONE = Blocked()

@@ -75,11 +75,14 @@ def _without_servers(framework: Framework, job: Job, observed: Observed, late: L
     return frozenset(pod.uid for pod in observed.pods if pod.uid in late.failed and FINALIZER in pod.finalizers)
 
 
-def stop_pods(pods: Iterable[PodView], why: str, *, unchanged: bool = False) -> list[Action]:
-    """Delete the pods, and remove the finalizer of ended ones. With `unchanged`, delete a running pod only if unchanged."""
+def stop_pods(pods: Iterable[PodView], why: str, *, unchanged: bool = False, awaited: bool = False) -> list[Action]:
+    """Delete the pods, and remove the finalizer of ended ones, for which something may wait (`awaited`).
+
+    With `unchanged`, delete a running pod only if unchanged.
+    """
     pods = list(pods)
     deletions = (delete_pod(p, why, unchanged=unchanged and not is_over(p)) for p in pods if p.deletion_time is None)
-    return [*release(pods), *deletions]
+    return [*release(pods, awaited=awaited), *deletions]
 
 
 def delete_pod(pod: PodView, why: str, *, unchanged: bool = False) -> Delete:
@@ -87,9 +90,10 @@ def delete_pod(pod: PodView, why: str, *, unchanged: bool = False) -> Delete:
     return Delete(CORE, "pods", pod.name, pod.uid, why, pod.resource_version if unchanged else None)
 
 
-def release(pods: Iterable[PodView]) -> Sequence[RemoveFinalizer]:
+def release(pods: Iterable[PodView], *, awaited: bool = False) -> Sequence[RemoveFinalizer]:
     """Remove the finalizer of the pods that have ended."""
-    return [RemoveFinalizer(pod.name, pod.uid, pod.finalizers) for pod in pods if FINALIZER in pod.finalizers and is_over(pod)]
+    held = (pod for pod in pods if FINALIZER in pod.finalizers and is_over(pod))
+    return [RemoveFinalizer(pod.name, pod.uid, pod.finalizers, awaited) for pod in held]
 
 
 def release_all(pods: Iterable[PodView]) -> Sequence[RemoveFinalizer]:

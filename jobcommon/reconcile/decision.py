@@ -33,7 +33,7 @@ from jobcommon.reconcile.companions import (
     with_companions_deleted,
 )
 from jobcommon.reconcile.conditions import normalized, set_condition
-from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.ending import Verdict, is_over
 from jobcommon.reconcile.finished import plan_finished
 from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.plan import (
@@ -118,11 +118,12 @@ class _Pass:
 
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> "_Pass":
-        slots = arrange(job, observed.pods)
+        begun = _started(job) or bool(observed.pods)
+        blocked = find_blocked(framework, job, started=begun)
+        slots = arrange(job, observed.pods, blocked.types if job.errors else ())
         accounting = account_for_pods(framework, job, slots)
         tallies = tally(job, slots, accounting.succeeded, frozenset(accounting.counted_pods))
         gang = Gang(framework, job, observed, slots, tallies)
-        blocked = find_blocked(framework, job, started=_started(job) or bool(slots.ours))
         return cls(framework, job, observed, now, slots, accounting, tallies, gang, blocked)
 
     def decide(self) -> Plan:
@@ -212,15 +213,19 @@ class _Pass:
             *remove_pod_group(job, self.observed),
         ]
         actions = with_companions_deleted(self.framework, job, self.observed, clean_up)
+        # The ends of pods that the suspension has stopped are no failures, so their record need not be written one by one.
+        urgent = urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
         # Another operator may have resumed the job and created its pods before this one's watch has shown it.
         live = any(map(deletes_pod, actions))
         written = if_changed(job, status)
-        return Plan(tuple(actions), written, tuple(events), self._waits.wake_at, "job is suspended", verify_live=live)
+        wake_at = self._waits.wake_at
+        return Plan(tuple(actions), written, tuple(events), wake_at, "job is suspended", verify_live=live, urgency=urgent)
 
     def _recorded_or_running(self) -> list[PodView]:
-        """The pods that may be deleted: all but those whose end this pass only begins to record."""
+        """The pods that may be deleted: all but those whose end this pass only begins to record, or cannot record."""
         entered = {entry.pod.uid for entry in self.accounting.entries}
-        return [pod for pod in self.slots.ours if pod.uid not in entered]
+        pods = [pod for pod in self.slots.ours if pod.uid not in entered]
+        return [pod for pod in pods if pod.deletion_time is not None or not is_over(pod)] if self.blocked.unread else pods
 
     def _resume(self) -> Plan:
         """Record the resume, and with it the pods that are still terminating: their ends will not be counted."""
@@ -238,8 +243,7 @@ class _Pass:
     def _progress(self, running: bool) -> Plan:
         job = self.job
         released, delays = self._retire_recorded()
-        leaving = pods_scaled_down(job, self.slots, self.accounting)
-        to_delete = self.blocked.without_blocked(leaving)
+        to_delete = pods_scaled_down(job, self.slots, self.accounting)
         # A pod may have just succeeded; then that is recorded first (rule R1: the decision depends on its state).
         surplus = [*cleanup.stop_pods(to_delete, "scaled down", unchanged=True), *cleanup.release(self.slots.unowned)]
         pods = self._missing_pods()
@@ -263,7 +267,10 @@ class _Pass:
             # the garbage collector was faster; and a surplus object may be wanted again by now.
             verify_live=any(map(deletes_pod, surplus))
             or any(isinstance(a, Delete) and a.resource_version for a in released)
-            or ((self._has_begun or limits.may_have_begun(job, self.now)) and any(isinstance(a, Create) for a in creates)),
+            or (
+                (self._has_begun or self.observed.begun or limits.may_have_begun(job, self.now))
+                and any(isinstance(a, Create) for a in creates)
+            ),
         )
 
     @property
@@ -273,8 +280,8 @@ class _Pass:
 
     @property
     def _has_begun(self) -> bool:
-        began = self.job.status.start_time is not None or self.gang.found is not None or self.observed.begun
-        return began or bool(self.slots.ours)
+        """Whether the job was started, as far as is stored: what this process remembers must not change an outcome."""
+        return self.job.status.start_time is not None or self.gang.found is not None or bool(self.slots.ours)
 
     def _retire_recorded(self) -> tuple[list[Action], list[float]]:
         return retire_recorded(self.framework, self.job, self.slots, self.now, blocked=self.blocked.types)
@@ -335,9 +342,13 @@ class _Pass:
 
     @cached_property
     def _waits(self) -> waiting.Waits:
-        leaving = {replica: pod for replica, pod in self.slots.surplus.items() if pod.deletion_time is not None}
+        others = {**self.slots.surplus, **self.slots.unknown}
+        leaving = {replica: pod for replica, pod in others.items() if pod.deletion_time is not None}
         return waiting.waits(
-            {**self.slots.pods, **leaving}, self.now, lambda replica: self._pod(replica)["spec"].get("schedulerName", "")
+            {**self.slots.pods, **leaving},
+            self.now,
+            lambda replica: self._pod(replica)["spec"].get("schedulerName", ""),
+            "\n".join(condition.message for condition in self.job.status.conditions if condition.is_true),
         )
 
     def _whole(self) -> bool:

@@ -144,6 +144,9 @@ def _read_replica_specs(
             found[name] = _with_replica_defaults(kind, spec)
         else:
             unread.add(name)
+    if any(str(key).lower() not in canonical for key in raw):
+        # A misspelt name may mean any type that is absent; its pods must not be taken for surplus.
+        unread.update(name for name in names if name not in found)
     return {name: found[name] for name in names if name in found}
 
 

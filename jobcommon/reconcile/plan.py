@@ -78,11 +78,15 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Remove our finalizer from a pod whose end is recorded. `finalizers` is the list on which the decision is based."""
+    """Remove our finalizer from a pod whose end is recorded. `finalizers` is the list on which the decision is based.
+
+    `awaited`: the pod is terminating already, and its replacement waits until it is gone.
+    """
 
     name: str
     uid: str
     finalizers: tuple[str, ...]
+    awaited: bool = False
 
     def __str__(self) -> str:
         return f"remove finalizer from pods/{self.name}"
@@ -173,13 +177,14 @@ class Plan:
 
     @property
     def background(self) -> tuple[RemoveFinalizer, ...]:
-        """The finalizers that are removed last: the end of their pods is recorded, so nothing waits for their removal.
+        """The finalizers that are removed last: the end of their pods is recorded, and nothing waits for their removal.
 
         The finalizer of a pod that the plan deletes is not among them: it is removed before the deletion, which then takes
         effect at once.
         """
         deleted = {action.name for action in self.actions if deletes_pod(action)}
-        return tuple(action for action in self.actions if isinstance(action, RemoveFinalizer) and action.name not in deleted)
+        finalizers = (action for action in self.actions if isinstance(action, RemoveFinalizer))
+        return tuple(action for action in finalizers if not action.awaited and action.name not in deleted)
 
     def describe(self) -> str:
         """The plan as text, a line per action, for the command line and for golden tests."""

@@ -44,12 +44,12 @@ def retire_recorded(
         elif not (due := limits.restart_due(pod, earlier, now, recorded_at)).passed:
             delays.append(due.at)
         elif over:
-            actions += cleanup.stop_pods([pod], "to be replaced")
+            actions += cleanup.stop_pods([pod], "to be replaced", awaited=True)
         elif pod.deletion_time is None:
             # Another container still runs, or the cache is stale: then the precondition prevents the deletion.
             actions.append(cleanup.delete_pod(pod, "to be replaced", unchanged=True))
-    # The finalizer of a pod that stays hinders its deletion alone. To remove those of all while the job runs would put as many
-    # requests before its end.
+    # A kept pod's finalizer only matters when the pod is deleted. Removing all of them now would delay the job's final status
+    # by one request per pod.
     return [*actions, *cleanup.release(pod for pod in kept if pod.deletion_time is not None)], delays
 
 

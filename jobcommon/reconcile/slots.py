@@ -19,23 +19,25 @@ class Slots:
     """The pods of a job by slot.
 
     `pods` holds the wanted slots that have a pod, `vacant` those that have none; `surplus` pods that are ours but beyond the
-    wanted number (scale-down) or of a type the job no longer has, which is then spelt as in the label; `unowned` pods that
-    claim the job as owner but fit no slot.
+    wanted number (scale-down) or of a type the job no longer has, which is then spelt as in the label; `unknown` pods of which
+    the spec's errors do not tell whether they are surplus; `unowned` pods that claim the job as owner but fit no slot.
     """
 
     pods: Mapping[Replica, PodView]
     vacant: tuple[Replica, ...]
     surplus: Mapping[Replica, PodView]
+    unknown: Mapping[Replica, PodView]
     unowned: tuple[PodView, ...]
 
     @property
     def ours(self) -> tuple[PodView, ...]:
         """The pods that are ours to delete."""
-        return (*self.pods.values(), *self.surplus.values())
+        return (*self.pods.values(), *self.surplus.values(), *self.unknown.values())
 
 
-def arrange(job: Job, pods: tuple[PodView, ...]) -> Slots:
-    """Sort the job's pods into its slots."""
+def arrange(job: Job, pods: tuple[PodView, ...], blocked: Collection[str] = ()) -> Slots:
+    """Sort the job's pods into its slots. Of the replica types in `blocked`, no pod is surplus."""
+    frozen = {kind.lower() for kind in blocked}
     by_name = {pod.name: pod for pod in pods}
     placed: dict[Replica, PodView] = {}
     vacant: list[Replica] = []
@@ -45,10 +47,12 @@ def arrange(job: Job, pods: tuple[PodView, ...]) -> Slots:
         else:
             vacant.append(replica)
     others = [(pod, _former_slot(job, pod)) for pod in sorted(by_name.values(), key=lambda pod: pod.name)]
+    beyond = {replica: pod for pod, replica in others if replica is not None}
     return Slots(
         pods=placed,
         vacant=tuple(vacant),
-        surplus={replica: pod for pod, replica in others if replica is not None},
+        surplus={replica: pod for replica, pod in beyond.items() if replica.type.lower() not in frozen},
+        unknown={replica: pod for replica, pod in beyond.items() if replica.type.lower() in frozen},
         unowned=tuple(pod for pod, replica in others if replica is None),
     )
 

@@ -14,6 +14,7 @@ from jobcommon.api import reasons
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE
+from jobcommon.api.text import as_told, cut, kind_of
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile.accounting import Entry
@@ -66,9 +67,10 @@ class Waits:
         return f"{NOTE}{refusal}{self.note.replace(NOTE, '; ', 1)}" if refusal else self.note
 
 
-def waits(pods: Mapping[Replica, PodView], now: float, scheduler_of: Callable[[Replica], str]) -> Waits:
-    """What the living among `pods` wait for at `now` (seconds since the epoch)."""
+def waits(pods: Mapping[Replica, PodView], now: float, scheduler_of: Callable[[Replica], str], earlier: str = "") -> Waits:
+    """What the living among `pods` wait for at `now` (seconds since the epoch); a cause that `earlier` tells, in its words."""
     causes: dict[str, list[Replica]] = {}
+    texts: dict[str, str] = {}
     events: list[Event] = []
     silent: dict[Silent, list[tuple[float, Replica, PodView]]] = {}
     for replica, pod in pods.items():
@@ -78,9 +80,12 @@ def waits(pods: Mapping[Replica, PodView], now: float, scheduler_of: Callable[[R
             where = f", container {cause.container}" if cause.container else ""
             events.append(Event(WARNING, cause.reason, f"Pod {pod.name}{where}: {cause.message}", lasting=True))
             if cause.reason != reasons.CRASH_LOOP_BACK_OFF:
-                causes.setdefault(_in_short(f"{cause.reason}: {cause.message}"), []).append(replica)
-        elif (kind := _unsaid(pod)) is not None:
-            silent.setdefault(kind[0], []).append((kind[1], replica, pod))
+                text = cut(f"{cause.reason}: {cause.message}", MAX_TEXT)
+                if (kind := kind_of(text)) not in texts:
+                    texts[kind] = as_told(text, earlier)
+                causes.setdefault(texts[kind], []).append(replica)
+        elif (unsaid := _unsaid(pod)) is not None:
+            silent.setdefault(unsaid[0], []).append((unsaid[1], replica, pod))
     wakes: list[float] = []
     for sort, group in silent.items():
         since, replica, pod = min(group, key=lambda member: member[0])
@@ -114,7 +119,10 @@ def said(pod: PodView) -> Cause | None:
 def with_note(message: str, note: str) -> str:
     """The message of a condition that stays True, with `note` in place of an earlier one."""
     base, found, _ = message.partition(NOTE)
-    return f"{base}{note}"[:MAX_MESSAGE] if found or note else message
+    if not (found or note):
+        return message
+    end = "." if message.endswith(".") else ""
+    return f"{base.removesuffix('.')}{note}{end}"[:MAX_MESSAGE]
 
 
 def container_events(framework: Framework, job: Job, pods: Mapping[Replica, PodView]) -> list[Event]:
@@ -202,7 +210,3 @@ def _note(causes: Mapping[str, list[Replica]]) -> str:
 def _names(replicas: list[Replica]) -> str:
     named = ", ".join(map(str, replicas[:MAX_NAMES]))
     return f"{named} and {len(replicas) - MAX_NAMES} more" if len(replicas) > MAX_NAMES else named
-
-
-def _in_short(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"

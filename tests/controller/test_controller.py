@@ -649,6 +649,7 @@ def test_admission_never_fails_a_job_whatever_its_code(bench: Bench, manifest: M
 def test_a_job_that_has_begun_is_not_failed_by_an_invalid_object(bench: Bench, manifest: Manifest, no: StatusError) -> None:
     """Its pods were accepted before: it is the platform that has changed, or a mutating webhook."""
     manifest["status"] = first_plan(manifest).status.to_json()  # type: ignore[union-attr]
+    manifest["status"]["conditions"].append({**condition("Running"), "status": "False"})
     bench.say("testjobs", "ADDED", manifest)
     work = bench.work()
     bench.finish(work, refuse=lambda _: no)
@@ -1006,6 +1007,16 @@ def test_an_invalid_pod_is_not_kept_waiting_by_a_quota(bench: Bench, manifest: M
     assert wakeup < bench.now + 1
 
 
+def test_the_finalizer_that_a_replacement_waits_for_is_removed_first(manifest: Manifest) -> None:
+    """An evicted pod has its deletionTimestamp already, so that no Delete of ours goes with it."""
+    job = read_job(TEST_JOB, manifest)
+    pod = Pod.of(TEST_JOB, job, "Worker", 0).running().deleting(at=START).last_delete(at=START)
+    manifest["status"] = {"conditions": [condition("Created"), condition("Restarting")], "countedPods": [pod.view.uid]}
+    plan = decide(TEST_JOB, read_job(TEST_JOB, manifest), Observed((pod.view,)), START + 1)
+    assert "remove finalizer from pods/demo-worker-0" in map(str, plan.actions)
+    assert plan.background == ()
+
+
 def test_the_finalizer_of_a_terminating_pod_is_removed_once(bench: Bench, manifest: Manifest) -> None:
     """The answer does not tell when the pod is gone, and until the cache shows that, the job's next plan waits."""
     manifest["status"] = finished_status()
@@ -1022,3 +1033,71 @@ def test_the_finalizer_of_a_terminating_pod_is_removed_once(bench: Bench, manife
     assert bench.begin() is None, "the kubelet's last write, made before ours"
     bench.say("pods", "DELETED", pod)
     assert bench.work().plan.actions == ()
+
+
+def test_a_transient_error_beside_a_refusal_is_soon_retried(bench: Bench, manifest: Manifest) -> None:
+    made = _refuse_one_pod(bench, manifest)
+    settled(bench)
+    pod = Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0, uid=made["demo-worker-0"]["metadata"]["uid"])
+    bench.say("pods", "MODIFIED", pod.failed(137).raw)
+    record = bench.work()
+    bench.finish(record)
+    bench.say("testjobs", "MODIFIED", {**manifest, "status": record.plan.status.to_json()})  # type: ignore[union-attr]
+    bench.now += 10
+    work = bench.work()
+    assert {type(action) for action in work.plan.actions} == {RemoveFinalizer, Delete, Create}
+    down = StatusError(500, "InternalError", "etcd leader changed")
+    bench.finish(work, refuse=lambda action: OVER_QUOTA if isinstance(action, Create) else down)
+    wakeup = bench.controller.queue.next_wakeup()
+    assert wakeup is not None
+    assert wakeup < bench.now + 1
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_another_process_comes_to_the_same_end_of_a_job_with_an_invalid_pod(manifest: Manifest, stored: bool) -> None:
+    """The first process dies after its writes, with or without the status: a pod was made, the other is invalid."""
+    dead, next_process = Bench(), Bench()
+    dead.sync()
+    next_process.sync()
+    dead.say("testjobs", "ADDED", manifest)
+    work = dead.work()
+    answers = {"demo-worker-1": NOT_A_POD}
+    dead.finish(work, refuse=lambda a: answers.get(a.name))
+    if stored:
+        assert work.plan.status is not None
+        manifest = {**manifest, "status": work.plan.status.to_json()}
+    for action in work.plan.actions:
+        if isinstance(action, Create) and action.name not in answers:
+            next_process.say(action.plural, "ADDED", created(action))
+    next_process.say("testjobs", "ADDED", manifest)
+    next_process.finish(next_process.work(), refuse=lambda a: answers.get(a.name))
+    next_process.bookmark("testjobs")
+    next_process.now += 1
+    after = next_process.work().plan.status
+    assert after is not None
+    assert after.conditions[-1].reason == "InvalidSpec"
+
+
+def test_the_ends_of_pods_that_a_suspension_has_stopped_are_written_together(bench: Bench) -> None:
+    manifest = job_manifest(TEST_JOB, {"Worker": 20}, run_policy={"suspend": True})
+    manifest["status"] = {"conditions": [condition("Created"), condition("Suspended")]}
+    job = read_job(TEST_JOB, manifest)
+    pods = [Pod.of(TEST_JOB, job, "Worker", index).running().deleting(at=START) for index in range(20)]
+    bench.say("testjobs", "ADDED", manifest)
+    for pod in pods:
+        bench.say("pods", "ADDED", pod.raw)
+    writes = 0
+    for pod in pods:
+        bench.now += 0.3
+        bench.say("pods", "MODIFIED", pod.failed(143, at=START + bench.now).raw)
+        while (work := bench.begin()) is not None:
+            bench.finish(work)
+            gone = [action.name for action in work.plan.actions if isinstance(action, RemoveFinalizer)]
+            for one in pods:
+                if one.name in gone:
+                    bench.say("pods", "DELETED", one.raw, version=bench.version)
+            if work.plan.status is not None and not work.deferred:
+                writes += 1
+                manifest = {**manifest, "status": work.plan.status.to_json()}
+                bench.say("testjobs", "MODIFIED", manifest, version=bench.version)
+    assert writes <= 7, "one a second"

@@ -42,3 +42,33 @@ def test_a_name_in_use_is_tried_again_in_time_however_often_events_try() -> None
     assert refusals.until == now + FIRST_RETRY_DELAY
     assert refusals.record(Plan((action,)), in_use, now + FIRST_RETRY_DELAY)
     assert refusals.until == now + 3 * FIRST_RETRY_DELAY
+
+
+def test_the_text_is_that_of_the_present_cause() -> None:
+    refusals, now = Refusals(), 1000.0
+    action = create("pods")
+    for cause, told in (
+        ("exceeded quota: used: pods=9", "pods=9"),
+        ("exceeded quota: used: pods=8", "pods=9"),
+        ('admission webhook "images" denied the request', "webhook"),
+        ("User cannot create pods", "cannot create"),
+    ):
+        error = StatusError(403, "Forbidden", cause)
+        refusals.record(Plan((action,)), [ActionResult(action, Effect.REFUSED, error=error)], now)
+        assert told in refusals.text
+        other = create("services")
+        joins = ActionResult(other, Effect.REFUSED, error=StatusError(403, "Forbidden", "no services"))
+        refusals.record(Plan((other,)), [joins], now + 1)
+        assert told in refusals.text, "what joins a back-off is not the cause of it"
+        now = refusals.until
+
+
+def test_what_failed_beside_a_refusal_is_not_backed_off_with_it() -> None:
+    refusals = Refusals()
+    service, pod = create("services"), create("pods")
+    outcomes = [
+        ActionResult(service, Effect.REFUSED, error=StatusError(403, "Forbidden", "no")),
+        ActionResult(pod, Effect.REFUSED, error=StatusError(500, "InternalError", "etcd leader changed")),
+    ]
+    refusals.record(Plan((service, pod)), outcomes, 0.0)
+    assert refusals.backed_off(1.0) == {"services"}

@@ -1,15 +1,16 @@
 """What a reconcile tells the world: events and counts from what the writes did."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.client.errors import StatusError
-from jobcommon.controller.report import MAX_NAMES, report
+from jobcommon.controller.report import MAX_EMITTED, MAX_NAMES, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.reconcile import plan, read_job
-from jobcommon.reconcile.plan import Create, Delete, Plan
+from jobcommon.reconcile.plan import Create, Delete, Event, Plan
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -88,3 +89,15 @@ def test_only_what_was_written_is_counted() -> None:
     found = report(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), {}, START)
     assert "jobs_created" not in found.counts
     assert report(TEST_JOB, done, Result(stale=True), {}, START).counts == {}
+
+
+def test_lasting_events_that_differ_in_numbers_are_one_and_memory_is_bounded() -> None:
+    said: dict[tuple[str, str], None] = {}
+    emitted = 0
+    for number in range(1000):
+        texts = (f"Pod demo-worker-0: 0/{number} nodes are available", f"Pod demo-worker-{number}: no node")
+        events = tuple(Event("Warning", "Unschedulable", text, lasting=True) for text in texts)
+        done = replace(work(), plan=Plan(events=events))
+        emitted += len(report(TEST_JOB, done, Result(), said, START).events)
+        assert len(said) <= MAX_EMITTED
+    assert emitted == 1001, "what each pass repeats is not dropped"

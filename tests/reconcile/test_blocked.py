@@ -1,5 +1,6 @@
 """A job that has begun is not failed by an error of its spec, nor by how the operator is set up."""
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create, Delete, Plan
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe, replica_spec
 from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import next_pass
 
 GONE: Any = object()
 TYPES = "testReplicaSpecs"
@@ -210,3 +212,61 @@ def test_an_inherited_job_whose_pods_have_long_names_gets_the_missing_one() -> N
     (made,) = [action.manifest for action in decided.actions if isinstance(action, Create) and action.plural == "pods"]
     assert made["metadata"]["name"] == f"{name}-worker-1"
     assert not {"hostname", "subdomain"} & made["spec"].keys()
+
+
+#: Edits that a definition less strict than the models lets in, and which pods of a job with a master and three workers run.
+LET_IN = [
+    (f"spec.{TYPES}.Worker.replicas", -1),
+    (f"spec.{TYPES}.Worker.replicas", "three"),
+    (f"spec.{TYPES}.Worker.overrides", "none"),
+    (f"spec.{TYPES}.Worker", {"replicas": 1, "template": {"spec": {"containers": []}}}),
+    (f"spec.{TYPES}", {"Master": replica_spec(TEST_JOB, 1, "ExitCode"), "Wroker": replica_spec(TEST_JOB, 3, "ExitCode")}),
+    (f"spec.{TYPES}", None),
+    ("spec", []),
+]
+ALL_RUN = pods(("Master", 0, "running"), *(("Worker", index, "running") for index in range(3)))
+
+
+@pytest.mark.parametrize(("path", "value"), LET_IN, ids=[str(n) for n in range(len(LET_IN))])
+def test_a_bad_edit_and_its_correction_delete_no_pod(path: str, value: Any) -> None:
+    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 3}, policy="ExitCode")
+    manifest = next_pass(good, plan(TEST_JOB, read_job(TEST_JOB, good), ALL_RUN, START))
+    for spec_is_good in (False, False, True, True):
+        manifest["spec"] = good["spec"]
+        if not spec_is_good:
+            manifest = deepcopy(manifest)
+            put(manifest, path, value)
+        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), ALL_RUN, START)
+        assert (created(decided), deleted(decided)) == ([], [])
+        manifest = next_pass(manifest, decided)
+    assert "countedPods" not in manifest["status"]
+    assert manifest["status"]["conditions"][-1]["message"] == "TestJob default/demo is running."
+
+
+def test_a_failure_while_a_type_cannot_be_read_fails_the_job_once_it_can() -> None:
+    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, policy="Never")
+    both = {"Master-0": "running", "Worker-0": "running"}
+    manifest = deepcopy(next_pass(good, plan(TEST_JOB, read_job(TEST_JOB, good), observe(TEST_JOB, good, both), START)))
+    put(manifest, f"spec.{TYPES}.Worker.replicas", "one")
+    failed = observe(TEST_JOB, good, {**both, "Master-0": "failed 1"})
+    for _ in range(2):
+        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), failed, START)
+        assert decided.actions == ()
+        manifest = next_pass(manifest, decided)
+    decided = plan(TEST_JOB, read_job(TEST_JOB, {**manifest, "spec": good["spec"]}), failed, START)
+    assert decided.status is not None
+    assert decided.status.conditions[-1].message == (
+        "TestJob demo has failed because Master-0: exited with code 1 (Error) on node node-1"
+    )
+
+
+def test_a_suspension_stops_what_runs_and_keeps_what_cannot_be_recorded() -> None:
+    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, run_policy={"suspend": True})
+    seen = observe(TEST_JOB, good, {"Master-0": "running", "Worker-0": "succeeded", "Worker-1": "running"})
+    manifest = deepcopy(good)
+    put(manifest, f"spec.{TYPES}.Worker.replicas", "two")
+    manifest["status"] = {"conditions": [condition("Created"), condition("Suspended")]}
+    assert deleted(plan(TEST_JOB, read_job(TEST_JOB, manifest), seen, START)) == ["demo-master-0", "demo-worker-1", "demo"]
+    decided = plan(TEST_JOB, read_job(TEST_JOB, {**manifest, "spec": good["spec"]}), seen, START)
+    assert decided.status is not None
+    assert decided.status.replica_statuses["Worker"].succeeded_indexes == "0"

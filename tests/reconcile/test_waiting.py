@@ -6,6 +6,7 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
+from jobcommon.api.text import kind_of
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.waiting import REPORT_AFTER
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, services_of
@@ -40,8 +41,8 @@ def message(decided: Plan) -> str:
     return status_of(decided).conditions[-1].message
 
 
-def pod(**more: Any) -> Pod:
-    return Pod.of(TEST_JOB, read_job(TEST_JOB, job_of()), "Worker", 0, **more)
+def pod(index: int = 0, **more: Any) -> Pod:
+    return Pod.of(TEST_JOB, read_job(TEST_JOB, job_of()), "Worker", index, **more)
 
 
 def looping(restarts: int, run: Manifest, state: Manifest | None = None) -> Pod:
@@ -246,3 +247,43 @@ def test_pods_of_a_type_that_was_removed_are_not_asked_for_their_scheduler() -> 
     assert [str(action) for action in decide(smaller, master, waits, now=START + 2 * REPORT_AFTER).actions] == [
         "delete pods/demo-worker-0 (scaled down)"
     ]
+
+
+def test_a_note_comes_before_the_full_stop() -> None:
+    manifest = job_of(status={"conditions": [condition("Created"), condition("Running", message=f"{RUNNING}.")]})
+    waiting = decide(manifest, pod().unschedulable("no node."))
+    assert message(waiting) == f"{RUNNING}; waiting: Worker-0: Unschedulable: no node."
+    manifest["status"] = status_of(waiting).to_json()
+    assert message(decide(manifest, pod(at=START + 9).scheduled(), now=START + 9)) == f"{RUNNING}."
+
+
+def _no_nodes(nodes: int, cpu: int, cause: str = "Insufficient nvidia.com/gpu") -> str:
+    free = ", ".join(f"{cpu} node(s) had untolerated taint {{team-{name}: 7}}" for name in range(9))
+    return f"0/{nodes} nodes are available: {nodes - cpu} {cause}, {free}."
+
+
+def test_new_numbers_of_the_scheduler_change_no_status() -> None:
+    """A cluster in which other jobs come and go: each of its nodes counts, and the message is longer than is kept of it."""
+    manifest = job_of(workers=2)
+    first = decide(manifest, *pods_of(manifest, "running"), pod(index=1).unschedulable(_no_nodes(99, 3)))
+    manifest["status"] = status_of(first).to_json()
+    assert "99 nodes are available: 96 Insufficient" in message(first)
+    for nodes in (100, 3001):
+        assert decide(manifest, *pods_of(manifest, "running"), pod(index=1).unschedulable(_no_nodes(nodes, 17))).status is None
+    other = decide(manifest, *pods_of(manifest, "running"), pod(index=1).unschedulable(_no_nodes(3001, 17, "Insufficient cpu")))
+    assert "3001 nodes are available: 2984 Insufficient cpu" in message(other)
+
+
+def test_pods_that_were_tried_at_different_times_share_a_cause() -> None:
+    manifest = job_of(workers=2)
+    job = read_job(TEST_JOB, manifest)
+    pods = [Pod.of(TEST_JOB, job, "Worker", n).unschedulable(f"0/{90 + n} nodes are available") for n in range(2)]
+    assert (
+        message(decide(manifest, *pods)) == f"{CREATED}; waiting: Worker-0, Worker-1: Unschedulable: 0/90 nodes are available."
+    )
+
+
+def test_another_exit_code_is_another_cause() -> None:
+    assert kind_of("exited with code 1 (Error)") != kind_of("exited with code 137 (OOMKilled)")
+    assert kind_of("pods/demo-worker-1 is refused") != kind_of("pods/demo-worker-2 is refused")
+    assert kind_of("used: pods=9, limited: 10") == kind_of("used: pods=8, limited: 12")

@@ -62,6 +62,7 @@ SEEDS = {
     "E10-given-up-keeps-restarting": 0,
     "E11-delay-by-a-clock-ahead": 0,
     "E12-half-stopped-runs-on": 2,
+    "E13-unread-means-unwanted": 0,
     "F34-orphans-need-an-owner": 0,
     "F41-gives-up-before-admission": 0,
     "F42-any-answer-will-do": 16,
@@ -75,7 +76,7 @@ _FAULTS = ("F34", "F41", "F42", "F43", "F44")
 
 
 def test_every_rule_and_defect_has_its_mutant() -> None:
-    wanted = {f"{letter}{n}" for letter, last in (("D", 14), ("R", 19), ("E", 12)) for n in range(1, last + 1)}
+    wanted = {f"{letter}{n}" for letter, last in (("D", 14), ("R", 19), ("E", 13)) for n in range(1, last + 1)}
     wanted |= {"F34", "F41", "F42", "F43", "F44"}
     assert {name.partition("-")[0] for name in MUTANTS} == wanted
     assert SEEDS.keys() == MUTANTS.keys()

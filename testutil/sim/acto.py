@@ -4,16 +4,18 @@ From the schema of each CRD follow sequences of edits, the last of which goes ba
 cluster must look as if the job had been created with that spec (the differential oracle), or the edit must have been refused
 and nothing have changed. A job that has ended is final; the next step then deletes it and creates it with its next spec.
 
-Edits are made in two ways, by turns: while the job runs, when all but the insides of its pods must follow; and while it is
-suspended, when after the resume the pods must be the new ones, too. Every other of the latter runs with a gang scheduler.
+Edits are made in three ways, by turns: while the job runs, when all but the insides of its pods must follow; while it is
+suspended, when after the resume the pods must be the new ones, too, every other time with a gang scheduler; and with bad values
+under a definition that lets them in, each of which is then corrected, when no pod that runs may be deleted.
 """
 
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from random import Random
 from typing import Any, TextIO
 
@@ -24,6 +26,7 @@ from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.campaign import COMMAND, spread
 from jobcommon.testutil.sim.canonical import difference, end_state
+from jobcommon.testutil.sim.definitions import loosen, restore
 from jobcommon.testutil.sim.job_templates import JOB, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.pod_groups import VOLCANO_GROUPS
 from jobcommon.testutil.sim.scenario import SETTINGS, Scenario, UserStep
@@ -37,7 +40,7 @@ STEPS = 5
 """Edits in a sequence, before the one that goes back to the first spec."""
 REST_SECONDS = 60.0
 """Between steps: time for pods to end, and for what was asked for to come about."""
-LIVE, SUSPENDED, GANG = "live", "suspended", "gang"
+LIVE, SUSPENDED, GANG, LET_IN = "live", "suspended", "gang", "let in"
 _GANG = replace(SETTINGS, gang_scheduler_name="volcano")
 
 
@@ -78,7 +81,8 @@ def sequence(template: JobTemplate, number: int) -> tuple[str, list[Edit]]:
         lap, place = divmod(position, len(known))
         Random(f"{template.name}/{lap}").shuffle(order := sorted(order))  # noqa: S311 - reproducibility is the point
         chosen.append(known[order[place]])
-    return (LIVE, SUSPENDED, LIVE, GANG)[number % 4], chosen
+    mode = (LIVE, SUSPENDED, LET_IN, GANG)[number % 4]
+    return mode, [edit.bad(number // 4 + position) for position, edit in enumerate(chosen)] if mode == LET_IN else chosen
 
 
 def run_sequence(task: tuple[str, int]) -> Report:
@@ -96,7 +100,7 @@ def run_sequence(task: tuple[str, int]) -> Report:
             report.problems.append(f"after {state.edit}: from scratch the API server refuses this spec")
             continue
         report.ended += b'"Failed"' in expected
-        found = differences(template.framework, expected, state.end, live=mode == LIVE)
+        found = differences(template.framework, expected, state.end, live=mode in (LIVE, LET_IN))
         report.problems += [f"after {state.edit}: {line}" for line in found]
     return report
 
@@ -183,6 +187,10 @@ class _Life:
 
     def steps(self) -> Iterator[UserStep]:
         """Look and edit, look and edit, and look."""
+        if self._mode == LET_IN:
+            yield from let_in(self._shape, self._chosen)
+            yield UserStep("look", self._look, at=REST_SECONDS * (len(self._chosen) + 2))
+            return
         for number in range(len(self._chosen) + 1):
             at = REST_SECONDS * (number + 1)
             yield UserStep(f"look {number}", self._look, at=at)
@@ -238,10 +246,32 @@ class _Life:
             )
             user.replace_job(framework, body)(server)
             return
-        job = job_of(server, framework, JOB)
-        if job is not None:
-            body = {"apiVersion": framework.api_version, "kind": framework.kind, **job.obj, "spec": spec}
-            ask(server, "PUT", user.path_of(framework, JOB), body)
+        _put(server, self._shape, spec)
+
+
+def let_in(template: JobTemplate, chosen: Sequence[Edit]) -> Iterator[UserStep]:
+    """Bad edits of the first spec, each corrected after half a minute."""
+    framework, good, rest = template.framework, base(template), REST_SECONDS / 2
+    yield UserStep("loosen", lambda server: loosen(server, framework), at=1.0)
+    for number, edit in enumerate(chosen):
+        bad, at = partial(_put_if_let, template=template, spec=edit.apply(good)), rest * (2 * number + 1)
+        yield UserStep(f"break {number}", bad, at=at)
+        yield UserStep(f"correct {number}", partial(_put, template=template, spec=good), at=at + rest)
+    yield UserStep("restore", lambda server: restore(server, framework), at=rest * (2 * len(chosen) + 1))
+    yield UserStep("put", partial(_put, template=template, spec=good), at=rest * (2 * len(chosen) + 1) + 1)
+
+
+def _put_if_let(server: ApiServer, template: JobTemplate, spec: Obj) -> None:
+    # The path of the scale subresource has rules of its own.
+    with suppress(RefusedError):
+        _put(server, template, spec)
+
+
+def _put(server: ApiServer, template: JobTemplate, spec: Obj) -> None:
+    framework = template.framework
+    if (job := job_of(server, framework, JOB)) is not None:
+        body = {"apiVersion": framework.api_version, "kind": framework.kind, **job.obj, "spec": spec}
+        ask(server, "PUT", user.path_of(framework, JOB), body)
 
 
 def _live_through(template: JobTemplate, mode: str, chosen: Sequence[Edit]) -> tuple[list[State], list[str]]:

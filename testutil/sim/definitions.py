@@ -50,6 +50,16 @@ def downgrade(server: ApiServer, framework: Framework) -> None:
     _replace(server, framework, old_definition(framework))
 
 
+def loosen(server: ApiServer, framework: Framework) -> None:
+    """Put a definition without rules for the spec in the place of the present one, as an older release may have left it."""
+    definition = deepcopy(user.definition_of(framework))
+    for version in definition["spec"]["versions"]:
+        schema = version["schema"]["openAPIV3Schema"]
+        schema["properties"]["spec"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        schema.pop("x-kubernetes-validations", None)
+    _replace(server, framework, definition)
+
+
 def restore(server: ApiServer, framework: Framework) -> None:
     """Put the present definition back, whether it was replaced or deleted."""
     user.install(server, framework)

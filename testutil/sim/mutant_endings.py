@@ -110,6 +110,11 @@ def _uncapped(pod: PodView, earlier: int, now: float, _recorded_at: float | None
 
 _STOPPED = ("*/L16-*", "*/L8-*")
 
+
+def _of_unread_types_too(job: Job, pods: tuple[PodView, ...], *_: object) -> Slots:
+    return arrange(job, pods)
+
+
 ENDINGS = (
     Mutant(
         "E1-ended-before-the-deletion",
@@ -187,5 +192,12 @@ ENDINGS = (
         ((decision, "is_stopping", _never),),
         where=("*/X-fails-without-peers",),
         faults=("crash-after", "crash-before"),
+    ),
+    Mutant(
+        "E13-unread-means-unwanted",
+        "A type that cannot be read wants no pods, so that after its correction those that run are deleted.",
+        ((decision, "arrange", _of_unread_types_too),),
+        where=("*/X-let-in",),
+        faults=(),
     ),
 )

@@ -1,7 +1,7 @@
 """The mutants by name, and which oracle catches each: ``python -m jobcommon.testutil.sim.mutants`` (`make mutants`).
 
 `MUTANTS` are the reference operators' defects D1-D14 in our terms, each of the rules R1-R19 taken out (docs/rules.md), former
-misreadings of how pods end, E1-E12, and what the faults F34 and F41 to F44 have shown to be wrong. For each, the first
+misreadings of how pods end, E1-E13, and what the faults F34 and F41 to F44 have shown to be wrong. For each, the first
 seed that catches it is searched; the unmutated code runs over the same seeds and must be clean.
 """
 

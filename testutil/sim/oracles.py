@@ -145,14 +145,15 @@ class Watchdog:
             job.suspended_at = at
         counts = _counts(job.framework, job.obj)
         for kind in {*counts, *job.wanted}:
-            history = job.wanted.setdefault(kind, [])
-            if not history or history[-1][1] != counts.get(kind, 0):
+            history, wanted = job.wanted.setdefault(kind, []), counts.get(kind, 0)
+            # What cannot be read takes no wish back.
+            if wanted is not None and (not history or history[-1][1] != wanted):
                 if history:
                     history[-1] = (at, history[-1][1])
-                history.append((float("inf"), counts.get(kind, 0)))
+                history.append((float("inf"), wanted))
 
     def _judge_expiry(self, at: float, name: str, job: _Job) -> None:
-        ttl = ((job.obj.get("spec") or {}).get("runPolicy") or {}).get("ttlSecondsAfterFinished")
+        ttl = _run_policy(job.obj).get("ttlSecondsAfterFinished")
         ttl = ttl if ttl is not None else (job.obj.get("spec") or {}).get("ttlSecondsAfterFinished")
         end = job.status.get("completionTime")
         if ttl is None or not job.finished or end is None:
@@ -357,18 +358,26 @@ def _succeeded(status: Mapping[str, Any]) -> dict[str, frozenset[int]]:
     return {kind.lower(): parse_indexes(one.get("succeededIndexes"), MAX_REPLICAS) for kind, one in statuses.items()}
 
 
-def _counts(framework: Framework, job: Obj) -> dict[str, int]:
-    specs = (job.get("spec") or {}).get(framework.replica_specs) or {}
-    counts = {}
+def _counts(framework: Framework, job: Obj) -> dict[str, int | None]:
+    """By type in lower case, the wanted number; None if the spec does not tell."""
+    specs = (job.get("spec") or {}).get(framework.replica_specs)
+    known = {one.name.lower() for one in framework.replica_types}
+    if not isinstance(specs, dict) or not {kind.lower() for kind in specs} <= known:
+        return dict.fromkeys(known)
+    counts: dict[str, int | None] = {}
     for kind, spec in specs.items():
-        wanted = spec.get("replicas", 1) if isinstance(spec, dict) else 0
-        counts[kind.lower()] = wanted if isinstance(wanted, int) else 1
+        wanted = spec.get("replicas", 1) if isinstance(spec, dict) else None
+        counts[kind.lower()] = wanted if isinstance(wanted, int) and 0 <= wanted <= MAX_REPLICAS else None
     return counts
 
 
 def _suspended(job: Obj) -> bool:
-    spec = job.get("spec") or {}
-    return bool((spec.get("runPolicy") or {}).get("suspend") or spec.get("suspend"))
+    return bool(_run_policy(job).get("suspend") or (job.get("spec") or {}).get("suspend"))
+
+
+def _run_policy(job: Obj) -> Obj:
+    policy = (job.get("spec") or {}).get("runPolicy")
+    return policy if isinstance(policy, dict) else {}
 
 
 def _is_released_orphan(change: Change) -> bool:

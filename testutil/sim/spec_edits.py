@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobcommon.framework import Framework
@@ -21,6 +21,7 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
 }
 _OTHER_TEXTS = ("one", "two", "")
 _METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+_BAD: tuple[Any, ...] = ("nonsense", -1, 10**9, [], {})
 #: Small numbers: a job is to be small, and a deadline either past or far away.
 _NUMBERS = (2, 3, 100_000)
 
@@ -49,6 +50,10 @@ class Edit:
         else:
             at[self.path[-1]] = deepcopy(self.value)
         return changed
+
+    def bad(self, number: int) -> "Edit":
+        """The same field with a value that only an API server without its schema lets in."""
+        return replace(self, value=_BAD[number % len(_BAD)])
 
     def __str__(self) -> str:
         what = "removed" if self.value is REMOVED else repr(self.value)[:60]

@@ -1,0 +1,32 @@
+"""Texts of other programs, whose numbers change although their cause does not.
+
+A quota and a scheduler count the pods of other jobs, too. Their messages must not cause a write each time (rule R19).
+"""
+
+import re
+
+# Not the digits of a name or a version, and not an exit code, which tell causes apart.
+_NUMBER = re.compile(r"(?<![\w.-])(?<!\bcode )(\d{1,20})(?![\w-]|\.\w)")
+
+
+def kind_of(text: str) -> str:
+    """The text without its numbers: equal for texts about one cause."""
+    return _NUMBER.sub("#", text)
+
+
+def as_told(text: str, earlier: str) -> str:
+    """What `earlier` has in the place of `text` if it differs in numbers only; otherwise `text`."""
+    found = re.search(r"\d+".join(map(re.escape, _NUMBER.split(text)[::2])), earlier)
+    return found[0] if found else text
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning and an ellipsis. Each number counts as one character, so that the cut stays in its place."""
+    kept, left = "", most
+    for position, part in enumerate(_NUMBER.split(text)):
+        if left <= 0:
+            return f"{kept}…"
+        is_number = position % 2
+        kept += part if is_number else part[:left]
+        left -= 1 if is_number else len(part)
+    return f"{kept}…" if left < 0 else kept
