@@ -1,4 +1,4 @@
-"""Older places of RunPolicy's fields: v1beta1 kinds and mxnet-operator's v1 had them directly in spec."""
+"""Older places of RunPolicy's fields: v1beta1 kinds and v1 of pytorch-operator and mxnet-operator had them directly in spec."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

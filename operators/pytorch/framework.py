@@ -21,6 +21,7 @@ from jobcommon import (
     RestartPolicy,
     ScalePaths,
     Tallies,
+    lift_run_policy,
     succeed_with,
 )
 from jobcommon.operators.pytorch.spec import ElasticPolicy, PyTorchJobSpec
@@ -175,6 +176,7 @@ PYTORCH = Framework(
     env=env,
     outcome=outcome,
     is_master=is_master,
+    upgrade=lift_run_policy,
     validate=validate,
     companions=companions,
     companion_kinds=(CompanionKind(_AUTOSCALING, *_AUTOSCALER, required=False),),

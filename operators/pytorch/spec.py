@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jobcommon import ApiModel, Int32, JobSpec
+from jobcommon import ApiModel, FlatRunPolicySpec, Int32
 
 
 class RendezvousSetting(ApiModel):
@@ -33,7 +33,7 @@ class ElasticPolicy(ApiModel):
     )
 
 
-class PyTorchJobSpec(JobSpec):
+class PyTorchJobSpec(FlatRunPolicySpec):
     """A PyTorchJob."""
 
     elastic_policy: ElasticPolicy | None = Field(None, description="Elastic training with torchrun.")

@@ -6,6 +6,7 @@ import pytest
 
 from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.replica import Replica
+from jobcommon.crd import custom_resource_definition
 from jobcommon.operators.pytorch.framework import PYTORCH, elastic_bounds, elastic_policy
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
@@ -402,3 +403,15 @@ def test_an_invalid_spec_does_not_break_the_functions_of_the_framework() -> None
     job = read_job(PYTORCH, manifest)
     assert [error.path for error in job.errors] == ["spec.elasticPolicy.minReplicas"]
     assert plan(PYTORCH, job, Observed(), START).reason == "job has finished"
+
+
+@pytest.mark.parametrize("run_policy", [{}, {"cleanPodPolicy": "None"}], ids=["alone", "runPolicy wins"])
+def test_the_flat_run_policy_of_pytorch_operator(run_policy: Manifest) -> None:
+    flat = {"cleanPodPolicy": "All", "backoffLimit": 3, "activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 5}
+    job = read_job(PYTORCH, job_manifest(PYTORCH, {"Master": 1, "Worker": 1}, run_policy=run_policy, **flat))
+    assert not job.errors
+    policy = job.run_policy.model_dump(by_alias=True, exclude_none=True, mode="json")
+    assert policy == {**flat, **run_policy}
+    (version,) = custom_resource_definition(PYTORCH)["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert flat.keys() <= spec["properties"].keys(), "kubectl apply refuses a field that the definition does not know"
