@@ -154,6 +154,28 @@ def test_a_healthy_pod_may_go_with_a_reason(world: World) -> None:
     assert world.rules == []
 
 
+@pytest.mark.parametrize(
+    ("run", "at", "rules"),
+    [
+        ({}, 58.5, ["stopped-early"]),
+        ({}, 59, []),
+        ({"cleanPodPolicy": "Running"}, 0, []),
+        ({"suspend": True}, 0, []),
+    ],
+)
+@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+def test_a_pod_that_may_end_by_itself_is_deleted(run: Obj, at: float, rules: list[str], end: str) -> None:
+    world = World(run)
+    world.pod("Worker", 0)
+    path = f"{PODS}/demo-worker-0"
+    world.do("user", "POST", f"{path}/binding", {"target": {"name": "node-1"}})
+    world.phase("Running", path)
+    world.status(OPERATOR, "Created", end)
+    world.at = at
+    world.do(OPERATOR, "DELETE", path)
+    assert [rule for rule in world.rules if rule == "stopped-early"] == (rules if end == "Succeeded" else [])
+
+
 def test_a_scale_up_long_ago_is_no_reason(world: World) -> None:
     world.merge("user", JOB, {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 2}}}})
     world.pod("Worker", 1)

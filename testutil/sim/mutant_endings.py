@@ -68,6 +68,10 @@ def _deleted_with_the_record(framework: Framework, job: Job, observed: Observed,
     return replace(plan, actions=tuple(cleanup.stop_pods(pods, "job is suspended")))
 
 
+def _no_time(*_: Any) -> None:
+    return None
+
+
 def _never(*_: Any, **__: Any) -> bool:
     return False
 
@@ -198,6 +202,13 @@ ENDINGS = (
         "A type that cannot be read wants no pods, so that after its correction those that run are deleted.",
         ((decision, "arrange", _of_unread_types_too),),
         where=("*/X-let-in",),
+        faults=(),
+    ),
+    Mutant(
+        "E14-stopped-at-the-success",
+        "What still runs when a job has succeeded is stopped at once, though it may be saving.",
+        ((limits, "grace", _no_time),),
+        where=("*/X-ends-after-the-success",),
         faults=(),
     ),
 )

@@ -68,9 +68,10 @@ def _workloads() -> Iterator[Scenario]:
         "*-worker-0": [Exit(10.1, cue=there)],
         "*-worker-1": [Exit(10.5, cue=there)],
     }
-    again = UserStep("replace", user.replace_job(TORCH.framework, TORCH.job()), when=ended, after=10)
-    yield TORCH.scenario("X-ends-while-it-is-deleted", TORCH.job(), close)
-    yield TORCH.scenario("X-again-after-a-conflict", TORCH.job(), close, user=(again,))
+    at_once = TORCH.job(run={"cleanPodPolicy": "Running"})
+    again = UserStep("replace", user.replace_job(TORCH.framework, at_once), when=ended, after=10)
+    yield TORCH.scenario("X-ends-while-it-is-deleted", at_once, close)
+    yield TORCH.scenario("X-again-after-a-conflict", at_once, close, user=(again,))
     keep = {TORCH.leader_pod: [Exit(10, cue=there)]}
     replacing = UserStep(
         "replace", user.replace_job(TORCH.framework, TORCH.job()), when=user.phase(TORCH.leader_pod, "Succeeded")

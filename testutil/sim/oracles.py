@@ -241,7 +241,9 @@ class Watchdog:
             return False
         if not pod.obj["spec"].get("nodeName") or pod.uid in (job.status.get("countedPods") or ()):
             return False
-        return START + at < parse_time(job.status["completionTime"]) + MAY_END_SECONDS - self._tolerance
+        ended = parse_time(job.status["completionTime"]) - START
+        # An end far ahead was written by a wrong clock.
+        return at - ended < MAY_END_SECONDS - self._tolerance and ended - at <= MAY_END_SECONDS
 
     def _on_record(self, at: float, pod: Item, job: _Job) -> bool:
         if job.deleting or job.finished or job.forged:
