@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from jobcommon.cli.doctor.acting import check_acting
 from jobcommon.cli.doctor.definitions import check_definitions, our_definitions
 from jobcommon.cli.doctor.finding import Finding, Severity
 from jobcommon.cli.doctor.operators import own_operators
@@ -24,6 +25,7 @@ def examine(state: ClusterState, frameworks: Sequence[Framework], ours: Mapping[
         for what, why in state.unread.items()
     ]
     found = [
+        *check_acting(state, frameworks, own, now),
         *check_definitions(state, frameworks, ours),
         *check_other_operators(state, frameworks, own, now),
         *check_platform(state, frameworks, own),

@@ -7,11 +7,13 @@ from urllib.parse import quote
 
 import msgspec
 
+from jobcommon.api import labels
 from jobcommon.api.gang import gang_scheduler
 from jobcommon.cli.doctor.definitions import definition_name
 from jobcommon.cli.doctor.operators import OwnOperator, own_operators
 from jobcommon.cli.doctor.platform import KUEUE, KUEUE_CONFIGURATION, KUEUE_DEPLOYMENT
 from jobcommon.cli.doctor.state import ClusterState, Denied, Json, Right, names
+from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
 from jobcommon.crd import rbac
@@ -47,12 +49,12 @@ class Reader:
             self.unread[what] = error.message or f"the API server answered {response.status}"
         return None
 
-    async def items(self, what: str, path: str) -> list[Json]:
-        """The objects of a collection, with their kind."""
+    async def items(self, what: str, path: str, chosen: tuple[tuple[str, str], ...] = ()) -> list[Json]:
+        """The objects of a collection, or those `chosen` by a selector, with their kind."""
         found: list[Json] = []
         more = ""
         while True:
-            query = (("limit", "500"), *((("continue", more),) if more else ()))
+            query = (*chosen, ("limit", "500"), *((("continue", more),) if more else ()))
             page = await self.document(what, path, query)
             if page is None:
                 return found
@@ -115,10 +117,18 @@ async def read_state(transport: Transport, frameworks: Sequence[Framework]) -> C
         leases=await reader.items("Leases", "/apis/coordination.k8s.io/v1/leases"),
         deployments=await reader.items("Deployments", "/apis/apps/v1/deployments"),
         batch_jobs=await reader.items("batch Jobs", "/apis/batch/v1/jobs"),
+        jobs=[job for framework in frameworks for job in await _jobs(reader, framework)],
+        pods=await reader.items("pods", "/api/v1/pods", (("labelSelector", labels.JOB_NAME),)),
     )
     denied = await _denied(reader, state, frameworks)
     kueue = await _kueue(reader, state) if KUEUE in served else None
     return replace(state, kueue_configuration=kueue, denied=denied, unread=dict(reader.unread))
+
+
+async def _jobs(reader: Reader, framework: Framework) -> list[Json]:
+    """The jobs of a kind; without any if it is not installed."""
+    path = collection_path(framework.api_version, framework.plural, None)
+    return [{"apiVersion": framework.api_version, **job} for job in await reader.items(framework.plural, path)]
 
 
 async def _denied(reader: Reader, state: ClusterState, frameworks: Sequence[Framework]) -> list[Denied]:

@@ -30,7 +30,8 @@ class ClusterState:
     """What could be read. `unread` says of the rest what it is and why it could not be read.
 
     `definitions` are by name, None for one that does not exist. `undeclared` are the status fields that the served schema
-    drops, by name of a definition that could not be read itself. `groups` are the API groups that are served.
+    drops, by name of a definition that could not be read itself. `groups` are the API groups that are served. `jobs` are
+    those of our kinds, and `pods` those of jobs.
     """
 
     version: str = ""
@@ -41,6 +42,8 @@ class ClusterState:
     leases: Sequence[Json] = ()
     deployments: Sequence[Json] = ()
     batch_jobs: Sequence[Json] = ()
+    jobs: Sequence[Json] = ()
+    pods: Sequence[Json] = ()
     kueue_configuration: Json | None = None
     denied: Sequence[Denied] = ()
     unread: Mapping[str, str] = field(default_factory=dict)

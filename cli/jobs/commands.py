@@ -16,7 +16,7 @@ from jobcommon.cli.jobs.completion import job_names
 from jobcommon.cli.jobs.lookup import FoundJob, find_job
 from jobcommon.cli.options import Context, Kubeconfig, namespace_option
 from jobcommon.cli.output import console, notes
-from jobcommon.diagnosis import Diagnosis
+from jobcommon.diagnosis import Diagnosis, Found
 
 Job = Annotated[
     str,
@@ -109,24 +109,24 @@ def list_command(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """List the jobs of all kinds: state, pods, restarts, age.
+    """List the jobs of all kinds: state, pods, restarts, age, and why one does not run.
 
     \b
     Examples:
       kubectl train list
       kubectl train list -A
     """
-    from jobcommon.cli.jobs.listing import jobs_of, show_jobs
+    from jobcommon.cli.jobs.listing import jobs_of, show_jobs, surroundings_of
 
-    async def read(api: Api) -> list[FoundJob]:
+    async def read(api: Api) -> tuple[list[FoundJob], list[Found]]:
         jobs = await jobs_of(api, everywhere=all_namespaces, console=notes())
         if not jobs:
             notes().print("no jobs" + ("" if all_namespaces else f" in namespace {api.namespace}"))
-        return jobs
+        return jobs, await surroundings_of(api, jobs, everywhere=all_namespaces)
 
-    jobs = _connected(Place(kubeconfig, context, namespace), read)
+    jobs, surroundings = _connected(Place(kubeconfig, context, namespace), read)
     if jobs:
-        show_jobs(console(), jobs, time.time(), everywhere=all_namespaces)
+        show_jobs(console(), jobs, surroundings, time.time(), everywhere=all_namespaces)
 
 
 def top_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:

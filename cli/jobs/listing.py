@@ -9,9 +9,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from jobcommon.api import labels
-from jobcommon.api.pod import PodView, Running, Terminated
+from jobcommon.api.pod import PodView, Running, Terminated, Waiting
 from jobcommon.api.quantity import Quantity, parse_quantity
-from jobcommon.api.status import JobStatus, read_status
+from jobcommon.api.status import read_status
 from jobcommon.api.terminal import clean
 from jobcommon.api.timestamp import parse_time
 from jobcommon.cli.display import duration_of, style_of
@@ -22,12 +22,17 @@ from jobcommon.cli.jobs.lookup import FoundJob, all_jobs
 from jobcommon.cli.jobs.surroundings import surroundings
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path
-from jobcommon.diagnosis import Found
+from jobcommon.client.refusal import explained
+from jobcommon.diagnosis import Found, diagnose
+from jobcommon.diagnosis.cause import in_short
 from jobcommon.diagnosis.pods import cause_of
+from jobcommon.diagnosis.reading import owned_by
 
 METRICS_API = "metrics.k8s.io/v1beta1"
 # A start that takes longer is worth a word.
 SLOW = 60.0
+# Of a cause, so much is told in a list; `why` tells the rest.
+CAUSE_WIDTH = 160
 
 
 async def jobs_of(api: Api, *, everywhere: bool, console: Console) -> list[FoundJob]:
@@ -40,33 +45,77 @@ async def jobs_of(api: Api, *, everywhere: bool, console: Console) -> list[Found
     return sorted(found, key=lambda job: (str(job.body["metadata"].get("creationTimestamp")), job.name))
 
 
-def show_jobs(console: Console, jobs: Sequence[FoundJob], now: float, *, everywhere: bool) -> None:
-    """Print one row a job."""
-    table = _table(*(["NAMESPACE"] if everywhere else []), "NAME", "STATE", "PODS", "RESTARTS", "AGE", "REASON")
-    for job in jobs:
-        status = read_status(job.body.get("status"))
+async def surroundings_of(api: Api, jobs: Sequence[FoundJob], *, everywhere: bool) -> list[Found]:
+    """What explains jobs in a list: their pods, and warnings about those if a job is not over. Two requests serve all jobs."""
+    namespace = None if everywhere else api.namespace
+    unfinished = [job for job in jobs if not read_status(job.body.get("status")).finished]
+    unread: dict[str, str] = {}
+    pods = await _readable(api, namespace, "pods", ("labelSelector", labels.JOB_NAME), unread) if unfinished else []
+    warned = any((pod.get("status") or {}).get("phase") == "Pending" for pod in pods) or len(pods) < len(unfinished)
+    events = await _readable(api, namespace, "events", ("fieldSelector", "type=Warning"), unread) if warned else []
+    by_job: dict[tuple[str, str], list[Object]] = {}
+    for pod in pods:
+        metadata = pod["metadata"]
+        by_job.setdefault((metadata["namespace"], metadata["labels"][labels.JOB_NAME]), []).append(pod)
+    named = ((job, by_job.get((job.namespace, job.name), ())) for job in jobs)
+    return [Found(job.framework, job.body, owned_by(job.uid, its), events, unread=unread) for job, its in named]
+
+
+async def _readable(
+    api: Api, namespace: str | None, resource: str, chosen: tuple[str, str], unread: dict[str, str]
+) -> list[Object]:
+    """The objects; if they may not be read, that is noted in `unread`."""
+    try:
+        return await api.items(collection_path("v1", resource, namespace), (chosen,))
+    except StatusError as error:
+        unread[resource] = explained(error)
+        return []
+
+
+def show_jobs(
+    console: Console, jobs: Sequence[FoundJob], surroundings: Sequence[Found], now: float, *, everywhere: bool
+) -> None:
+    """Print one row a job; of one that is not over, with the cause if something is wrong with it."""
+    table = _table(*(["NAMESPACE"] if everywhere else []), "NAME", "STATE", "PODS", "RESTARTS", "AGE", "REASON", "CAUSE")
+    for job, found in zip(jobs, surroundings, strict=True):
+        status = found.status
         current = status.conditions[-1] if status.conditions else None
         state = Text(clean(current.type), style=style_of(current)) if current else Text("-")
         created = parse_time(job.body["metadata"].get("creationTimestamp")) or now
-        reason = current.reason.removeprefix(job.framework.kind) if current else "no operator has answered"
+        reason = current.reason.removeprefix(job.framework.kind) if current else ""
+        cause = Text("")
+        if not status.finished and "pods" not in found.unread and not (made := diagnose(found, now)).well:
+            reason, cause = str(made.reason), Text(clean(in_short(made.sentence, CAUSE_WIDTH)), style="yellow")
         row: list[str | Text] = [
             job.title,
             state,
-            _pods(job, status),
+            _pods(found),
             str(status.restarts or 0),
             duration_of(now - created),
             clean(reason),
+            cause,
         ]
         table.add_row(*([job.namespace] if everywhere else []), *row)
     console.print(table)
 
 
-def _pods(job: FoundJob, status: JobStatus) -> str:
-    """``46/60``: of the replicas that are wanted, those that run or have succeeded."""
-    specs = (job.body.get("spec") or {}).get(job.framework.replica_specs) or {}
+def _pods(found: Found) -> str:
+    """``46/60``: of the replicas that are wanted, those that run or have succeeded, by the pods where they can be read."""
+    specs = (found.job.get("spec") or {}).get(found.framework.replica_specs) or {}
     wanted = sum(_count(spec) for spec in specs.values()) if isinstance(specs, Mapping) else 0
+    status = found.status
     there = sum((of_type.active or 0) + (of_type.succeeded or 0) for of_type in status.replica_statuses.values())
+    if found.pods and not status.finished:
+        gone = sum(of_type.succeeded or 0 for of_type in status.replica_statuses.values())
+        done = sum(member.pod.phase == "Succeeded" for member in found.members)
+        there = sum(_runs(member.pod) for member in found.members) + max(done, gone)
     return f"{there}/{wanted}"
+
+
+def _runs(pod: PodView) -> bool:
+    """Whether it runs, and is not between two runs."""
+    waits = any(isinstance(c.state, Waiting) or (isinstance(c.state, Terminated) and c.state.exit_code) for c in pod.containers)
+    return pod.phase == "Running" and pod.deletion_time is None and not waits
 
 
 def _count(spec: object) -> int:

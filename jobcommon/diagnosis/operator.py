@@ -74,7 +74,7 @@ def framework_error(found: Found) -> Cause | None:
 
 def _missed(found: Found, now: float) -> Iterator[str]:
     """What pods have shown for longer than `BEHIND_SECONDS` and the counts of the status do not have."""
-    if found.status.finished:
+    if found.status.finished or "pods" in found.unread:
         return
     for kind in found.framework.replica_types:
         members = [m for m in found.members if m.pod.labels.get(REPLICA_TYPE) == kind.name.lower()]

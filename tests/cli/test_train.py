@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
 from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
-from jobcommon.cli.jobs.listing import jobs_of, show_jobs, top
+from jobcommon.cli.jobs.listing import jobs_of, show_jobs, surroundings_of, top
 from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
 from jobcommon.cli.jobs.lookup import FoundJob, find_job
 from jobcommon.cli.jobs.why import why
@@ -26,6 +27,7 @@ from jobcommon.testutil.cluster import cluster_for, failed, has
 from tests.cli.commands import PATIENCE, cluster_up, jobcommon, started
 from tests.cli.jobs import shell_job
 from tests.cli.train_cluster import Output, api_for, reader
+from tests.diagnosis.scenarios import SCENARIOS
 
 BOTH = {"Master": 1, "Worker": 3}
 
@@ -63,6 +65,39 @@ def test_a_missing_right_is_named_with_the_rule_that_grants_it() -> None:
     assert explained(StatusError(403, "Forbidden", said)) == (
         f"ann may not list pods in namespace team; ask for a Role with the rule {rule}"
     )
+
+
+@pytest.mark.parametrize(
+    ("scenario", "words"),
+    [
+        ("ConfigMap of a volume", ("1/2", "ConfigMapNotFound", 'the ConfigMap "words" does not exist')),
+        ("Secret for a variable", ("1/2", "SecretNotFound", 'the Secret "hub" does not exist')),
+        ("claim not there", ("1/2", "PersistentVolumeClaimNotFound", '"data" does not exist')),
+        ("service account", ("Created", "0/2", "ServiceAccountNotFound", '"trainer" does not exist')),
+        ("cpu", ("1/2", "InsufficientResources", "Insufficient cpu")),
+        ("image not there", ("1/2", "ImageNotFound", "me/train:v9")),
+        ("restarted in place", ("1/2", "ProgramFailed", "Worker-1")),
+        ("the operator died before a pod ended", ("Running", "2/2", "NoOperator", "Worker-1 ended 18 min ago")),
+        ("no operator", ("-", "0/2", "NoOperator", "100 s")),
+        ("running", ("Running", "2/2", "Running")),
+    ],
+)
+def test_the_list_of_jobs_says_why_one_does_not_run(scenario: str, words: tuple[str, ...]) -> None:
+    seeded = next(one for one in SCENARIOS if one.name == scenario)
+    output = Output.make()
+    job = FoundJob(seeded.found.framework, {**seeded.found.job})
+    show_jobs(output.console, [job], [seeded.found], seeded.now, everywhere=False)
+    row = output.text.splitlines()[1]
+    assert [word for word in words if word not in row] == [], row
+
+
+def test_without_the_right_to_read_pods_the_list_says_what_the_status_says() -> None:
+    seeded = next(one for one in SCENARIOS if one.name == "running")
+    output = Output.make()
+    there = replace(seeded.found, pods=(), unread={"pods": "no"})
+    show_jobs(output.console, [FoundJob(there.framework, {**there.job})], [there], seeded.now, everywhere=False)
+    assert output.text.splitlines()[1].split()[1:3] == ["Running", "2/2"]
+    assert "NoOperator" not in output.text
 
 
 async def ask(cluster: Any, name: str = "demo") -> FoundJob:
@@ -112,7 +147,8 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
         await scale(api, await find_job(api, "demo"), 3, None, said.append)
         await cluster.until("pods", "demo-worker-2", lambda seen: seen.body["status"]["phase"] == "Running")
         listed, replicas = Output.make(), Output.make()
-        show_jobs(listed.console, await jobs_of(api, everywhere=True, console=listed.console), START, everywhere=True)
+        jobs = await jobs_of(api, everywhere=True, console=listed.console)
+        show_jobs(listed.console, jobs, await surroundings_of(api, jobs, everywhere=True), START, everywhere=True)
         await top(api, replicas.console, await find_job(api, "demo"))
         assert first["status"]["startTime"]
     assert "pytorchjob/demo" in listed.text

@@ -16,6 +16,7 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.testutil.builders import job_manifest
 
 Json = dict[str, Any]
 FRAMEWORKS = (MPI, MXNET, PYTORCH, TF)
@@ -113,14 +114,43 @@ REFERENCE = deployment("training-operator", "docker.io/kubeflow/training-operato
 VOLCANO, COSCHEDULING = "scheduling.volcano.sh", "scheduling.x-k8s.io"
 
 
+def job(age: float = 1000, active: int | None = None, **policy: str) -> Json:
+    """A PyTorchJob with one worker; with `active` it runs, and its status says that many pods do."""
+    made = job_manifest(PYTORCH, {"Worker": 1}, run_policy=policy)
+    made["metadata"] |= {"creationTimestamp": format_time(NOW - age)}
+    if active is not None:
+        made["status"] = {
+            "conditions": [{"type": "Running", "status": "True", "reason": "r", "message": "m"}],
+            "replicaStatuses": {"Worker": {"active": active}},
+        }
+    return made
+
+
+def pod(phase: str, deleted: float | None = None) -> Json:
+    """The worker of that job, which began 1,000 seconds ago."""
+    metadata: dict[str, Any] = {
+        "name": "demo-worker-0",
+        "namespace": "default",
+        "uid": "p",
+        "finalizers": ["training.kubeflow.org/job-tracking"],
+        "labels": {"training.kubeflow.org/replica-type": "worker"},
+        "creationTimestamp": format_time(NOW - 1000),
+        "ownerReferences": [{"uid": "uid-demo", "controller": True, "kind": "PyTorchJob", "name": "demo"}],
+    }
+    if deleted is not None:
+        metadata["deletionTimestamp"] = format_time(NOW - deleted)
+    return {"metadata": metadata, "spec": {}, "status": {"phase": phase}}
+
+
 @dataclass(frozen=True)
 class Row:
-    """What was read, and the findings: severity, and texts that are all in it."""
+    """What was read, and the findings: severity, and texts that are all in it. `alone`: no operator has renewed a lease."""
 
     name: str
     read: Mapping[str, Any]
     found: tuple[tuple[Severity, tuple[str, ...]], ...] = ()
     definitions: Mapping[str, Json | None] = field(default_factory=definitions)
+    alone: bool = False
 
 
 def rows() -> Iterator[Row]:
@@ -128,6 +158,7 @@ def rows() -> Iterator[Row]:
     yield from _definition_rows()
     yield from _other_operator_rows()
     yield from _platform_rows()
+    yield from _acting_rows()
 
 
 # fmt: off
@@ -224,6 +255,26 @@ def _other_operator_rows() -> Iterator[Row]:
     yield Row("batch Jobs that are no concern of ours", {"batch_jobs": [launcher(over=True), launcher(owner="CronJob")]})
 
 
+def _acting_rows() -> Iterator[Row]:
+    yield Row("no operator was found", {},
+        ((W, ("operators of this project were not found", "no Deployment, no lease")),), alone=True)
+    yield Row("the embedded cluster's operators are not seen", {"version": "v1.36.2+jobcommon"}, alone=True)
+    yield Row("whether there is one cannot be read", {"unread": {"Leases": "no"}}, ((U, ("Leases",)),), alone=True)
+    yield Row("the leader died", {"leases": [lease("jobcommon-operator", 1080)]},
+        ((E, ("Lease jobcommon-operator in kubeflow", "was renewed 18 min ago", "no leader acts")),), alone=True)
+    yield Row("one shard's lease is old", {"leases": [lease("jobcommon-operator-2", 1080)]})
+    yield Row("a job is not answered", {"jobs": [job(age=41)]},
+        ((E, ("no operator has answered: pytorchjob/demo in default",)),))
+    yield Row("a job was created just now", {"jobs": [job(age=5)]})
+    yield Row("a job that another controller manages", {"jobs": [job(age=41, managedBy="example.com/theirs")]})
+    yield Row("a status does not follow the pods", {"jobs": [job(active=1)], "pods": [pod("Succeeded")]},
+        ((E, ("1 job", "their status does not follow their pods: pytorchjob/demo")),))
+    yield Row("a status follows the pods", {"jobs": [job(active=1)], "pods": [pod("Running")]})
+    yield Row("a pod is held by our finalizer", {"pods": [pod("Failed", deleted=1080)]},
+        ((E, ("1 pod", "training.kubeflow.org/job-tracking: default/demo-worker-0", "release-finalizers")),))
+    yield Row("a pod is deleted just now", {"pods": [pod("Failed", deleted=5)]})
+
+
 def _platform_rows() -> Iterator[Row]:
     yield Row("Kubernetes is too old", {"version": "v1.28.9+k3s1"}, ((E, ("v1.28.9+k3s1", "1.29 or later")),))
     yield Row("our operator is not ready", {"deployments": [ours(ready=0)]},
@@ -264,7 +315,9 @@ def _platform_rows() -> Iterator[Row]:
 
 @pytest.mark.parametrize("row", [*rows()], ids=lambda row: row.name)
 def test_findings(row: Row) -> None:
-    found = examine(ClusterState(definitions=row.definitions, **row.read), FRAMEWORKS, _definitions(), NOW)
+    leases = [*row.read.get("leases", ()), *([] if row.alone else [lease("jobcommon-operator")])]
+    state = ClusterState(definitions=row.definitions, **{**row.read, "leases": leases})
+    found = examine(state, FRAMEWORKS, _definitions(), NOW)
     texts = [f"{one.subject} {one.what} {one.why} {one.mend}" for one in found]
     assert len(found) == len(row.found), texts
     for severity, wanted in row.found:
