@@ -91,8 +91,8 @@ def chosen(names: Iterable[str]) -> tuple[Framework, ...]:
 
 
 def not_loaded() -> str:
-    """Why some frameworks could not be loaded; "" if all are. For messages about a job whose kind may be theirs."""
-    return "".join(f"\n{text}" for text in _loaded()[1].values())
+    """Lines that say why some frameworks could not be loaded; "" if all are. A job without a framework may be theirs."""
+    return "".join(f"{text}\n" for text in _loaded()[1].values())
 
 
 def of_manifest(manifest: Mapping[str, object]) -> Framework | None:

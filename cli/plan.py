@@ -9,6 +9,7 @@ import yaml
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
+from jobcommon.api.raised import said
 from jobcommon.api.view import Owner, object_view
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
@@ -34,7 +35,7 @@ def describe(
     jobs = [(manifest, framework) for manifest in manifests if (framework := of_manifest(manifest.body))]
     if not jobs:
         kinds = ", ".join(framework.kind for framework in installed().values())
-        raise UserError(f"{manifests[0].source}: no job in it; a job's kind is one of {kinds}{not_loaded()}")
+        raise UserError(f"{not_loaded()}{manifests[0].source}: no job in it; a job's kind is one of {kinds}")
     texts = [_describe(manifest, framework, observed, namespace, with_manifests) for manifest, framework in jobs]
     return "\n".join(texts)
 
@@ -44,7 +45,10 @@ def checked(manifest: Manifest, framework: Framework, namespace: str = "default"
     or else those of an API server with strict field validation.
     """
     job = read_job(framework, manifest.body)
-    if errors := job.errors or field_errors(framework, manifest.body):
+    # A misspelt field is also one that is missing: the first is the cause.
+    strict = field_errors(framework, manifest.body)
+    misspelt = [error for error in strict if job.errors and "; did you mean" in error.message]
+    if errors := [*misspelt, *job.errors] or strict:
         raise UserError("\n".join(f"{manifest.place}: {error}" for error in errors))
     return replace(job, namespace=job.namespace or namespace)
 
@@ -54,7 +58,11 @@ def _describe(
 ) -> str:
     job = checked(manifest, framework, namespace)
     job = replace(job, uid=job.uid or _uid_of_owner(job, observed))
-    decision = plan(framework, job, _observed(job, observed), time.time())
+    seen = _observed(job, observed)
+    try:
+        decision = plan(framework, job, seen, time.time())
+    except Exception as error:
+        raise UserError(f"{manifest.place}: a function of framework {framework.name} raises {said(error)}") from None
     title = f"# {job.kind} {job.key}"
     text = f"{title}\n{decision.describe()}\n"
     return f"{text}{_manifests(decision)}" if with_manifests else text

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.frameworks import installed, of_manifest
+from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.plan import checked
 from jobcommon.cli.watch import FollowedJob
@@ -36,7 +36,9 @@ class Wanted:
             if framework is not None:
                 jobs.append((manifest, framework))
             elif str(manifest.body["apiVersion"]).startswith(f"{OURS}/"):
-                raise UserError(f'{manifest.place}: kind: "{manifest.kind}" is not a kind supported here: {kinds}')
+                raise UserError(
+                    f'{not_loaded()}{manifest.place}: kind: "{manifest.kind}" is not a kind supported here: {kinds}'
+                )
             else:
                 others.append(manifest)
         if not jobs:
@@ -68,7 +70,7 @@ def _refuse_repeated(manifests: Sequence[Manifest], namespace: str) -> None:
 
 
 def _no_job(manifests: Sequence[Manifest], kinds: str) -> str:
-    nothing = f"{manifests[0].source}: no job in it; a job's kind is one of {kinds}"
+    nothing = f"{not_loaded()}{manifests[0].source}: no job in it; a job's kind is one of {kinds}"
     job = next((manifest for manifest in manifests if manifest.kind == "Job"), None)
     if job is None:
         return nothing

@@ -73,6 +73,11 @@ class EnvVar:
     value: str
     default: bool = False
 
+    def __post_init__(self) -> None:
+        """A pod with a number as the value would be refused, with a message about the manifest."""
+        if not isinstance(self.value, str):
+            raise TypeError(f'EnvVar("{self.name}", {self.value!r}): the value must be a string; write "{self.value}"')
+
 
 @dataclass(frozen=True, slots=True)
 class Options:

@@ -21,6 +21,7 @@ from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASSES
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
+from jobcommon.api.raised import said
 from jobcommon.api.view import ObjectView
 from jobcommon.cache.store import Batch, Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
@@ -255,7 +256,7 @@ class JobController:
             job = state.read(self.framework, cached)
             plan = decide(self.framework, job, self.observe(cached, named, state, moment), moment.wall)
         except Exception as error:  # a framework's function failed: this job waits, the others go on (rule R14)
-            event = Event(WARNING, reasons.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1024], lasting=True)
+            event = Event(WARNING, reasons.INTERNAL_ERROR, said(error)[:1024], lasting=True)
             plan = Plan(events=(event,), reason=reasons.INTERNAL_ERROR)
             return Work(*key, cached.uid, plan, error=error)
         if (due := state.decided(plan, moment.monotonic)) is not None:

@@ -91,6 +91,11 @@ spec:
             id="replica type",
         ),
         pytest.param(
+            VALID.replace("pytorchReplicaSpecs", "pytorchReplicaSpec"),
+            ['spec.pytorchReplicaSpec: unknown field; did you mean "pytorchReplicaSpecs"?'],
+            id="a misspelt field that is required",
+        ),
+        pytest.param(
             VALID.replace("restartPolicy: Never", "restartPolicy: Sometimes\n      replicas: -1"),
             [
                 'spec.pytorchReplicaSpecs[Worker].restartPolicy: "Sometimes" is not supported; use one of "Always"',

@@ -1,14 +1,18 @@
 """Frameworks are found by entry points, those of other packages as well."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
 
-from jobcommon.cli import frameworks
+from jobcommon.cli import frameworks, plan
 from jobcommon.cli.errors import UserError
+from jobcommon.cli.manifests import Manifest
+from jobcommon.cli.wanted import Wanted
+from jobcommon.framework import EnvVar, Job, Replica
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
 SAME_KIND = replace(PYTORCH, name="theirs")
@@ -63,6 +67,10 @@ def test_an_entry_that_is_no_framework_is_named(entries: list[EntryPoint], value
         with pytest.raises(UserError, match=message):
             frameworks.chosen(names)
     assert message in frameworks.not_loaded()
+    body = {"apiVersion": "kubeflow.org/v1", "kind": "TheirJob", "metadata": {"name": "a"}}
+    with pytest.raises(UserError) as refused:
+        Wanted.of([Manifest("job.yaml", 1, body)])
+    assert message in str(refused.value).splitlines()[0], "the cause comes first"
 
 
 def test_without_any_framework_the_error_says_what_to_do(entries: list[EntryPoint]) -> None:
@@ -89,3 +97,18 @@ def test_two_frameworks_of_one_kind_are_one_too_many(entries: list[EntryPoint]) 
     assert frameworks.installed() == {"mine": PYTORCH}
     with pytest.raises(UserError, match="kind: PyTorchJob is that of framework pytorch"):
         frameworks.chosen(["theirs"])
+
+
+def _number(_job: Job, _replica: Replica) -> Sequence[EnvVar]:
+    return (EnvVar("RANK", 0),)  # type: ignore[arg-type]
+
+
+def test_plan_names_the_function_of_a_framework_that_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = replace(TEST_JOB, env=_number)
+    monkeypatch.setattr(plan, "of_manifest", lambda _: broken)
+    manifest = Manifest("job.yaml", 1, job_manifest(TEST_JOB, {"Worker": 1}))
+    with pytest.raises(UserError) as refused:
+        plan.describe([manifest], (), with_manifests=False)
+    said = str(refused.value)
+    assert 'EnvVar("RANK", 0): the value must be a string; write "0"' in said
+    assert said.startswith("job.yaml:1: TestJob demo: a function of framework test raises TypeError")
