@@ -24,7 +24,7 @@ from jobcommon.cli.operator_command import operator_command
 from jobcommon.cli.options import Context, Files, Frameworks, Kubeconfig, Namespace, OneNamespace, namespace_option
 from jobcommon.cli.output import console, prepare_streams
 from jobcommon.cli.plan import describe
-from jobcommon.cli.run_command import run_command
+from jobcommon.cli.run_command import RunCommand, run_command
 from jobcommon.cli.simulate_command import simulate_command
 
 FRAMEWORKS = tuple(usable())
@@ -72,7 +72,7 @@ def _root(
     """
 
 
-app.command("run", short_help="Run jobs from the manifest, or from a script, to their end.")(run_command)
+app.command("run", cls=RunCommand, short_help="Run jobs from the manifest, or from a script, to their end.")(run_command)
 
 
 @app.command("up", short_help="Keep a cluster up here, for kubectl and all clients.")

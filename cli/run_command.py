@@ -2,9 +2,10 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from jobcommon.cli import process
 from jobcommon.cli.errors import UserError
@@ -18,6 +19,23 @@ from jobcommon.cli.script import Script, as_yaml
 STUCK_AFTER = 300.0
 #: Set by ``kubectl train``, which acts on the cluster of the kubeconfig.
 PLUGIN = "kubectl train"
+
+
+class RunCommand(TyperCommand):
+    """``run``; an option that it does not have may be the script's."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As its base does. Raises `UserError` for an option that may be the script's."""
+        script = next((arg for arg in args if arg.endswith(".py")), None)
+        given = " ".join(args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # Typer has a click of its own since 0.20, of which it exports no such class.
+            if type(error).__name__ != "NoSuchOption" or script is None:
+                raise
+            after = f"{ctx.command_path} {script} -- {given.partition(script)[2].strip()}"
+            raise UserError(f"{error}\nthe options of a script follow --, as in: {after}") from None
 
 
 def run_command(
@@ -47,6 +65,10 @@ def run_command(
     resources: Annotated[
         list[str] | None,
         typer.Option(metavar="RESOURCE=AMOUNT,...", help="Of a script: what each process may use, as in nvidia.com/gpu=1."),
+    ] = None,
+    nproc_per_node: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of a script: start it by torchrun, with N processes in each of --workers pods.", min=1),
     ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FORMAT", help="yaml: print the manifest, and run nothing.")
@@ -109,7 +131,10 @@ def run_command(
     if here and elsewhere:
         raise UserError("--local: leave out --kubeconfig and --context, or use --cluster")
     if script is None:
-        own = {"--image": image, "--name": name, "--include": include, "--env": env, "--resources": resources}
+        own = {
+            "--image": image, "--name": name, "--include": include, "--env": env, "--resources": resources,
+            "--nproc-per-node": nproc_per_node,
+        }  # fmt: skip
         if used := [option for option, value in own.items() if value]:
             raise UserError(f"{used[0]}: is for a script; with -f, write it into the manifest")
         manifests = load(_given(filename))
@@ -125,8 +150,12 @@ def run_command(
             )
         described = Script(
             script, tuple(arguments or ()), workers, framework, None if here and output is None else image, name,
-            tuple(include or ()), tuple(env or ()), tuple(resources or ()),
+            tuple(include or ()), tuple(env or ()), tuple(resources or ()), nproc_per_node,
         )  # fmt: skip
+        if here and output is None:
+            from jobcommon.localcluster.kubelet.node import machine_capacity
+
+            described.check_machine(machine_capacity())
         manifests = described.manifests(unique=not here and output is None)
     if output == "yaml":
         typer.echo(as_yaml(manifests), nl=False)

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,11 @@ MAX_BYTES = 1_000_000
 BACKOFF_LIMIT = 3
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,40}[a-z0-9])?")
 LOCAL_IMAGE = "none"
+TORCH = "pytorch"
+# What torchrun sets and a script reads. The other variables differ by replica: the operator sets them.
+_LOCAL = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+# Resources without a vendor that a node has without saying how much.
+_NOT_COUNTED = ("ephemeral-storage",)
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,15 @@ class Script:
     include: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
+    nproc_per_node: int | None = None
+
+    def check_machine(self, capacity: Mapping[str, str]) -> None:
+        """Raises `UserError` for resources that no pod on a machine of this capacity can have."""
+        for name, amount in _amounts(self.resources).items():
+            have = parse_quantity(capacity.get(name, "0"))
+            if name not in _NOT_COUNTED and have.nanos < parse_quantity(amount).nanos:
+                own = f"has {have}" if have.nanos else "offers none"
+                raise UserError(f"--resources {name}={amount}: this machine {own}; leave it out, or use --cluster")
 
     def manifests(self, *, unique: bool = False) -> list[Manifest]:
         """The job, and on a cluster before it the ConfigMap with the script. `unique`: with a name that is not in use yet.
@@ -46,6 +60,8 @@ class Script:
         Raises `UserError` for files that cannot be read or are too large, and for options that make no job.
         """
         (framework,) = chosen([self.framework])
+        if self.nproc_per_node is not None and framework.name != TORCH:
+            raise UserError(f"--nproc-per-node: is torchrun's, so it is for --framework {TORCH}, not {framework.name}")
         files = {path.name: text for path, text in map(_read, (self.path, *self.include))}
         if self.image is None and self.include:
             raise UserError("--include: is for --image; here the script reads the files of this machine where they are")
@@ -109,11 +125,12 @@ def _job(framework: Framework, script: Script, name: str) -> dict[str, Any]:
             "restartPolicy": _restart_policy(types[kind]),
             "template": {"spec": _pod(framework, script, name, its)},
         }
+    processes = {"nprocPerNode": str(script.nproc_per_node)} if script.nproc_per_node is not None else {}
     return {
         "apiVersion": framework.api_version,
         "kind": framework.kind,
         "metadata": {"name": name},
-        "spec": {"runPolicy": {"backoffLimit": BACKOFF_LIMIT}, framework.replica_specs: specs},
+        "spec": {"runPolicy": {"backoffLimit": BACKOFF_LIMIT}, **processes, framework.replica_specs: specs},
     }
 
 
@@ -139,15 +156,19 @@ def _restart_policy(kind: ReplicaType) -> str:
 
 def _start(script: Script) -> list[str]:
     path = str(Path(script.path).resolve()) if script.image is None else f"{MOUNT}/{Path(script.path).name}"
-    return ["python", "-u", path]
+    torchrun = ["-m", "torch.distributed.run"] if script.nproc_per_node is not None else []
+    return ["python", "-u", *torchrun, path]
 
 
 def _pod(framework: Framework, script: Script, name: str, command: list[str]) -> dict[str, Any]:
     container: dict[str, Any] = {"name": framework.container or "main", "image": script.image or LOCAL_IMAGE}
     if command:
         container["command"] = command
-    if script.env:
-        container["env"] = [_variable(pair) for pair in script.env]
+    own = [_variable(pair) for pair in script.env]
+    if framework.name == TORCH and script.nproc_per_node is None:
+        own += [{"name": name, "value": value} for name, value in _LOCAL.items() if name not in [one["name"] for one in own]]
+    if own:
+        container["env"] = own
     if script.resources:
         container["resources"] = {"limits": _amounts(script.resources)}
     pod: dict[str, Any] = {"containers": [container]}
@@ -168,6 +189,9 @@ def _amounts(given: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for pair in (pair for text in given for pair in text.split(",")):
         name, equals, amount = pair.strip().partition("=")
+        if "/" not in name and name in ("gpu", "gpus", "cuda", "tpu"):
+            vendor = "google.com/tpu" if name == "tpu" else "nvidia.com/gpu"
+            raise UserError(f"--resources {pair}: Kubernetes has no resource {name}; write {vendor}={amount or 1}")
         if not equals or not name or not _is_amount(amount):
             raise UserError(f"--resources {pair}: write a resource and an amount, as in cpu=4, memory=16Gi or nvidia.com/gpu=1")
         found[name] = amount

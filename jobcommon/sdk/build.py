@@ -3,6 +3,7 @@
 import dis
 import inspect
 import json
+import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -36,6 +37,8 @@ def build_job(
         if command:
             raise ValueError("command: there is a function, too; give one of them")
         command = ["python", "-u", "-c", program(function, arguments or {})]
+    elif isinstance(command, str):
+        raise ValueError(f"command: {command!r} is one string; give a list, as in {shlex.split(command)!r}")
     elif arguments:
         raise ValueError("arguments: they are a function's; append those of a command to the command")
     counts = _counts(framework, replicas)

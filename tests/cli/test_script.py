@@ -12,6 +12,8 @@ from jobcommon.cli.kubectl_plugin import completions
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.plan import checked
 from jobcommon.cli.script import MAX_BYTES, Script
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.reconcile.children import pod_manifest
 from tests.cli.commands import answered, jobcommon
 
 
@@ -35,6 +37,27 @@ def test_a_script_becomes_a_job_that_can_be_kept(script: Path) -> None:
     assert {kind: spec["replicas"] for kind, spec in specs.items()} == {"Master": 1, "Worker": 2}
     container = specs["Worker"]["template"]["spec"]["containers"][0]
     assert container["command"] == ["python", "-u", str(script), "--epochs", "5"]
+    # As torchrun sets them for one process in each pod.
+    assert container["env"] == [{"name": "LOCAL_RANK", "value": "0"}, {"name": "LOCAL_WORLD_SIZE", "value": "1"}]
+
+
+def test_torchrun_starts_several_processes_in_each_pod(script: Path) -> None:
+    (job,) = printed(str(script), "--workers", "2", "--nproc-per-node", "4", "--", "--lr", "1")
+    assert job["spec"]["nprocPerNode"] == "4"
+    container = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    assert container["command"] == ["python", "-u", "-m", "torch.distributed.run", str(script), "--lr", "1"]
+    assert "env" not in container
+
+
+@pytest.mark.parametrize(("workers", "found"), [(1, ["0"]), (2, ["0", "1"])])
+def test_every_process_finds_what_torchrun_sets(workers: int, found: list[str], script: Path) -> None:
+    (manifest,) = Script(str(script), workers=workers, env=("LOCAL_WORLD_SIZE=8",)).manifests()
+    job = checked(manifest, PYTORCH)
+    pods = [pod_manifest(PYTORCH, job, replica)["spec"]["containers"][0]["env"] for replica in job.replicas]
+    variables = [{entry["name"]: entry["value"] for entry in env} for env in pods]
+    assert [one["GROUP_RANK"] for one in variables] == found
+    assert {one["LOCAL_RANK"] for one in variables} == {"0"}
+    assert {one["LOCAL_WORLD_SIZE"] for one in variables} == {"8"}, "the user's variable wins"
 
 
 def test_on_a_cluster_a_config_map_delivers_the_script(script: Path) -> None:
@@ -46,7 +69,7 @@ def test_on_a_cluster_a_config_map_delivers_the_script(script: Path) -> None:
     assert pod["volumes"] == [{"name": "script", "configMap": {"name": config["metadata"]["name"]}}]
     assert pod["containers"][0]["command"] == ["python", "-u", "/scripts/Train_Me.py"]
     assert pod["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
-    assert pod["containers"][0]["env"] == [{"name": "A", "value": "b"}]
+    assert pod["containers"][0]["env"][0] == {"name": "A", "value": "b"}
 
 
 @pytest.mark.parametrize("framework", sorted(installed()))
@@ -77,6 +100,13 @@ def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
         (("-f", "job.yaml", "--image", "x"), "--image: is for a script"),
         (("SCRIPT", "--name", "Not Good"), "--name Not Good: write lower-case letters"),
         (("SCRIPT", "--env", "A"), "--env A: write a name and a value, as in EPOCHS=3"),
+        (("SCRIPT", "--epochs", "5"), "the options of a script follow --, as in: "),
+        (("SCRIPT", "--epochs", "5"), "run SCRIPT -- --epochs 5"),
+        (("SCRIPT", "--resources", "gpu=1"), "Kubernetes has no resource gpu; write nvidia.com/gpu=1"),
+        (("SCRIPT", "--resources", "example.com/gpu=1"), "example.com/gpu=1: this machine offers none; leave it out, or use"),
+        (("SCRIPT", "--resources", "cpu=9000"), "--resources cpu=9000: this machine has "),
+        (("SCRIPT", "--framework", "jax", "--nproc-per-node", "2"), "is torchrun's, so it is for --framework pytorch, not jax"),
+        (("-f", "job.yaml", "--nproc-per-node", "2"), "--nproc-per-node: is for a script"),
         (("SCRIPT", "--resources", "cpu"), "--resources cpu: write a resource and an amount"),
         (("SCRIPT", "--framework", "caffe"), "--framework caffe: there is no such framework here"),
         (("SCRIPT", "--cluster"), "runs on a cluster in an image that has python and its modules; name one"),
@@ -88,7 +118,7 @@ def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
 def test_what_makes_no_job_is_refused_with_the_fix(arguments: Sequence[str], message: str, script: Path) -> None:
     done = answered("run", *(str(script) if argument == "SCRIPT" else argument for argument in arguments))
     assert done.returncode == 2, done
-    assert message in done.stderr
+    assert message.replace("SCRIPT", str(script)) in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -117,6 +117,7 @@ def test_the_program_calls_the_function() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"command": "python train.py -n 'a b'"}, r"one string; give a list, as in \['python', 'train.py', '-n', 'a b'\]"),
         ({"function": uses_outside}, "function uses_outside: it uses OUTSIDE from outside"),
         ({"function": uses_outside_within}, "it uses OUTSIDE from outside"),
         ({"function": nested()}, "it uses enclosed from outside"),
