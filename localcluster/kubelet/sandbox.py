@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,6 +32,17 @@ _PROGRAMS = "/run/jobcommon/bin"
 _OWN_PORTS = {"OMPI_MCA_btl_tcp_port_min_v4": "0"}
 
 Fetched = dict[tuple[str, str], dict[str, Any] | None]
+# A registry with an optional port, a path in lower case, a tag and a digest.
+_IMAGE = re.compile(
+    r"(?:(?=[^/]*[.:A-Z]|localhost/)[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)*(?::\d+)?/)?"
+    r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*"
+    r"(?::\w[\w.-]{0,127})?(?:@[A-Za-z0-9+._-]+:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
+
+
+class ImageNameError(ConfigError):
+    """The container's image has a name that no registry can have."""
 
 
 class NoCommandError(ConfigError):
@@ -138,7 +150,10 @@ class Sandbox:
                     await self._project(pod, volume, self._dir / "volumes" / name)
 
     async def launch(self, pod: Pod, container: Container, attempt: int) -> Launch:
-        """Everything needed to start a container. Raises ConfigError, VolumeError or NoCommandError."""
+        """Everything needed to start a container. Raises ConfigError, ImageNameError, VolumeError or NoCommandError."""
+        image = str(container.get("image") or "")
+        if image and _IMAGE.fullmatch(image) is None:
+            raise ImageNameError(f'couldn\'t parse image name "{image}": invalid reference format')
         await self.setup(pod)
         options, isolation = self._shared.options, self._shared.isolation
         objects = await self._fetch(pod, references(container))

@@ -13,7 +13,7 @@ from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Container, Contai
 from jobcommon.localcluster.kubelet.options import Shared
 from jobcommon.localcluster.kubelet.probes import Prober
 from jobcommon.localcluster.kubelet.recovery import recover
-from jobcommon.localcluster.kubelet.sandbox import NoCommandError, Sandbox, VolumeError
+from jobcommon.localcluster.kubelet.sandbox import ImageNameError, NoCommandError, Sandbox, VolumeError
 from jobcommon.localcluster.kubelet.session import run_hook
 from jobcommon.localcluster.kubelet.status import pod_status
 
@@ -178,6 +178,8 @@ class PodWorker:
         attempt = container.next_attempt
         try:
             launch = await self._sandbox.launch(self.pod, spec, attempt)
+        except ImageNameError as error:
+            self._hold(container, "InvalidImageName", str(error), "InspectFailed", None)
         except NoCommandError as error:
             self._hold(container, "ErrImageNeverPull", str(error), "Failed", None)
         except VolumeError as error:

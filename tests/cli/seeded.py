@@ -8,6 +8,9 @@ from jobcommon.testutil.builders import Manifest
 from tests.cli.jobs import shell_job
 
 KUEUE = {"kueue.x-k8s.io/queue-name": "research"}
+NO_NCCL = """python3 -c 'import warnings
+warnings.warn("NCCL timed out, using default")
+raise RuntimeError("PyTorch has no package with NCCL: it does not have NCCL built in")'"""
 TRACEBACK = "python3 -c 'import nothing_of_that_name'"
 
 
@@ -98,6 +101,13 @@ SEEDED = (
     Seeded("backoff-limit", "ProgramFailed", job("exit 3", policy="OnFailure", backoffLimit=0)),
     Seeded("restarts", "ProgramFailed", job("exit 3", policy="OnFailure")),
     Seeded("no-image", "ImageNeverPulled", job(container={"command": []})),
+    Seeded("image-name", "InvalidImageName", job(container={"image": "Registry.example.com/Train:latest!"})),
+    Seeded("working-dir", "WorkingDirectoryNotFound", job(container={"workingDir": "/nope"})),
+    Seeded("script", "FileNotFound", job("python3 /nope/train.py"), embedded=True),
+    Seeded("syntax", "SyntaxError", job("python3 -c 'def f('"), embedded=True),
+    Seeded("local-rank", "EnvironmentMissing", job("python3 -c 'import os; os.environ[\"LOCAL_RANK\"]'"), embedded=True),
+    Seeded("nccl", "BackendUnavailable", job(NO_NCCL), embedded=True),
+    Seeded("program", "CommandNotFound", job("mpirunn -n 2 true"), embedded=True),
     Seeded("secret", "SecretNotFound", job(container=variable("secretKeyRef", "missing"))),
     Seeded("config-map", "ConfigMapNotFound", job(container=variable("configMapKeyRef", "missing"))),
     Seeded("key", "KeyNotFound", job(container=variable("secretKeyRef", "hub")), (SECRET,)),
