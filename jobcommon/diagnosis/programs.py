@@ -18,6 +18,7 @@ _LOCAL_SHM = "enlarge /dev/shm of this machine (mount -o remount,size=2G /dev/sh
 _MEMORY = "raise resources.limits.memory, or use a smaller batch or fewer data loader workers"
 _RANKS = "the ranks that print no time-out hang: kubectl exec POD -- py-spy dump --pid 1, or set TORCH_DISTRIBUTED_DEBUG=DETAIL"
 _PEERS = "see whether another replica failed or never started, and whether a NetworkPolicy blocks the job's Service"
+_LOCAL_PEERS = "see whether another replica failed or never started, and which address and port it should listen on"
 _FILES = "correct the path or workingDir; in a pod only the image and its volumes exist"
 _LOCAL_FILES = "correct the path; a relative one begins at workingDir, or where jobcommon was started"
 
@@ -52,6 +53,7 @@ LINES = (
         r"Duplicate GPU detected|invalid device ordinal|device >= 0 && device < num_gpus",
         Reason.GPU_UNUSABLE, "",
         "choose each process's GPU by LOCAL_RANK, and request as many nvidia.com/gpu as it has processes",
+        local="start no more processes than this machine has GPUs, and choose the GPU of each by LOCAL_RANK",
     ),
     clue(
         r"device-side assert|illegal memory access|unspecified launch failure|uncorrectable (?:ECC|NVLink)|ECC error|"
@@ -66,7 +68,8 @@ LINES = (
     clue(
         r"Found no NVIDIA driver|no CUDA-capable device|CUDA driver version is insufficient|"
         r"no kernel image is available|CUDA_ERROR_NO_DEVICE|"
-        r"No CUDA GPUs are available|no GPUs? (?:found|is available|available|detected)|Torch not compiled with CUDA|"
+        r"No CUDA GPUs are available|No visible GPU|but only \d+ GPUs|no GPUs? (?:found|is available|available|"
+        r"detected)|Torch not compiled with CUDA|"
         r"libcuda\.so|CUDNN_STATUS_NOT_INIT|"
         r"CUDA (?:unknown error|initialization)|CUBLAS_STATUS_NOT_INIT|Unable to initialize backend '|NVML|"
         r"torch\.cuda\.is_available\(\) is False|"
@@ -77,6 +80,11 @@ LINES = (
         local="this machine offers its pods no such device: use the CPU, or a torch that this machine's driver supports",
     ),
     # collectives
+    clue(
+        r"\branks? \[?(\d+(?:, ?\d+)*)\]?:? (?:did not join|(?:has|have) not (?:joined|called)|failed to join|"
+        r"never (?:joined|called))",
+        Reason.COLLECTIVE_TIMEOUT, "", "see rank {0}: its last lines, or py-spy dump while it hangs",
+    ),
     clue(
         r"\[Rank (\d+)\] Watchdog caught collective operation timeout: \w+\(SeqNum=(\d+), OpType=(\w+)"
         r".*? ran for (\d+)\d{3} milli",
@@ -147,6 +155,7 @@ LINES = (
         "jobcommon run SCRIPT sets it",
     ),
     clue(
+        r"(?:coordinator_address|Number of processes|process id)\b.*(?:should|must) be defined|"
         r"KeyError: '(\w+)'[\s\S]*(?:\bos\.py\"|<frozen os>|environ)|(?:environment variable|"
         r"env(?:ironment)? var)\W+(\w+)\W+.*"
         r"(?:not (?:set|defined|found)|missing|required|must be)|(?:missing|set|"
@@ -171,6 +180,7 @@ LINES = (
     clue(
         r"cannot import name '|numpy\.dtype size changed|compiled using NumPy 1|module '[\w.]+' has no attribute|"
         r"partially initialized module|"
+        r"No matching distribution found|Could not find a version that satisfies|"
         r"binary incompatib|VersionConflict|requires \S+[<>=~!]=? ?[\d.]+.* (?:but|is required)|"
         r"is required for a normal functioning",
         Reason.VERSIONS_CONFLICT, "",
@@ -189,6 +199,12 @@ LINES = (
     clue(r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC",
     Reason.DISK_FULL, "", "write to a larger volume"),
     clue(r"Read-only file system|\[Errno 30\]", Reason.PERMISSION_DENIED, "", "write to a volume, such as an emptyDir"),
+    clue(
+        r"Stale (?:NFS )?file handle|Input/output error|\[Errno (?:5|103|107|116)\]|"
+        r"Transport endpoint is not connected|database is locked",
+        Reason.STORAGE_FAILED, "",
+        "the volume does not answer: see its server or driver, and whether other pods on the node use it",
+    ),
     # memory and limits
     clue(
         r"^MemoryError|\bMemoryError\b|ArrayMemoryError|std::bad_alloc|Cannot allocate memory|DefaultCPUAllocator|"
@@ -265,7 +281,8 @@ LINES = (
         Reason.ACCESS_DENIED, "", _ACCESS,
     ),
     clue(
-        r"404 Client Error|RepositoryNotFound|EntryNotFoundError|RevisionNotFound|NoSuchBucket|NoSuchKey|HTTP Error 404|"
+        r"404 Client Error|returned error: 404|RepositoryNotFound|EntryNotFoundError|RevisionNotFound|NoSuchBucket|"
+        r"NoSuchKey|HTTP Error 404|"
         r"is not a local folder and is not a valid model identifier|DatasetNotFoundError",
         Reason.FILE_NOT_FOUND, "", "correct the name of the model, data set or object; a private one needs a token, too",
     ),
@@ -297,7 +314,7 @@ LINES = (
         r"ConnectionRefusedError|ConnectionResetError|BrokenPipeError|Connection refused|Collective ops is aborted|"
         r"HorovodInternalError|Socket Timeout|"
         r"(?:getaddrinfo|gaierror|resolve|Name or service not known|Temporary failure in name resolution)",
-        Reason.PEERS_UNREACHABLE, "", _PEERS, symptom=True,
+        Reason.PEERS_UNREACHABLE, "", _PEERS, symptom=True, local=_LOCAL_PEERS,
     ),
     # arguments
     clue(
@@ -320,12 +337,20 @@ LINES = (
 #: Of exceptions only: elsewhere such words are part of ordinary output. After all of LINES.
 EXCEPTIONS = (
     clue(
-        r"\b(?:nan|inf|infinity|non-finite|not finite)\b.*(?:loss|grad|tensor|weight|values?|input|predictions|detected)|"
+        r"\b(?:nan|inf|infinity|non-finite|not finite)\b.*(?:loss|grad|summary|tensor|weight|values?|input|"
+        r"predictions|detected)|"
         r"(?:loss|grad\w*|tensor|weights?|outputs?|input)\b.*\b(?:nan|inf|infinity|non-finite|not finite)\b|"
         r"FloatingPointError|NaNLoss|NanLoss|diverged",
         Reason.NOT_A_NUMBER, "",
         "lower the learning rate, clip gradients, check the data for NaN; set_detect_anomaly(True) names the operation",
     ),
+    clue(
+        r"ArrowInvalid|UnidentifiedImageError|UnicodeDecodeError|(?:checksum|CRC|hash) (?:mismatch|check failed)|"
+        r"corrupt(?:ed)?\b|truncated|"
+        r"BadGzipFile|zlib\.error|ParserError|DataLossError",
+        Reason.DATA_INVALID, "", "see the file: it is damaged, incomplete or of another format than the program reads",
+    ),
+    clue(r"NCCL error", Reason.GPU_ERROR, "", "run once with NCCL_DEBUG=INFO, which says what NCCL tried"),
     clue(r"FileNotFoundError|No such file or directory|NoSuchFileError|does not exist|NotADirectory|IsADirectory",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
     clue(
@@ -339,8 +364,12 @@ REMAINS = (
     clue(
         r"Signal \d+ \((SIG\w+)\) received by PID|exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"
         r"Terminated)\)|"
-        r"KILLED BY SIGNAL: (\d+)",
+        r"KILLED BY SIGNAL: (\d+)|: line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Bus error)",
         Reason.WORKER_PROCESS_KILLED, "", f"of SIGKILL the cause is most often memory: {_MEMORY}",
+    ),
+    clue(
+        r"Container failed !!!", Reason.PROGRAM_FAILED, "",
+        "paddle.distributed.launch writes the processes' output to log/workerlog.N: put --log_dir on a volume",
     ),
     clue(r"MPI_ABORT was invoked on rank (\d+)|(?:MPI_Abort|application called MPI_Abort)",
     Reason.PROGRAM_FAILED, "", "see the lines before it"),

@@ -19,13 +19,17 @@ _SIGNALS = {
     ),
     "SIGSEGV": ("crashed with a segmentation fault", "a native library is at fault: run with python -X faulthandler"),
     "SIGTERM": ("stopped by SIGTERM", "something asked it to end: a deletion, a clean-up, or a launcher whose peer has failed"),
-    "SIGABRT": ("aborted", "a native library or an assertion gave up: its last lines say which"),
+    "SIGABRT": ("aborted", "a native library or an assertion gave up: run with python -X faulthandler"),
     "SIGBUS": ("crashed with a bus error", "often /dev/shm is full: mount an emptyDir with medium: Memory at /dev/shm"),
     "SIGILL": ("ran an illegal instruction", "the image is built for another kind of CPU than the node has"),
     "SIGFPE": ("crashed with an arithmetic error", "a native library is at fault: run with python -X faulthandler"),
     "SIGINT": ("interrupted by SIGINT", "something asked it to end"),
 }
 
+_LOCAL_SIGNALS = {
+    "SIGBUS": "often /dev/shm of this machine is full: enlarge it, or use fewer data loader workers",
+    "SIGILL": "a module is built for another kind of CPU than this machine has",
+}
 # Signals that come from outside: what the program printed before does not explain them.
 _OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 _CODES = {
@@ -59,13 +63,15 @@ def end_of_program(
     told = [*message.splitlines(), *lines]
     if reason not in _OUTSIDE and (cause := printed(told, local=local)) is not None:
         return Cause(cause.reason, f"{code}: {cause.text}", cause.advice, cause.symptom)
+    last = _last_line(told)
     if reason in _SIGNALS:
         text, advice = _SIGNALS[reason]
-        return Cause(reason, f"{text} ({reason}, {code})", advice, symptom=reason == "SIGTERM")
+        shown = f": {in_short(last)}" if reason not in _OUTSIDE and _ERROR_LINE.search(last) else ""
+        advice = (_LOCAL_SIGNALS.get(reason) if local else None) or advice
+        return Cause(reason, f"{text} ({reason}, {code}){shown}", advice, symptom=reason == "SIGTERM")
     said = "its last lines may say why" if any(line.strip() for line in told) else _SILENT
     if reason.startswith("SIG"):
         return Cause(reason, f"killed by {reason} ({code})", said)
-    last = _last_line(told)
     meaning = _CODES.get(exit_code or 0, "")
     return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{f': {in_short(last)}' if last else ''}", said)
 
@@ -89,7 +95,8 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
         if not cause.symptom:
             return cause
     if candidates:
-        return candidates[0]
+        # Of lines that follow from another replica's end the first says most.
+        return causes[0] if causes else plainly[-1]
     for some, clues in ((errors, REMAINS), (own, LINES)):
         for line in reversed(some):
             if (cause := _of_line(line, clues, local=local)) is not None:

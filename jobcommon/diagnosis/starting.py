@@ -103,10 +103,24 @@ COMMANDS = (
         local="correct workingDir in the pod template: it must be a directory of this machine",
     ),
     clue(
+        r"error while loading shared libraries: ([^:\s]+)",
+        Reason.LIBRARY_NOT_FOUND,
+        "",
+        "install the library in the image",
+        local="install the library on this machine{debian}",
+    ),
+    clue(
+        r"bad interpreter|\^M",
+        Reason.COMMAND_NOT_FOUND,
+        "",
+        "correct the #! line of the script; ^M is the end of a line as Windows writes it: dos2unix FILE",
+    ),
+    clue(
         r"exec format error",
         Reason.WRONG_ARCHITECTURE,
         "",
         "build the image for the architecture of the nodes; of a script, check its #! line",
+        local="use a program built for this machine; of a script, check its #! line",
     ),
     clue(
         r"permission denied",
@@ -133,7 +147,9 @@ def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
             Reason.INVALID_IMAGE_NAME, message, "correct image in the pod template", then="nothing, until it is changed"
         )
     if reason == "ErrImageNeverPull":
-        advice = "use another imagePullPolicy, or load the image onto the node; on the embedded cluster, give a command"
+        # The embedded cluster says so in its message.
+        local = "embedded cluster" in message
+        advice = "give the container a command" if local else "use another imagePullPolicy, or load the image onto the node"
         return Cause(Reason.IMAGE_NEVER_PULLED, message, advice, then=RETRY)
     if reason in _PULL_REASONS:
         return _pull(message, events)

@@ -361,7 +361,7 @@ SCENARIOS = (
     Scenario(
         "launcher cannot reach workers",
         "PeersUnreachable",
-        ("Launcher-0", "daemons"),
+        ("Launcher-0", "Could not resolve hostname demo-worker-1"),
         found(
             {"Launcher-0": lambda pod: pod.failed(255, at=NOW - 20), "Worker-0": running},
             framework=MPI,

@@ -194,6 +194,16 @@ ROWS = [
     ("jax, no coordinator", 1, trace("jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect"), "PeersUnreachable", "Barrier timed out"),
     ("xgboost, no tracker", 1, trace("xgboost.core.XGBoostError: [10:00:00] /src/collective/comm.cc:50: Failed to connect to the tracker"), "PeersUnreachable", "tracker"),
     ("paddle, a variable", 1, unset("PADDLE_TRAINER_ENDPOINTS"), "EnvironmentMissing", "PADDLE_TRAINER_ENDPOINTS"),
+    ("a volume that does not answer", 1, trace("OSError: [Errno 116] Stale file handle: '/mnt/nfs/data'"), "StorageFailed", "Stale file handle"),
+    ("damaged data", 1, trace("pyarrow.lib.ArrowInvalid: Parquet magic bytes not found in footer. Either the file is corrupted"), "DataInvalid", "Parquet"),
+    ("killed, below a shell", 1, "bash: line 1:    12 Killed                  python train.py", "WorkerProcessKilled", "Killed"),
+    ("a library of a program", 127, "./train: error while loading shared libraries: libmpi.so.40: cannot open shared object file", "LibraryNotFound", "libmpi.so.40"),
+    ("the ends of Windows' lines", 126, "sh: 1: /train.sh: /bin/bash^M: bad interpreter: No such file or directory", "CommandNotFound", "^M"),
+    ("ssh before ORTE", 255, "ssh: connect to host demo-worker-1 port 22: Connection refused\nORTE was unable to reliably start one or more daemons.", "PeersUnreachable", "demo-worker-1 port 22"),
+    ("aborted, with the words of the library", 134, "free(): invalid pointer", "SIGABRT", "invalid pointer"),
+    ("the rank that did not join", 134, WATCHDOG + "\nCollective 7 (ALLREDUCE): ranks [1, 3] did not join", "CollectiveTimeout", "ranks [1, 3] did not join"),
+    ("jax, no coordinator's address", 1, trace("ValueError: coordinator_address should be defined."), "EnvironmentMissing", "coordinator_address"),
+    ("paddle, the launcher", 1, "LAUNCH ERROR 2026-11-23 10:00:00,000 Container failed !!!", "ProgramFailed", "Container failed"),
 ]  # fmt: skip
 
 
@@ -220,6 +230,12 @@ def test_where_pods_are_processes_of_this_machine_no_advice_is_about_images(code
     made = end_of_program("Error", code, "", printed.splitlines(), local=True)
     assert advice in made.advice
     assert "image" not in made.advice
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_advice_fits_the_place(row: tuple[str, int, str, str, str]) -> None:
+    made = end_of_program("Error", row[1], "", row[2].splitlines(), local=True)
+    assert not {"image", "nvidia.com/gpu", "NetworkPolicy"} & {word.strip(",.;") for word in made.advice.split()}, made
 
 
 def test_last_lines_are_referred_to_where_there_are_some() -> None:
