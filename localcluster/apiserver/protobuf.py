@@ -40,6 +40,18 @@ def _rows(message: str) -> dict[int, Row]:
     return {row[0]: row for row in _document()["messages"][message]}
 
 
+@cache
+def unset_if_zero(message: str) -> frozenset[str]:
+    """The fields of a message whose zero value, such as false or an empty text, means unset: those without a pointer."""
+    names: set[str] = set()
+    for _, name, code, reference, repeated, pointer in _document()["messages"].get(message, ()):
+        if not name and code == "message":
+            names |= unset_if_zero(reference)
+        elif code in ("string", "bool", "int") and not repeated and not pointer:
+            names.add(name)
+    return frozenset(names)
+
+
 def decode(data: bytes) -> Obj:
     """The object in an envelope. Raises ProtobufError for damaged bytes and for a kind that has no field table."""
     if not data.startswith(_MAGIC):

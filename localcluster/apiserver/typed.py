@@ -5,13 +5,13 @@ definition is compiled once into closures, because every write of a pod goes thr
 """
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import cache
 from typing import Any
 
-from jobcommon.localcluster.apiserver import builtin_schemas
+from jobcommon.localcluster.apiserver import builtin_schemas, protobuf
 from jobcommon.localcluster.apiserver.errors import ApiError
-from jobcommon.localcluster.quantity import parse_quantity
+from jobcommon.localcluster.quantity import canonical
 from jobcommon.localcluster.timestamps import parse_time
 
 Obj = dict[str, Any]
@@ -35,7 +35,7 @@ _NAMES = {str: "string", bool: "bool", int: "number", float: "number", list: "ar
 
 
 def _wrong(value: Any, path: str, expected: str) -> _WrongTypeError:
-    return _WrongTypeError(f"cannot unmarshal {_NAMES[type(value)]} into Go struct field {path} of type {expected}")
+    return _WrongTypeError(f"json: cannot unmarshal {_NAMES[type(value)]} into Go struct field {path} of type {expected}")
 
 
 def decode(group: str, version: str, kind: str, obj: Obj) -> tuple[Obj, list[str]]:
@@ -62,24 +62,26 @@ def _run(kind: str, version: str, decoder: Decoder, value: Any, unknown: list[st
         return decoder(value, "", unknown)
     except _WrongTypeError as error:
         where = f'{kind} in version "{version}"' if version else kind
-        raise UndecodableError(kind, where, f"json: {error}") from None
+        raise UndecodableError(kind, where, str(error)) from None
 
 
 @cache
 def _definition(name: str) -> Decoder:
-    return _compile(builtin_schemas.definitions()[name])
+    node = builtin_schemas.definitions()[name]
+    *_, package, version, kind = name.split(".")
+    return _compile(node, protobuf.unset_if_zero(f"{package}/{version}.{kind}") - {*node.get("required", ())})
 
 
-def _compile(node: Obj) -> Decoder:
+def _compile(node: Obj, unset_if_zero: Set[str] = frozenset()) -> Decoder:
     if "$ref" in node:
         return _reference(node["$ref"].removeprefix(builtin_schemas.REF_PREFIX))
     if node.get("format") == "int-or-string":
         return _scalar((str, int), "intstr.IntOrString")
     match node.get("type"):
         case "object":
-            return _object(node) if "properties" in node else _map(node)
+            return _object(node, unset_if_zero) if "properties" in node else _map(node)
         case "array":
-            return _array(_compile(node.get("items", {})))
+            return _array(_compile(node.get("items", {})), _zero(node.get("items", {})))
         case "string":
             return {"date-time": _time, "byte": _bytes}.get(node.get("format", ""), _scalar((str,), "string"))
         case "integer":
@@ -106,20 +108,19 @@ def _reference(name: str) -> Decoder:
 
 
 def _quantity(value: Any, path: str, _unknown: list[str]) -> Any:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str):
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise _wrong(value, path, "resource.Quantity")
     try:
-        parse_quantity(value)
+        return canonical(value)
     except ValueError as error:
         raise _WrongTypeError(str(error)) from None
-    return value
 
 
 def _bytes(value: Any, path: str, _unknown: list[str]) -> Any:
     if type(value) is not str:
         raise _wrong(value, path, "[]uint8")
+    # Line breaks are no part of the data, and not stored.
+    value = value.replace("\n", "").replace("\r", "")
     try:
         base64.b64decode(value, validate=True)
     except ValueError:
@@ -155,17 +156,24 @@ def _integer(name: str) -> Decoder:
         if type(value) is not int:
             raise _wrong(value, path, name)
         if not -(1 << bits) <= value < 1 << bits:
-            raise _WrongTypeError(f"cannot unmarshal number {value} into Go struct field {path} of type {name}")
+            raise _WrongTypeError(f"json: cannot unmarshal number {value} into Go struct field {path} of type {name}")
         return value
 
     return integer
 
 
-def _array(item: Decoder) -> Decoder:
+def _zero(node: Obj) -> Any:
+    """What a null in a list stands for."""
+    if "$ref" in node:
+        return "0" if node["$ref"].endswith(".Quantity") else {}
+    return {"string": "", "integer": 0, "number": 0, "boolean": False, "object": {}}.get(node.get("type", ""))
+
+
+def _array(item: Decoder, zero: Any) -> Decoder:
     def array(value: Any, path: str, unknown: list[str]) -> Any:
         if not isinstance(value, list):
             raise _wrong(value, path, "[]")
-        return [item(one, f"{path}[{index}]", unknown) for index, one in enumerate(value)]
+        return [item(zero if one is None else one, f"{path}[{index}]", unknown) for index, one in enumerate(value)]
 
     return array
 
@@ -190,7 +198,7 @@ def _map(node: Obj) -> Decoder:
     return mapping
 
 
-def _object(node: Obj) -> Decoder:
+def _object(node: Obj, unset_if_zero: Set[str]) -> Decoder:
     fields = {key: _compile(inner) for key, inner in node["properties"].items()}
     plain = {key: kind for key, inner in node["properties"].items() if (kind := _plain_type(inner)) is not None}
     collections = {key for key, inner in node["properties"].items() if _is_collection(inner)} - set(node.get("required") or ())
@@ -203,15 +211,16 @@ def _object(node: Obj) -> Decoder:
         for key, one in value.items():
             if type(one) is plain.get(key):
                 # Most fields; a call for each would cost more than all the rest.
-                found[key] = one
+                if one or key not in unset_if_zero:
+                    found[key] = one
                 continue
             decoder = fields.get(key)
             if decoder is None:
                 unknown.append(prefix + key)
             elif one is not None:
                 found[key] = decoder(one, prefix + key, unknown)
-                if key in collections and not found[key]:
-                    # An empty list or map is an unset one: in storage, the real server does not distinguish them.
+                if not found[key] and (key in collections or key in unset_if_zero):
+                    # An empty list or map is an unset one, too: in storage, the real server does not distinguish them.
                     del found[key]
         return found
 

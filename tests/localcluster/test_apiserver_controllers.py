@@ -225,7 +225,7 @@ def test_quotas_show_what_is_used(api: Cluster) -> None:
     api.post(PODS, pod("p", container={"resources": {"requests": {"cpu": "1500m"}}}))
     api.post(PODS, pod("q"))
     api.step()
-    status = {"hard": hard, "used": {"pods": "2", "requests.cpu": "1.5", "count/configmaps": "1"}}
+    status = {"hard": hard, "used": {"pods": "2", "requests.cpu": "1500m", "count/configmaps": "1"}}
     assert api.get(f"{quotas}/q").body["status"] == status
     ready(api, "p", "127.0.0.2", "True")
     api.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
@@ -263,7 +263,7 @@ def test_a_taint_evicts_what_does_not_tolerate_it(api: Api) -> None:
     for name, tolerations in (
         ("plain", []),
         ("for-ever", [{"operator": "Exists"}]),
-        ("for-a-while", [{"key": "broken", "operator": "Exists", "tolerationSeconds": 30}]),
+        ("for-a-while", [{"key": "broken", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}]),
     ):
         api.post(PODS, pod(name, spec={"tolerations": tolerations}))
         api.bind(name)
