@@ -66,12 +66,17 @@ def _admit_pod(call: Call, name: str, obj: Obj) -> None:
         why = f'error looking up service account {call.namespace}/{account}: serviceaccount "{account}" not found'
         raise forbidden_error("pods", "", name, why)
     given = spec.get("priority")
-    priority = _priority(call, spec, name)
+    priority, preemption = _priority(call, spec, name)
     if given not in (None, priority):
         told = f"the integer value of priority ({given}) must not be provided in pod spec"
-        why = f"{told}; priority admission controller computed {priority}"
+        why = f"{told}; priority admission controller computed {priority} from the given PriorityClass name"
         raise forbidden_error("pods", "", name, why)
     spec["priority"] = priority
+    policy = spec.setdefault("preemptionPolicy", preemption)
+    if policy != preemption:
+        told = f"the string value of PreemptionPolicy ({policy}) must not be provided in pod spec"
+        why = f"{told}; priority admission controller computed {preemption} from the given PriorityClass name"
+        raise forbidden_error("pods", "", name, why)
     _tolerate_lost_nodes(spec)
 
 
@@ -87,22 +92,33 @@ def _tolerate_lost_nodes(spec: Obj) -> None:
         spec["tolerations"] = [*tolerations, *missing]
 
 
-def _priority(call: Call, spec: Obj, pod: str) -> int:
+def _priority(call: Call, spec: Obj, pod: str) -> tuple[int, str]:
+    """The priority of a pod and its policy of preemption."""
     classes = call.storage.table("priorityclasses.scheduling.k8s.io")
     name = spec.get("priorityClassName")
     if not name:
         for item in classes.items():
             if item.obj.get("globalDefault"):
                 spec["priorityClassName"] = item.name
-                return int(item.obj.get("value", 0))
-        return 0
+                return _of_class(item.obj)
+        return _of_class({})
     if name in _SYSTEM_PRIORITIES:
-        return _SYSTEM_PRIORITIES[name]
+        return _of_class({"value": _SYSTEM_PRIORITIES[name]})
     found = classes.get("", name)
     if found is None:
         raise forbidden_error("pods", "", pod, f"no PriorityClass with name {name} was found")
-    spec["preemptionPolicy"] = found.obj.get("preemptionPolicy", spec["preemptionPolicy"])
-    return int(found.obj.get("value", 0))
+    return _of_class(found.obj)
+
+
+def _of_class(found: Obj) -> tuple[int, str]:
+    return int(found.get("value", 0)), found.get("preemptionPolicy", "PreemptLowerPriority")
+
+
+def check_overhead(call: Call, obj: Obj) -> None:
+    """Raise 403 for a pod with an overhead that no RuntimeClass gives it."""
+    if call.resource.gvk == ("", "v1", "Pod") and obj["spec"].get("overhead") and not obj["spec"].get("runtimeClassName"):
+        why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        raise forbidden_error("pods", "", obj["metadata"].get("name", ""), why)
 
 
 def check_quota(call: Call, obj: Obj) -> None:

@@ -138,6 +138,7 @@ _CORE = (
             on_create=pods.on_create,
             on_update=pods.on_update,
             validate=pods.validate,
+            validate_new=pods.validate_new,
             validate_update=pods.validate_update,
             assigned=pods.ASSIGNED,
         ),

@@ -12,7 +12,10 @@ _DNS1123_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z
 _DNS1035_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+_UNDERSCORED = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SEARCH_DOMAIN = re.compile(rf"{_UNDERSCORED}(\.{_UNDERSCORED})*")
+_ENV_NAME = re.compile(r"[ -<>-~]+")
+_HTTP_HEADER = re.compile(r"[-A-Za-z0-9]+")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _PORT_NAME = re.compile(r"[a-z0-9-]+")
 
@@ -22,12 +25,12 @@ NameRule = Callable[[str], Sequence[str]]
 
 
 def _regex_error(what: str, pattern: re.Pattern[str], *examples: str) -> str:
-    told = " or ".join(f"'{example}'" for example in examples)
+    told = ",  or ".join(f"'{example}'" for example in examples)
     return f"{what} (e.g. {told}, regex used for validation is '{pattern.pattern}')"
 
 
 def _at_most(length: int) -> str:
-    return f"must be no more than {length} characters"
+    return f"must be no more than {length} bytes"
 
 
 _LABEL_TEXT = _regex_error(
@@ -43,6 +46,12 @@ _SUBDOMAIN_TEXT = _regex_error(
     _DNS1123_SUBDOMAIN,
     "example.com",
 )
+_SEARCH_DOMAIN_TEXT = _regex_error(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
+    "start and end with an alphanumeric character",
+    _SEARCH_DOMAIN,
+    "example.com",
+)
 _DNS1035_TEXT = _regex_error(
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character",
@@ -51,7 +60,7 @@ _DNS1035_TEXT = _regex_error(
     "abc-123",
 )
 _QUALIFIED_TEXT = _regex_error(
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
     _QUALIFIED,
     "MyName",
     "my.name",
@@ -78,7 +87,8 @@ def _checked(value: str, pattern: re.Pattern[str], limit: int, text: str) -> Seq
 
 def dns1123_label(value: str) -> Sequence[str]:
     """At most 63 characters: container names, hostnames, namespaces."""
-    return _checked(value, _DNS1123_LABEL, 63, _LABEL_TEXT)
+    dotted = _DNS1123_SUBDOMAIN.fullmatch(value)
+    return _checked(value, _DNS1123_LABEL, 63, "must not contain dots" if dotted else _LABEL_TEXT)
 
 
 def dns1123_subdomain(value: str) -> Sequence[str]:
@@ -87,7 +97,7 @@ def dns1123_subdomain(value: str) -> Sequence[str]:
 
 
 def dns1035_label(value: str) -> Sequence[str]:
-    """At most 63 characters, starting with a letter: service names and pod subdomains of every supported release."""
+    """At most 63 characters, starting with a letter: service names of every supported release."""
     return _checked(value, _DNS1035_LABEL, 63, _DNS1035_TEXT)
 
 
@@ -106,15 +116,16 @@ def qualified_name(value: str) -> Sequence[str]:
         if not prefix:
             problems.append("prefix part must be non-empty")
         elif "/" in prefix:
-            return ["a qualified name " + _QUALIFIED_TEXT + " with an optional DNS subdomain prefix and '/'"]
+            told = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            return [f"a valid label key {_QUALIFIED_TEXT} {told}"]
         else:
             problems += [f"prefix part {problem}" for problem in dns1123_subdomain(prefix)]
     if not name:
         problems.append("name part must be non-empty")
     elif len(name) > 63:
-        problems.append("name part must be no more than 63 characters")
-    if name and not _QUALIFIED.fullmatch(name):
-        problems.append(_QUALIFIED_TEXT)
+        problems.append(f"name part {_at_most(63)}")
+    if not _QUALIFIED.fullmatch(name):
+        problems.append(f"name part {_QUALIFIED_TEXT}")
     return problems
 
 
@@ -124,19 +135,33 @@ def label_value(value: str) -> Sequence[str]:
 
 
 def env_name(value: str) -> Sequence[str]:
-    """The strict form that every supported release accepts: no ``=`` and no space."""
-    if _ENV_NAME.fullmatch(value):
+    """Printable ASCII characters but for ``=``."""
+    told = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+    return [] if _ENV_NAME.fullmatch(value) else [told]
+
+
+def http_header(value: str) -> Sequence[str]:
+    """Letters, digits and hyphens."""
+    if _HTTP_HEADER.fullmatch(value):
         return []
-    return [
-        _regex_error(
-            "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must "
-            "not start with a digit",
-            _ENV_NAME,
-            "my.env-name",
-            "MY_ENV.NAME",
-            "MyEnvName1",
-        )
-    ]
+    return [_regex_error("a valid HTTP header must consist of alphanumeric characters or '-'", _HTTP_HEADER, "X-Header-Name")]
+
+
+def search_domain(value: str) -> Sequence[str]:
+    """A domain to search in: it may have underscores, a dot at the end, or be a dot alone."""
+    if value == ".":
+        return []
+    return _checked(value.removesuffix("."), _SEARCH_DOMAIN, 253, _SEARCH_DOMAIN_TEXT)
+
+
+def ip_address(value: str) -> Sequence[str]:
+    """An IPv4 or IPv6 address, but not the one in the other's form."""
+    if not is_address(value):
+        if is_address(re.sub(r"\b0+(?=\d)", "", value)) and ":" not in value:
+            return ["must not have leading 0s"]
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    mapped = getattr(ipaddress.ip_address(value), "ipv4_mapped", None)
+    return [] if mapped is None else ["must not be an IPv4-mapped IPv6 address"]
 
 
 def config_key(value: str) -> Sequence[str]:

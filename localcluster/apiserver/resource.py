@@ -40,15 +40,16 @@ class Strategy:
 
     `default` fills fields in on create and update; `on_create` sets what only a new object gets (initial status);
     `on_update` carries over or resets fields that an update may not touch; `validate` and `validate_update` report broken
-    fields (the latter what may not change). `assigned` are fields of the spec that have no manager unless the request has
-    one of the group: `default` fills them in for admission or an allocator. `assigned_in` names, for a list of the spec, the
-    field of its items for which the same holds.
+    fields (the latter what may not change, `validate_new` what only a new object may not have). `assigned` are fields of the
+    spec that have no manager unless the request has one of the group: `default` fills them in for admission or an allocator.
+    `assigned_in` names, for a list of the spec, the field of its items for which the same holds.
     """
 
     default: Callable[[Obj], None] = nothing
     on_create: Callable[[Obj], None] = nothing
     on_update: Callable[[Obj, Obj], None] = lambda _new, _old: None
     validate: Callable[[Obj], Sequence[Cause]] = no_causes
+    validate_new: Callable[[Obj], Sequence[Cause]] = no_causes
     validate_update: Callable[[Obj, Obj], Sequence[Cause]] = no_update_causes
     validate_name: Callable[[str], Sequence[str]] | None = None
     assigned: Sequence[Sequence[str]] = ()

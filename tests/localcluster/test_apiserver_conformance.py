@@ -247,7 +247,7 @@ INVALID: dict[str, tuple[str, Json, list[str]]] = {
     "service name of 64": (SERVICES, service("s" * 64), ["metadata.name", "spec.selector"]),
     "service name starting with a digit": (SERVICES, service("1s"), ["metadata.name"]),
     "hostname of 64": (PODS, pod("a", spec={"hostname": "h" * 64}), ["spec.hostname"]),
-    "subdomain starting with a digit": (PODS, pod("a", spec={"subdomain": "1s"}), ["spec.subdomain"]),
+    "subdomain with an underscore": (PODS, pod("a", spec={"subdomain": "a_b"}), ["spec.subdomain"]),
     "pod name of 254": (PODS, pod("p" * 254), ["metadata.name"]),
     "annotations of 300 KiB": (CRS, cr("a", annotations={"x": "v" * 300 * 1024}), ["metadata.annotations"]),
     "two controllers": (

@@ -73,7 +73,8 @@ class Expect:
     """What an answer must be. What is not given is not checked.
 
     `fields` maps dotted paths of the body to values (None: absent; `Ref` and `After` allowed); `causes` are ``reason field`` of
-    details.causes; `items` the names in a list in order; `events` ``TYPE name`` of a watch in order.
+    details.causes, and `messages` texts of theirs; `items` the names in a list in order; `events` ``TYPE name`` of a watch in
+    order.
     """
 
     code: int
@@ -81,6 +82,7 @@ class Expect:
     message: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
     causes: tuple[str, ...] | None = None
+    messages: tuple[str, ...] = ()
     items: tuple[str, ...] | None = None
     events: tuple[str, ...] | None = None
 

@@ -54,6 +54,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
     check_type(call, obj, new, None)
     validate(call, new, None)
     pod_security.check(call, new, None)
+    admission.check_overhead(call, new)
     admission.check_quota(call, new)
     if given_version and not call.dry_run:
         raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
@@ -93,7 +94,7 @@ def validate(call: Call, new: Obj, old: Obj | None, known: Sequence[Cause] = ())
     causes = [*known, *check_metadata(resource, new["metadata"])]
     if call.info.subresource != "status":
         causes += resource.strategy.validate(new)
-        causes += [] if old is None else resource.strategy.validate_update(new, old)
+        causes += resource.strategy.validate_new(new) if old is None else resource.strategy.validate_update(new, old)
     if resource.schema is not None:
         causes += resource.schema.validate(resource.typed(new), None if old is None else resource.typed(old), causes)
         causes += _check_replicas(resource, new)

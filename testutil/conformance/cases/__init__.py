@@ -1,5 +1,6 @@
 """The facts about an API server that jobcommon relies on, measured on Kubernetes 1.36.2: the table of the suite."""
 
+from jobcommon.testutil.conformance import edge_pods
 from jobcommon.testutil.conformance.case import Case
 from jobcommon.testutil.conformance.cases import (
     apply,
@@ -23,4 +24,5 @@ TABLE: tuple[Case, ...] = (
     *identity.CASES, *deletion.CASES, *eviction.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES,
         *apply.CASES, *lists.CASES, *metadata_only.CASES, *tables.CASES,
     *watches.CASES, *pod_security.CASES, *escalation.CASES, *ownership.CASES,
+    *edge_pods.cases(),
 )  # fmt: skip
