@@ -129,8 +129,11 @@ def status(job: Job, state: str, begin: float, now: float) -> Json:
         "Suspended": f"{job.kind} {job.name} is suspended.",
     }
     conditions = [condition("Created", at=begin), condition(state, message=said[state], at=end)]
-    counts = {"Created": {"active": 1}, "Succeeded": {"succeeded": 2}, "Suspended": {}}.get(state, {"active": 2})
-    made: Json = {"conditions": conditions, "startTime": format_time(begin), "replicaStatuses": {"Worker": counts}}
+    # Of the workers one waits, or has failed.
+    less = int(state in ("Created", "Restarting", "Failed"))
+    counted = {"Suspended": "", "Failed": "succeeded", "Succeeded": "succeeded"}.get(state, "active")
+    counts = {kind: {counted: job.count(kind) - (less if kind == "Worker" else 0)} for kind in job.replica_specs if counted}
+    made: Json = {"conditions": conditions, "startTime": format_time(begin), "replicaStatuses": counts}
     if state in ("Failed", "Restarting"):
         failure = {"replica": "Worker-1", "pod": f"{job.name}-worker-1", "node": "gpu-node-7.eu-central.example.com"}
         reason = {"reason": "Error", "exitCode": 1} if state == "Failed" else {"reason": "SIGKILL", "exitCode": 137}
