@@ -19,6 +19,7 @@ from jobcommon.framework import FINALIZER, Framework
 _LEASE_SECONDS = 45.0
 _WHY = "jobs neither start nor end while no operator acts"
 _MEND = "start the operators, or see their log: kubectl get pods --all-namespaces -l app.kubernetes.io/part-of=jobcommon"
+_RELEASE = "; if they were uninstalled: jobcommon release-finalizers"
 # The embedded cluster's version ends so. Its operators run inside it, with neither a Deployment nor a lease.
 _EMBEDDED = "+jobcommon"
 
@@ -38,20 +39,13 @@ def check_acting(
     """All of them. `now` is the time in seconds since the epoch."""
     renewed = _renewed(state, own)
     waiting = _waiting(state, frameworks, now)
-    for titles, what in (
-        (waiting.unanswered, "no operator has answered"),
-        (waiting.behind, "their status does not follow their pods"),
+    for subject, what, found, mend in (
+        ("jobs", "wait for an operator's answer", waiting.unanswered, _MEND),
+        ("jobs", "have a status that does not follow their pods", waiting.behind, _MEND),
+        ("pods", f"are deleted, but held by the finalizer {FINALIZER}", waiting.held, _MEND + _RELEASE),
     ):
-        if titles:
-            yield Finding(
-                Severity.ERROR, f"{len(titles)} jobs" if len(titles) > 1 else "1 job", f"{what}: {listed(titles)}", _WHY, _MEND
-            )
-    if waiting.held:
-        yield Finding(
-            Severity.ERROR, f"{len(waiting.held)} pods" if len(waiting.held) > 1 else "1 pod",
-            f"deleted, but held by the finalizer {FINALIZER}: {listed(waiting.held)}",
-            "an operator removes it within seconds", f"{_MEND}; if they were uninstalled: jobcommon release-finalizers",
-        )  # fmt: skip
+        if found:
+            yield Finding(Severity.ERROR, subject, f"{what} ({len(found)}): {listed(found)}", _WHY, mend)
     if renewed is not None and now - renewed[0] > _LEASE_SECONDS:
         yield Finding(
             Severity.ERROR,

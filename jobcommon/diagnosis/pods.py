@@ -1,11 +1,12 @@
 """What is wrong with one pod."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from jobcommon.api import reasons
 from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.template import mappings_in
-from jobcommon.diagnosis.cause import Cause, in_short
+from jobcommon.diagnosis.cause import Cause, in_short, span
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.reason import Reason
@@ -20,6 +21,8 @@ from jobcommon.reconcile.waiting import REPORT_AFTER
 OVERDUE_SECONDS = 60.0
 # The kubelet's back-off of a container: 10 s, doubled with each restart, at most 5 minutes.
 _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 300.0
+# A program that has failed so often is not well until it has run for a while.
+_OFTEN, RELAPSE_SECONDS = 2, 60.0
 _SIDECAR = "Always"
 #: Reasons of pods with which nothing is wrong: they only take their time.
 CALM = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING, Reason.STARTING)
@@ -36,7 +39,7 @@ def cause_of(member: Member, found: Found, now: float) -> Cause | None:
         return ended(member, found)
     if not pod.scheduled:
         return _unscheduled(member, found, now)
-    for cause in (_containers(member, found), _node(pod, found), _not_ready(member, found)):
+    for cause in (_containers(member, found), _node(pod, found), _not_ready(member, found), _relapsing(member, found, now)):
         if cause is not None:
             return cause
     return _slow(member, found, now) if pod.phase == "Pending" else None
@@ -116,6 +119,19 @@ def _containers(member: Member, found: Found) -> Cause | None:
         elif isinstance(state, Terminated) and state.exit_code != 0:
             return _restarting(member, found, container, state)
     return _waits_for_sidecar(member, found)
+
+
+def _relapsing(member: Member, found: Found, now: float) -> Cause | None:
+    """Why a container that runs again, but has not for long, failed before."""
+    for container in member.pod.containers:
+        state, last = container.state, container.last
+        if not isinstance(state, Running) or last is None or not last.exit_code or container.restart_count < _OFTEN:
+            continue
+        if state.started_at is not None and now - state.started_at < RELAPSE_SECONDS:
+            cause = _cause_of_run(member, found, container, last)
+            again = f"; restarted {container.restart_count} times, it runs again for {span(now - state.started_at)}"
+            return replace(cause, text=cause.text + again)
+    return None
 
 
 def _waits_for_sidecar(member: Member, found: Found) -> Cause | None:

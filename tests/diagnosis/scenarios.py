@@ -137,6 +137,18 @@ def crash(code: int, restarts: int, *, reason: str = "Error", lines: Sequence[st
     return found({"Worker-0": running, "Worker-1": looping}, policy="OnFailure", logs=logs, **scenario)
 
 
+def again(pod: Pod, at: float) -> Pod:
+    """Runs since `at`, having failed four times."""
+    made = pod.running()
+    status = made.raw["status"]["containerStatuses"][0]
+    ended = {"exitCode": 1, "reason": "Error", "finishedAt": format_time(at - 10)}
+    status |= {"restartCount": 4, "state": {"running": {"startedAt": format_time(at)}}, "lastState": {"terminated": ended}}
+    return made
+
+
+EINOPS = ("Traceback (most recent call last):", "ModuleNotFoundError: No module named 'einops'")
+
+
 def never_ready(pod: Pod) -> Pod:
     made = pod.running()._condition("Ready", "False")
     made.raw["status"]["containerStatuses"][0]["ready"] = False
@@ -402,6 +414,26 @@ SCENARIOS = (
         failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[EARLIER]),
     ),
     Scenario("restarted in place", "ProgramFailed", ("Worker-1", "exit code 1", "restarted 3 times"), crash(1, 3)),
+    Scenario(
+        "between two failures",
+        "ModuleNotFound",
+        ("No module named 'einops'", "restarted 4 times, it runs again for 5 s"),
+        found(
+            {"Worker-0": running, "Worker-1": lambda pod: again(pod, NOW - 5)},
+            policy="OnFailure",
+            logs={"demo-worker-1": EINOPS},
+        ),
+    ),
+    Scenario(
+        "failed often, and runs since",
+        "Running",
+        ("2/2 Running",),
+        found(
+            {"Worker-0": running, "Worker-1": lambda pod: again(pod, NOW - 90)},
+            policy="OnFailure",
+            logs={"demo-worker-1": EINOPS},
+        ),
+    ),
     Scenario("out of memory, restarted in place", "OOMKilled", ("restarted once",), crash(137, 1, reason="OOMKilled")),
     Scenario(
         "waiting for its replacement", "SIGKILL", ("Worker-1",), failed(137, policy="ExitCode", run_policy={"backoffLimit": 5})

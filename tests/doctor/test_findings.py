@@ -262,16 +262,16 @@ def _acting_rows() -> Iterator[Row]:
     yield Row("whether there is one cannot be read", {"unread": {"Leases": "no"}}, ((U, ("Leases",)),), alone=True)
     yield Row("the leader died", {"leases": [lease("jobcommon-operator", 1080)]},
         ((E, ("Lease jobcommon-operator in kubeflow", "was renewed 18 min ago", "no leader acts")),), alone=True)
-    yield Row("one shard's lease is old", {"leases": [lease("jobcommon-operator-2", 1080)]})
+    yield Row("a lease that was left is old", {"leases": [lease("jobcommon-operator-2", 1080)]})
     yield Row("a job is not answered", {"jobs": [job(age=41)]},
-        ((E, ("no operator has answered: pytorchjob/demo in default",)),))
+        ((E, ("wait for an operator's answer (1): pytorchjob/demo in default",)),))
     yield Row("a job was created just now", {"jobs": [job(age=5)]})
     yield Row("a job that another controller manages", {"jobs": [job(age=41, managedBy="example.com/theirs")]})
     yield Row("a status does not follow the pods", {"jobs": [job(active=1)], "pods": [pod("Succeeded")]},
-        ((E, ("1 job", "their status does not follow their pods: pytorchjob/demo")),))
+        ((E, ("jobs have a status that does not follow their pods (1): pytorchjob/demo",)),))
     yield Row("a status follows the pods", {"jobs": [job(active=1)], "pods": [pod("Running")]})
     yield Row("a pod is held by our finalizer", {"pods": [pod("Failed", deleted=1080)]},
-        ((E, ("1 pod", "training.kubeflow.org/job-tracking: default/demo-worker-0", "release-finalizers")),))
+        ((E, ("pods are deleted", "training.kubeflow.org/job-tracking (1): default/demo-worker-0", "release-finalizers")),))
     yield Row("a pod is deleted just now", {"pods": [pod("Failed", deleted=5)]})
 
 
