@@ -13,6 +13,10 @@ MAX_NAME = 63
 # Over all templates that overrides make. A larger job would block the event loop, and with it all other jobs, for seconds.
 MAX_VALUES = 500_000
 _AMOUNT = 20
+# One string of a program's environment, as NAME=value with its end: 32 pages (execve(2)).
+MAX_VARIABLE = 32 * 4096
+# The addresses of fewer do not come near it.
+MANY_REPLICAS = 500
 MANAGERS = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
@@ -31,7 +35,7 @@ def validate(framework: Framework, job: Job) -> list[FieldError]:
             errors.append(FieldError(path, f"Required value: a {job.kind} needs a {kind.name}"))
     if job.total_replicas > MAX_REPLICAS:
         errors.append(FieldError(f"spec.{framework.replica_specs}", f"must not have more than {MAX_REPLICAS} replicas in all"))
-    return errors or list(framework.validate(job))
+    return errors or [*framework.validate(job), *_variable_errors(framework, job)]
 
 
 def template_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
@@ -40,6 +44,21 @@ def template_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
         path = f"spec.{framework.replica_specs}[{name}]"
         yield from _template_errors(framework, spec.template, f"{path}.template")
         yield from _override_errors(framework, spec, path)
+
+
+def _variable_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
+    """A variable that no process can be started with: a list of all peers grows with the job."""
+    if job.total_replicas < MANY_REPLICAS:
+        return
+    for kind in job.replica_specs:
+        for variable in framework.env(job, Replica(kind, 0)) if job.count(kind) else ():
+            size = len(variable.name) + len(variable.value.encode()) + 2
+            if size > MAX_VARIABLE:
+                text = f"Too many: the variable {variable.name} of a {kind} would have {size} bytes"
+                limit = f"Linux starts no process with one of more than {MAX_VARIABLE}"
+                advice = f"use at most some {job.total_replicas * MAX_VARIABLE // size} replicas, or a shorter name"
+                yield FieldError(f"spec.{framework.replica_specs}", f"{text}, and {limit}; {advice}")
+                return
 
 
 def _name_errors(job: Job) -> Iterator[FieldError]:

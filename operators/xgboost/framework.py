@@ -5,7 +5,7 @@ Behaviour: that of training-operator's XGBoostJob v1. The master runs XGBoost's 
 
 from collections.abc import Sequence
 
-from jobcommon import EnvVar, Framework, Job, Replica, ReplicaType, succeed_with
+from jobcommon import EnvVar, Framework, Job, Replica, ReplicaType, remembered, succeed_with
 
 MASTER, WORKER = "Master", "Worker"
 REPLICA_SPECS = "xgbReplicaSpecs"
@@ -13,7 +13,7 @@ REPLICA_SPECS = "xgbReplicaSpecs"
 
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """The tracker's address, and for LightGBM the workers', in every container."""
-    specs, workers = job.replica_specs, range(job.count(WORKER))
+    specs = job.replica_specs
     rank = replica.index + (job.count(MASTER) if replica.type == WORKER else 0)
     variables = [
         EnvVar("MASTER_PORT", str(XGBOOST.port_of(specs.get(MASTER)))),
@@ -22,11 +22,15 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
         EnvVar("RANK", str(rank)),
         EnvVar("PYTHONUNBUFFERED", "1", default=True),
     ]
-    if workers:
-        addresses = ",".join(job.address(Replica(WORKER, index)) for index in workers)
+    if job.count(WORKER):
         variables.append(EnvVar("WORKER_PORT", str(XGBOOST.port_of(specs.get(WORKER)))))
-        variables.append(EnvVar("WORKER_ADDRS", addresses))
+        variables.append(EnvVar("WORKER_ADDRS", _worker_addresses(job)))
     return variables
+
+
+@remembered
+def _worker_addresses(job: Job) -> str:
+    return ",".join(job.address(Replica(WORKER, index)) for index in range(job.count(WORKER)))
 
 
 XGBOOST = Framework(
