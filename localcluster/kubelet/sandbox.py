@@ -25,11 +25,17 @@ _PLURALS = {
     "ServiceAccount": "serviceaccounts",
 }
 _RESOLVER_FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/hostname")
+# Where the interpreter's programs are found by a user who may not enter the directory that they are in.
+_PROGRAMS = "/run/jobcommon/bin"
 # Where pods have port spaces of their own (shim/ports.py), a listener on a fixed port of all addresses is moved to its pod's
 # address. Open MPI takes the first free one from 1024 on, but tells its peers the machine's addresses: nothing listens there.
 # A port that the kernel chooses (0) stays on all addresses.
-_PROGRAMS = "/run/jobcommon/bin"
 _OWN_PORTS = {"OMPI_MCA_btl_tcp_port_min_v4": "0"}
+# What images whose pods reach each other by ssh bring, as those of mpi-operator: a pod's host key is known to no other pod, and
+# sshd does not start without its directory, which only the init of a machine makes.
+_SSH_CONFIG = "Host *\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
+_SSH_CONFIGS = Path("/etc/ssh/ssh_config.d")
+_SSHD_STATE = Path("/run/sshd")
 
 Fetched = dict[tuple[str, str], dict[str, Any] | None]
 # A registry with an optional port, a path in lower case, a tag and a digest.
@@ -179,6 +185,8 @@ class Sandbox:
             inherited["PATH"] = f"{inherited.get('PATH') or os.defpath}{os.pathsep}{_PROGRAMS}"
         env = {**own_ports, **inherited, "HOSTNAME": hostname(pod), **own}
         cwd = container.get("workingDir") or str(options.working_dir)
+        if isolation.namespaces and any(target.endswith("/.ssh") for _, target, _ in mounts):
+            mounts += self._ssh_mounts()
         message = self.message_file(container, attempt)
         message.parent.mkdir(exist_ok=True)
         message.touch()
@@ -209,6 +217,13 @@ class Sandbox:
     def _name_mounts(self) -> list[tuple[str, str, bool]]:
         # On a machine without one of these files nothing reads it.
         return [(str(self._dir / path[1:]), path, False) for path in _RESOLVER_FILES if Path(path).exists()]
+
+    def _ssh_mounts(self) -> list[tuple[str, str, bool]]:
+        config, state = self._dir / "ssh_config", self._dir / "sshd"
+        config.write_text(_SSH_CONFIG)
+        state.mkdir(mode=0o755, exist_ok=True)
+        found = [(str(config), str(_SSH_CONFIGS / "jobcommon.conf"), True)] if _SSH_CONFIGS.is_dir() else []
+        return found if _SSHD_STATE.exists() else [*found, (str(state), str(_SSHD_STATE), False)]
 
     def _services(self) -> dict[str, str]:
         """How the API server is found. Without mounts, clients cannot use the paths, but they can use a kubeconfig."""

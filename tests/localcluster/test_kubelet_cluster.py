@@ -102,6 +102,27 @@ async def test_a_user_who_may_not_enter_the_directory_of_the_cluster_starts_in_t
         assert "Permission denied" in state(failed)["state"]["terminated"]["message"]
 
 
+async def test_process_ids_begin_anywhere(tmp_path: Path) -> None:
+    """Open MPI makes the names of its sessions of host name and process id: two mpirun of one job name must not share them."""
+    if await detect() != Isolation(namespaces=True):
+        pytest.skip("process ids can be chosen in a PID namespace of root's")
+    async with cluster(tmp_path) as local:
+        await local.create(shell("p", "echo $$$$"))
+        await local.ended("p")
+        assert int(await local.logs("p")) >= 1000
+
+
+async def test_a_pod_with_ssh_keys_has_what_images_for_ssh_bring(tmp_path: Path) -> None:
+    if await detect() != Isolation(namespaces=True) or not Path("/etc/ssh/ssh_config.d").is_dir():  # noqa: ASYNC240
+        pytest.skip("needs mount namespaces of root's and ssh: apt install openssh-client")
+    volume = {"volumes": [{"name": "keys", "emptyDir": {}}]}
+    script = "test -d /run/sshd && cat /etc/ssh/ssh_config.d/jobcommon.conf"
+    async with cluster(tmp_path) as local:
+        await local.create(shell("p", script, spec=volume, volumeMounts=[{"name": "keys", "mountPath": "/root/.ssh"}]))
+        await local.ended("p")
+        assert "StrictHostKeyChecking no" in await local.logs("p")
+
+
 async def test_logs_follow_to_the_end_of_the_container(local: Cluster) -> None:
     script = "for i in 1 2 3; do echo line $i; sleep 0.05; done"
     await local.create(shell("p", script))

@@ -15,6 +15,7 @@ dispositions that a process 1 would not have.
 # Importing pathlib would add half again to the start-up time of every container.
 # ruff: noqa: PTH123
 
+import contextlib
 import json
 import os
 import signal
@@ -101,6 +102,9 @@ def _init(spec: Spec, control: int) -> None:
 
             View().mount_all([(source, target, read_only) for source, target, read_only in spec["mounts"]])
             linux.set_hostname(spec["hostname"])
+            # Open MPI names its shared memory by host name and process id: pods of one name in two clusters must differ.
+            with contextlib.suppress(OSError), open("/proc/sys/kernel/ns_last_pid", "w") as file:
+                file.write(str(1000 + int.from_bytes(os.urandom(2)) % 30_000))
         elif not spec["namespaces"]:
             linux.become_subreaper()
     ports = _port_space(spec)
