@@ -182,13 +182,14 @@ def _deleting(found: Found, now: float) -> Diagnosis:
     finalizers = ", ".join((found.job.get("metadata") or {}).get("finalizers") or ())
     if not finalizers:
         return _of_job(Cause(Reason.DELETING, "the job is being deleted", then="it is gone when its pods are"))
+    on = ", and its pods run on" if any(member.pod.phase == "Running" for member in found.members) else ""
     return _of_job(
         Cause(
             Reason.DELETING,
-            f"the job is being deleted; it waits for the finalizers {finalizers}, and its pods run on",
+            f"the job is being deleted; it waits for the finalizers {finalizers}{on}",
             "a finalizer is removed by the controller that set it; if that is gone for good: kubectl patch "
             f'{found.framework.singular} {found.read.name} --type merge -p \'{{"metadata":{{"finalizers":null}}}}\'',
-            then="nothing, until the finalizers are removed; then its pods end, too",
+            then="nothing, until the finalizers are removed; then its pods are deleted, too",
         )
     )
 
