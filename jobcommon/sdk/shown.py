@@ -7,6 +7,7 @@ from typing import Any
 from yaml.representer import Representer, SafeRepresenter
 
 from jobcommon.api.duration import human_duration
+from jobcommon.api.terminal import clean
 from jobcommon.framework import Job
 from jobcommon.reconcile import read_job
 from jobcommon.sdk.build import framework_of
@@ -20,7 +21,7 @@ class ShownJob(dict[str, Any]):
         read = self._read()
         if read is None:
             return super().__repr__()
-        return f"{read.kind} {read.key}, {_age(read)} old: {described(read)}"
+        return clean(f"{read.kind} {read.key}, {_age(read)} old: {described(read)}")
 
     def _repr_html_(self) -> str | None:
         read = self._read()
@@ -28,7 +29,7 @@ class ShownJob(dict[str, Any]):
             return None
         state, replicas, cause = parts(read)
         lines = (f"{read.kind} in {read.namespace}, {_age(read)} old", f"{state}: {replicas}", cause)
-        return "<br>".join([f"<b>{escape(read.name)}</b>", *(escape(line) for line in lines if line)])
+        return "<br>".join([f"<b>{escape(clean(read.name))}</b>", *(escape(clean(line)) for line in lines if line)])
 
     def _read(self) -> Job | None:
         """None for what cannot be shown as a job: a representation must not fail."""

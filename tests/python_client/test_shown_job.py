@@ -47,6 +47,11 @@ def test_it_is_shown_in_a_line() -> None:
     ]
 
 
+def test_it_is_shown_without_control_sequences() -> None:
+    shown, _ = DisplayFormatter().format(job(message="gone \x1b[2J\u202eover\nforged"))
+    assert not {"\x1b", "\u202e", "\n"} & set(shown["text/plain"] + shown["text/html"])
+
+
 def test_an_unreadable_one_is_shown_as_it_is() -> None:
     for body in ({}, {"kind": "Unknown"}, {"kind": "PyTorchJob"}, {"kind": "PyTorchJob", "metadata": 5}, {"kind": 5}):
         assert repr(ShownJob(body)) == repr(body)
