@@ -1,9 +1,10 @@
 """What those read who submit jobs and wait for their end: Katib (`pkg/controller.v1beta1/trial`, `pkg/webhook/v1beta1/pod`),
-Flyte (`flyteplugins/…/k8s/kfoperators`), Argo's resource templates (`workflow/executor/resource.go`), and the
-kubeflow-training SDK.
+Flyte (`flyteplugins/…/k8s/kfoperators`), Argo's resource templates (`workflow/executor/resource.go`), AppWrapper
+(`internal/controller/appwrapper`), HyperPod's CLI (`hyperpod_cli/service/list_training_jobs.py`), and the kubeflow-training
+SDK.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobcommon.api.timestamp import parse_time
@@ -116,11 +117,45 @@ def argo_failure(life: Life) -> Iterator[str]:
         yield f"failed: {counts.get('failed')}"
 
 
+def argo_all(life: Life) -> Iterator[str]:
+    """`successCondition: status.replicaStatuses.Worker.succeeded == <replicas>`, also of a type that does not decide: the
+    examples of Argo and Couler. KFP and Hera make such steps, too.
+    """
+    statuses = life.jobs[-1]["status"]["replicaStatuses"]
+    for kind, spec in _with_work(life).items():
+        if statuses[kind].get("succeeded") != spec["replicas"]:
+            yield f"{kind}: {statuses[kind].get('succeeded')} of {spec['replicas']}"
+
+
 def argo_last(life: Life) -> Iterator[str]:
     """Scripts take the type of the last condition for the state."""
     for job in life.jobs:
         if conditions(job) and conditions(job)[-1]["status"] != "True":
             yield f"the last condition is {conditions(job)[-1]['type']}, which does not hold"
+
+
+# -- AppWrapper and HyperPod -------------------------------------------------------------------------------------------------
+
+
+def app_wrapper(life: Life) -> Iterator[str]:
+    """It resets a job that ends with fewer Succeeded pods than it has replicas, unless Failed is True."""
+    last = {obj["metadata"]["uid"]: obj for table, obj in life.moments if table == "pod"}
+    ended = sum(pod["status"].get("phase") == "Succeeded" for pod in last.values())
+    if ended < (wanted := sum(spec["replicas"] for spec in _with_work(life).values())):
+        yield f"{ended} Succeeded pods, {wanted} replicas"
+
+
+def hyperpod_state(life: Life) -> Iterator[str]:
+    """`hyperpod list-jobs` shows the first of the conditions with the latest lastTransitionTime."""
+    shown = max(conditions(life.jobs[-1]), key=lambda c: parse_time(c["lastTransitionTime"]) or 0.0)
+    if shown["type"] not in ENDS:
+        yield f"{shown['type']}={shown['status']} at the end"
+
+
+def _with_work(life: Life) -> Mapping[str, Obj]:
+    """The specs of the types that are not stopped when the job succeeds; none where cleanPodPolicy says which are."""
+    policy = (life.jobs[0]["spec"].get("runPolicy") or {}).get("cleanPodPolicy") or life.jobs[0]["spec"].get("cleanPodPolicy")
+    return {} if policy else {kind: spec for kind, spec in life.specs.items() if not life.framework.serves(kind)}
 
 
 # -- the SDK -----------------------------------------------------------------------------------------------------------------
@@ -177,6 +212,9 @@ NEEDS = (
     Need("Argo", "`replicaStatuses` of the deciding type: succeeded", argo_success, courses=("run", "failed")),
     Need("Argo", "`replicaStatuses` of the deciding type: failed", argo_failure, courses=("failed",)),
     Need("Argo", "the state as the last condition", argo_last),
+    Need("Argo, Couler, Hera, KFP", "`replicaStatuses` of every type but servers: all succeeded", argo_all, courses=("run",)),
+    Need("AppWrapper", "as many Succeeded pods as replicas", app_wrapper, ("PyTorchJob",), ("run",)),
+    Need("HyperPod CLI", "the state, by the latest transition", hyperpod_state, ("PyTorchJob",), ("run", "failed")),
     Need("SDK", "v1 of the kind", versions_of_sdk, courses=("run",)),
     Need("SDK", "pods by labels, 1.5", pods_of_sdk("1.5"), courses=("run",)),
     Need("SDK", "pods by labels, 1.6 to 1.9", pods_of_sdk("1.6 to 1.9"), courses=("run",)),

@@ -187,7 +187,11 @@ def _three(name: str, manifest: Obj) -> Iterator[Life]:
     leading = next(kind for kind in LEADERS[framework.kind] if kind in job.replica_specs)
     leaders = [job.pod_name(replica) for replica in job.replicas if replica.type == leading]
     together = user.peers(*pods)
-    done = {leader: [Exit(10, cue=together)] for leader in leaders}
+    # When the job has succeeded, those with work of their own come to their end, too.
+    succeeded = user.condition(framework, manifest["metadata"]["name"], "Succeeded")
+    working = [job.pod_name(replica) for replica in job.replicas if not framework.serves(replica.type)]
+    done = {pod: [Exit(5, cue=lambda server, _: succeeded(server))] for pod in working}
+    done |= {leader: [Exit(10, cue=together)] for leader in leaders}
     failed = {leaders[0]: [Exit(10, 3, message="no such file", cue=together)]}
     yield _live(framework, name, manifest, "run", done)
     once = deepcopy(manifest)
