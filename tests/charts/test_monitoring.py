@@ -8,9 +8,11 @@ from typing import Any
 
 import promql_parser
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.charts.charts import OPERATORS, of_kind, render, the
+from tests.docs.blocks import blocks
 from tests.runtime.fakes import a_job
 from tests.runtime.test_manager import Process, processes
 from tests.runtime.world import JOBS, PODS, world_with_testjobs
@@ -123,6 +125,16 @@ async def test_alerts_and_dashboard_use_what_is_exposed() -> None:
     ours = {name for name in series if name.startswith("training_operator_") and not name.endswith(("_sum", "_bucket"))}
     told = {name.removesuffix("_bucket").removesuffix("_count") for name in used}
     assert {name for name in ours if name.removesuffix("_count") not in told} == {"training_operator_jobs_restarted_total"}
+
+
+async def test_the_rules_that_keep_mpi_operators_names() -> None:
+    (block,) = (b for b in blocks() if b.document.name == "migration.md" and b.language == "yaml")
+    (group,) = yaml.safe_load(yaml.safe_load(block.text)["mpi-operator.yaml"])["groups"]
+    rules, series = {rule["record"]: rule["expr"] for rule in group["rules"]}, await exposed()
+    assert {name for name in rules if not name.startswith("mpi_operator_")} == set()
+    assert {name: found for name, text in rules.items() if (found := complaints(text, series))} == {
+        "mpi_operator_job_info": ["kube_pod_owner is not exposed"]  # kube-state-metrics does
+    }
 
 
 async def test_the_check_finds_what_is_not_there() -> None:
