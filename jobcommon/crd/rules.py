@@ -70,7 +70,8 @@ def _run_policy(framework: Framework) -> Iterator[CelRule]:
         spec, ".runPolicy.managedBy",
     )  # fmt: skip
     yield CelRule(
-        _unchanged("runPolicy", "schedulingPolicy", "queue"), "queue cannot be changed; delete the job and create it anew",
+        _unchanged("runPolicy", "schedulingPolicy", "queue"),
+        "spec.runPolicy.schedulingPolicy.queue is immutable; delete the job and create it anew",
         spec, ".runPolicy.schedulingPolicy.queue",
     )  # fmt: skip
     listed = ", ".join(f"'{name}'" for name in _managers(framework))
@@ -92,11 +93,16 @@ def _replicas(framework: Framework) -> Iterator[CelRule]:
     yield CelRule(f"self.all(k, k.lowerAscii() in [{listed}])", f"replica types are {', '.join(names)}", path)
     for kind in framework.replica_types:
         yield from _type_rules(kind, path)
-    if framework.container:
-        yield _container_rule(framework.container, (*path, "*"))
+    yield _container_rule(framework.container, (*path, "*"))
 
 
 def _container_rule(name: str, path: tuple[str, ...]) -> CelRule:
+    if not name:
+        return CelRule(
+            "!has(self.template.spec) || self.template.spec.containers.all(c, c.name != '')",
+            "a container must have a name",
+            path,
+        )
     return CelRule(
         f"has(self.template.spec) && self.template.spec.containers.exists(c, c.name == '{name}')",
         f'one container must be named "{name}"',

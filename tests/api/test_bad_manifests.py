@@ -99,6 +99,7 @@ ONE_KIND: list[tuple[Framework, str, Any, str]] = [
     (MPI, f"{WORKER}.replicas", 0, "Worker must have at least 1 replica"),
     (MPI, "spec.{specs}.Launcher", TWO, "Launcher must have exactly 1 replica"),
     (MPI, "spec.{specs}.Launcher.restartPolicy", "Always", "the restartPolicy of Launcher must be one of OnFailure, Never"),
+    (MPI, f"{WORKER}.template.spec.containers", [{"name": "", "image": "i"}], "a container must have a name"),
     (MPI, "spec.mpiImplementation", "LAM", 'supported values: "OpenMPI", "Intel", "MPICH"'),
     (MPI, "spec.slotsPerWorker", -1, "spec.slotsPerWorker in body should be greater than or equal to 1"),
     (MPI, "spec.slotsPerWorker", "auto", "spec.slotsPerWorker in body must be of type integer"),
@@ -193,7 +194,12 @@ def test_there_are_many() -> None:
             "managedBy cannot be changed",
         ),
         ("spec.runPolicy.managedBy", ABSENT, "kueue.x-k8s.io/multikueue", "managedBy cannot be changed"),
-        ("spec.runPolicy.schedulingPolicy.queue", "initial-queue", "test", "queue cannot be changed"),
+        (
+            "spec.runPolicy.schedulingPolicy.queue",
+            "initial-queue",
+            "test",
+            "spec.runPolicy.schedulingPolicy.queue is immutable",
+        ),
     ],
 )
 @pytest.mark.parametrize("framework", KINDS, ids=lambda framework: framework.kind)
