@@ -43,7 +43,7 @@ LINES = (
     ),
     clue(
         r"(?:package|PyTorch|torch)\W.*(?:doesn't|does not|don't|without) (?:have )?(NCCL|MPI|UCC|Gloo)\b|"
-        r"Invalid backend: '(\w+)'|"
+        r"(?:Invalid|Unknown) backend:? '?(\w+)|"
         r"(?:NCCL|nccl) (?:is|was) not (?:available|built|compiled)|(\w+) backend is not available|"
         r"No backend type associated with device",
         Reason.BACKEND_UNAVAILABLE, "", 'use backend "gloo" on CPUs, or an image whose torch has the backend',
@@ -130,11 +130,12 @@ LINES = (
         "add --allow-run-as-root to mpirun, or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
     ),
     clue(
-        r"unable to (?:launch|find) the specified (?:application|executable)|Executable: (\S+)|(?:orted|prted|"
-        r"hydra_pmi_proxy): (?:command )?not found|"
-        r"could not (?:find|access|execute) (?:an |the )?executable",
-        Reason.COMMAND_NOT_FOUND, "", "install the program, and Open MPI, in the image of the workers, too",
-        local="install it on this machine (Debian: openmpi-bin), or correct the command",
+        r"unable to (?:launch|find) the specified (?:application|executable)|Executable: (\S+)|"
+        r"(orted|prted|hydra_pmi_proxy): (?:command )?not found|"
+        r"could not (?:find|access|execute) (?:an |the )?executable|command '([\w+-]+)' failed: No such file|"
+        r"failed to run command '([\w+-]+)'",
+        Reason.COMMAND_NOT_FOUND, "", "install the program in the image; workers of an MPIJob need it, too, and Open MPI",
+        local="install it on this machine{debian}, or correct the command",
     ),
     clue(
         r"MPI_Init\S* failed|(?:orte|PMIx?|MPI|ompi_mpi)_init\S* failed|PML add procs failed|No available .*(?:BTL|"
@@ -166,7 +167,8 @@ LINES = (
     # imports and versions
     clue(
         r"(?:ModuleNotFoundError|ImportError)\W+No module named '?([\w.]+)|: No module named ([\w.]+)|"
-        r"PackageNotFoundError: .*for (\S+)|requires the (\S+) library|Missing optional dependency '([\w-]+)'",
+        r"PackageNotFoundError: .*for (\S+)|DistributionNotFound: The '([\w-]+)|requires \w+: .pip install (\w+)|"
+        r"requires the (\S+) library|Missing optional dependency '([\w-]+)'",
         Reason.MODULE_NOT_FOUND, "", "install the module in the image, or correct PYTHONPATH and workingDir",
         local="install it into the environment that pods run in: pip install {pip}; or correct PYTHONPATH and workingDir",
     ),
@@ -311,7 +313,8 @@ LINES = (
         r"unable to) connect|DEADLINE_EXCEEDED)|"
         r"ncclRemoteError|ncclSystemError|Connection (?:closed|reset) by (?:remote )?peer|(?:DEADLINE_EXCEEDED|"
         r"UNAVAILABLE): |UnavailableError|DeadlineExceeded|"
-        r"ConnectionRefusedError|ConnectionResetError|BrokenPipeError|Connection refused|Collective ops is aborted|"
+        r"Network is unreachable|No route to host|Connection timed out|ConnectionRefusedError|ConnectionResetError|"
+        r"BrokenPipeError|Connection refused|Collective ops is aborted|"
         r"HorovodInternalError|Socket Timeout|"
         r"(?:getaddrinfo|gaierror|resolve|Name or service not known|Temporary failure in name resolution)",
         Reason.PEERS_UNREACHABLE, "", _PEERS, symptom=True, local=_LOCAL_PEERS,

@@ -34,6 +34,7 @@ _LOCAL_SIGNALS = {
 _OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 _CODES = {
     2: "; by convention: wrong arguments",
+    124: "; of the command timeout: it ran for too long",
     255: "; often of ssh or mpirun",
 }
 _ERROR_LINE = re.compile(

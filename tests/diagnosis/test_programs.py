@@ -204,6 +204,10 @@ ROWS = [
     ("the rank that did not join", 134, WATCHDOG + "\nCollective 7 (ALLREDUCE): ranks [1, 3] did not join", "CollectiveTimeout", "ranks [1, 3] did not join"),
     ("jax, no coordinator's address", 1, trace("ValueError: coordinator_address should be defined."), "EnvironmentMissing", "coordinator_address"),
     ("paddle, the launcher", 1, "LAUNCH ERROR 2026-11-23 10:00:00,000 Container failed !!!", "ProgramFailed", "Container failed"),
+    ("no route", 1, trace("OSError: [Errno 113] No route to host"), "PeersUnreachable", "No route to host"),
+    ("a backend that does not exist", 1, trace("ValueError: Unknown backend ncl"), "BackendUnavailable", "ncl"),
+    ("a compiler that is missing", 1, "error: command 'gcc' failed: No such file or directory", "CommandNotFound", "gcc"),
+    ("timeout(1)", 124, "step 7", "ProgramFailed", "it ran for too long"),
 ]  # fmt: skip
 
 
@@ -220,6 +224,8 @@ def test_the_cause_is_that_of_the_last_error(code: int, printed: str, reason: st
     [
         (127, "sh: 1: mpirun: not found", "apt install openmpi-bin"),
         (127, "sh: 1: torchrun: not found", "pip install torch"),
+        (1, "bash: line 1: orted: command not found", "Debian: openmpi-bin"),
+        (1, "error: command 'gcc' failed: No such file or directory", "Debian: build-essential"),
         (1, trace("ModuleNotFoundError: No module named 'cv2'"), "pip install opencv-python-headless"),
         (1, trace("ModuleNotFoundError: No module named 'einops.layers'"), "pip install einops;"),
         (1, trace("ImportError: libGL.so.1: cannot open shared object file: No such file or directory"), "Debian: libgl1"),
