@@ -12,7 +12,7 @@ from jobcommon.localcluster.quantity import parse_quantity
 ASSUMES = ("quota", "terminating-namespace")
 Obj = dict[str, Any]
 
-_SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _BUILTIN_SERVICE_ACCOUNT = "default"
 _LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LOST_NODE_SECONDS = 300
@@ -42,6 +42,8 @@ def admit_new(call: Call, name: str, obj: Obj) -> None:
         _admit_pod(call, name, obj)
     elif call.resource.gvk == ("", "v1", "Service"):
         allocation.allocate(call, obj, None)
+    elif call.resource.gvk == ("", "v1", "PersistentVolumeClaim"):
+        _choose_class(call, obj["spec"])
     elif call.resource.plural == "certificatesigningrequests":
         # Who asks is not for the request to say.
         obj["status"] = {}
@@ -80,6 +82,17 @@ def _admit_pod(call: Call, name: str, obj: Obj) -> None:
     _tolerate_lost_nodes(spec)
 
 
+def _choose_class(call: Call, spec: Obj) -> None:
+    """The plugin DefaultStorageClass: the newest class that is marked as the default."""
+    marked = [
+        item
+        for item in call.storage.table("storageclasses.storage.k8s.io").items()
+        if (item.obj["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true"
+    ]
+    if marked and "storageClassName" not in spec:
+        spec["storageClassName"] = max(marked, key=lambda item: str(item.obj["metadata"]["creationTimestamp"])).name
+
+
 def _tolerate_lost_nodes(spec: Obj) -> None:
     """The plugin DefaultTolerationSeconds: five minutes on a node that is not ready or not reachable."""
     tolerations = list(spec.get("tolerations") or ())
@@ -102,8 +115,6 @@ def _priority(call: Call, spec: Obj, pod: str) -> tuple[int, str]:
                 spec["priorityClassName"] = item.name
                 return _of_class(item.obj)
         return _of_class({})
-    if name in _SYSTEM_PRIORITIES:
-        return _of_class({"value": _SYSTEM_PRIORITIES[name]})
     found = classes.get("", name)
     if found is None:
         raise forbidden_error("pods", "", pod, f"no PriorityClass with name {name} was found")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from jobcommon.localcluster.apiserver.env import Env
+from jobcommon.localcluster.apiserver.kinds.nodes import SYSTEM_CLASSES
 from jobcommon.localcluster.apiserver.storage import Storage
 
 Obj = dict[str, Any]
@@ -44,6 +45,19 @@ _EDIT = [
     {"apiGroups": [""], "resources": ["namespaces", "resourcequotas", "limitranges"], "verbs": _READ},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": _READ + _WRITE},
 ]
+
+
+def _rules(verbs: str, resources: str, *groups: str) -> Obj:
+    return {"apiGroups": list(groups or ("",)), "resources": resources.split(), "verbs": verbs.split()}
+
+
+def _paths(*paths: str) -> Obj:
+    return {"nonResourceURLs": list(paths), "verbs": ["get"]}
+
+
+_HEALTH = ("/healthz", "/livez", "/readyz")
+_VERSION = ("/version", "/version/")
+_EVENTS = _rules("create patch update", "events", "", "events.k8s.io")
 _CLUSTER_ROLES: dict[str, list[Obj]] = {
     "cluster-admin": _EVERYTHING,
     "admin": [*_EDIT, {"apiGroups": [_RBAC], "resources": ["roles", "rolebindings"], "verbs": _READ + _WRITE}],
@@ -52,7 +66,37 @@ _CLUSTER_ROLES: dict[str, list[Obj]] = {
         *_workloads(_READ),
         {"apiGroups": [""], "resources": ["namespaces", "resourcequotas", "limitranges"], "verbs": _READ},
     ],
-}
+    # Those of the real server that charts and operators bind.
+    "system:auth-delegator": [
+        _rules("create", "tokenreviews", "authentication.k8s.io"),
+        _rules("create", "subjectaccessreviews", "authorization.k8s.io"),
+    ],
+    "system:basic-user": [
+        _rules("create", "selfsubjectaccessreviews selfsubjectrulesreviews", "authorization.k8s.io"),
+        _rules("create", "selfsubjectreviews", "authentication.k8s.io"),
+    ],
+    "system:discovery": [_paths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_HEALTH, *_VERSION)],
+    "system:monitoring": [
+        _paths("/metrics", "/metrics/slis", *_HEALTH, *(f"{path}/*" for path in _HEALTH)), _rules("get", "nodes/metrics"),
+    ],
+    "system:node-problem-detector": [_rules("get", "nodes"), _rules("patch", "nodes/status"), _EVENTS],
+    "system:persistent-volume-provisioner": [
+        _rules("create delete get list watch", "persistentvolumes"),
+        _rules("get list update watch", "persistentvolumeclaims"),
+        _rules("get list watch", "storageclasses", "storage.k8s.io"),
+        _rules("watch", "events"),
+        _EVENTS,
+    ],
+    "system:public-info-viewer": [_paths(*_HEALTH, *_VERSION)],
+    "system:service-account-issuer-discovery": [
+        _paths(*(f"{path}{end}" for path in ("/.well-known/openid-configuration", "/openid/v1/jwks") for end in ("", "/"))),
+    ],
+}  # fmt: skip
+#: By which an extension of the API server finds out how to recognize clients.
+_AUTHENTICATION = "extension-apiserver-authentication"
+
+
+_CLASS = {"preemptionPolicy": "PreemptLowerPriority"}
 
 
 def ensure(env: Env, storage: Storage) -> None:
@@ -66,6 +110,10 @@ def ensure(env: Env, storage: Storage) -> None:
         "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": "system:masters"}],
     }
     _create(env, storage, f"clusterrolebindings.{_RBAC}", "", "cluster-admin", binding)
+    reader = {**_rules("get list watch", "configmaps"), "resourceNames": [_AUTHENTICATION]}
+    _create(env, storage, f"roles.{_RBAC}", "kube-system", f"{_AUTHENTICATION}-reader", {"rules": [reader]})
+    for name, value in SYSTEM_CLASSES.items():
+        _create(env, storage, "priorityclasses.scheduling.k8s.io", "", name, {"value": value, **_CLASS})
     _create(env, storage, "services", "default", "kubernetes", _api_service())
     if storage.table(KEY_TABLE).get("", KEY_NAME) is None:
         secret = env.random.getrandbits(256).to_bytes(32, "big").hex()
