@@ -7,12 +7,19 @@ the tests they would appear in its logs and among its asyncio tasks, and stop wh
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from jobcommon.testutil.webhook_server import Review, configuration, serve
 
 COMMAND = (sys.executable, "-m", "jobcommon.testutil.api_process")
 
@@ -49,6 +56,42 @@ class KubernetesApi:
         if ran.returncode != 0:
             raise KubectlError(f"kubectl {' '.join(arguments)}: {ran.stderr.strip()}")
         return ran.stdout
+
+    @contextmanager
+    def webhook(
+        self,
+        review: Review,
+        *resources: str,
+        operations: Sequence[str] = ("CREATE", "UPDATE"),
+        mutating: bool = False,
+        **more: Any,
+    ) -> Iterator[str]:
+        """Have `review` asked about writes of `resources` (``pods``, ``widgets.example.com``) until the context is left.
+
+        `review` gets the AdmissionRequest, in a thread of its own, and returns parts of the AdmissionResponse, such as
+        ``{"allowed": False, "status": {"message": "why"}}`` or, if `mutating`, ``{"patch": [operations]}``; None allows the
+        request. `more` are further fields of the webhook. The result is the webhook's name.
+        """
+        name = f"test-{uuid.uuid4().hex[:8]}.webhook.example.com"
+        with serve(review) as client:
+            made = configuration(name, client, resources, operations, more, mutating=mutating)
+            path = f"/apis/admissionregistration.k8s.io/v1/{made['kind'].lower()}s"
+            self._send("POST", path, made)
+            try:
+                yield name
+            finally:
+                self._send("DELETE", f"{path}/{name}")
+
+    def _send(self, method: str, path: str, body: Any = None) -> None:
+        context = ssl.create_default_context(cafile=self.certificate)
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)  # noqa: S310 - it is ours
+        try:
+            with urllib.request.urlopen(request, context=context):  # noqa: S310
+                pass
+        except urllib.error.HTTPError as error:
+            raise ValueError(json.loads(error.read())["message"]) from None
 
 
 class ApiServers:

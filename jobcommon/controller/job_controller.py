@@ -30,15 +30,17 @@ from jobcommon.controller.expectations import Expectations, Expected
 from jobcommon.controller.job_state import BACKGROUND, INTERACTIVE, NORMAL, JobState
 from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
 from jobcommon.controller.orphans import job_keys, left_behind, owner_uids, work_on_orphans
+from jobcommon.controller.pruned import Pruned
+from jobcommon.controller.refusals import Refusals, is_transient
 from jobcommon.controller.report import Report, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
-from jobcommon.controller.unstored import Unstored
 from jobcommon.controller.watched import PODS, SERVICES, informers_of, watched
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile.at_rest import AT_REST
-from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
+from jobcommon.reconcile.ending import is_over
+from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
 
 JobKey = tuple[str, str]
 BY_JOB, BY_OWNER = "job", "owner"
@@ -64,8 +66,8 @@ class JobController:
         self.expectations, self.barrier = Expectations(), Barrier()
         self.on_lapsed: Callable[[JobKey, Sequence[Expected]], None] = lambda _, __: None
         """Called with the lapsed expectations of a job: writes of ours that no watch has shown in time."""
-        self.unstored = Unstored(f"{self.framework.plural}.{self.framework.group}", self._unstored_changed)
-        self.on_unstored: Callable[[], None] = lambda: None
+        self.pruned = Pruned(f"{self.framework.plural}.{self.framework.group}")
+        self.on_pruned: Callable[[], None] = lambda: None
         """Called when the set of status fields that are not stored changes."""
         self.resources = watched(self.framework)
         self._jobs: Store[ObjectView] = Store()
@@ -126,10 +128,15 @@ class JobController:
         for job in self._jobs.all():
             self.queue.add((job.namespace, job.name))
 
-    def _unstored_changed(self) -> None:
+    def served(self, undeclared: frozenset[str]) -> None:
+        """Record the status fields that the served schema of the jobs lacks."""
+        if self.pruned.served(undeclared):
+            self._pruned_changed()
+
+    def _pruned_changed(self) -> None:
         """Queue every job: a status that was not stored whole may have blocked it, and its condition reports the fields."""
         self.resync()
-        self.on_unstored()
+        self.on_pruned()
 
     def _job_changed(self, change: Change[ObjectView]) -> None:
         if change.new is not None:
@@ -281,14 +288,15 @@ class JobController:
             companions.update(((unwatched.kind, view.name), view) for view in state.last_observed.found(unwatched.plural))
         pods = [pod for pod in named if pod.owner and pod.owner.uid == uid]
         left = left_behind(self.framework.kind, named, uid) if len(pods) < len(named) else []
-        state.observed(pods)
+        state.active_pods = sum(not is_over(pod) for pod in pods)
+        state.begun = state.begun or bool(pods)
         return Observed(
             pods=tuple(pods),
             services=tuple(self._others[SERVICES].indexed(BY_OWNER, uid)),
             companions=companions,
             last_observed={kind.plural: state.last_observed.of(kind.plural) for kind in self._unwatched},
             rejections=dict(state.rejections),
-            refusal=self.unstored.text or state.refusals.text,
+            refusal=self.pruned.text or state.refusals.text,
             backed_off=state.refusals.backed_off(moment.monotonic),
             begun=state.begun,
             predecessors=frozenset(pod.name for pod in left),
@@ -334,21 +342,48 @@ class JobController:
                 plural = PODS if isinstance(action, RemoveFinalizer) else action.plural
                 if plural in self.informers:  # no cache ever shows the write of another resource
                     self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
-        self.unstored.record(work, result)
+        if self.pruned.record(work, result):
+            self._pruned_changed()
         if result.status_version is not None:
+            if work.plan.status is not None and work.plan.status.finished and work.uid in self.states:
+                self.states[work.uid].finished = True
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
+        if (state := self.states.get(work.uid)) is not None:
+            state.record(result.outcomes)
+            unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
+            if True in [state.last_observed.record(outcome, moment.wall) for outcome in unwatched]:
+                self.queue.add((work.namespace, work.name))
+
+    def _is_unwatched(self, action: Action) -> bool:
+        return not isinstance(action, RemoveFinalizer) and any(kind.plural == action.plural for kind in self._unwatched)
 
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
+        refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.NAME_CONFLICT, Effect.SKIPPED)]
         state = self.states.setdefault(work.uid, JobState()) if work.job is not None else JobState()
-        again = state.finish(work, result, moment, [kind.plural for kind in self._unwatched])
-        if again.at_once:
-            self.queue.add(key)
-        if again.failed:
+        # Nothing was deleted and no finalizer removed, so no event need follow; the server's answer may have been transient.
+        contested = any(o.effect is Effect.NOT_FOUND and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
+        known = state.refusals.text
+        waits = state.refused(work.plan, result.outcomes, moment.monotonic)
+        if state.refusals.text != known:
+            self.queue.add(key)  # for its status
+        unfinished = (
+            [outcome for outcome in refused if is_transient(outcome) or not waits]
+            or contested
+            or result.status_error is not None
+            or result.stale
+            or work.plan.reason == reasons.INTERNAL_ERROR
+        )
+        errors = (result.status_error, *(outcome.error for outcome in result.outcomes))
+        # The transport waits for a short Retry-After itself; the controller honours a longer one.
+        state.asked_until = moment.monotonic + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
+        if unfinished:
             self.queue.add_rate_limited(key, moment.monotonic)
         else:
             self.queue.forget(key)
-        if again.at is not None:
-            self.queue.add_at(key, again.at)
+            if not state.refusals.pending(moment.monotonic):
+                state.refusals = Refusals()
+        if state.refusals.pending(moment.monotonic):
+            self.queue.add_at(key, state.refusals.until)
         if work.plan.wake_at is not None:
             self.queue.add_after(key, min(max(work.plan.wake_at - moment.wall, 0.0), MAX_WAKE) + 0.001, moment.monotonic)
 

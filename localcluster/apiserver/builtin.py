@@ -17,6 +17,7 @@ from jobcommon.localcluster.apiserver.kinds import (
     nodes,
     pods,
     rbac,
+    registration,
     services,
     volumes,
 )
@@ -250,13 +251,13 @@ _STORAGE = "storage.k8s.io"
 
 _GROUPS = (
     Resource(_REGISTRATION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False,
-             categories=_EXTENSIONS, generation=True),
+             categories=_EXTENSIONS, generation=True, strategy=registration.MUTATING_WEBHOOKS),
     Resource(_REGISTRATION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False,
-             categories=_EXTENSIONS, status=True, generation=True),
+             categories=_EXTENSIONS, status=True, generation=True, strategy=registration.POLICY),
     Resource(_REGISTRATION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False,
-             categories=_EXTENSIONS, generation=True),
+             categories=_EXTENSIONS, generation=True, strategy=registration.BINDING),
     Resource(_REGISTRATION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False,
-             categories=_EXTENSIONS, generation=True),
+             categories=_EXTENSIONS, generation=True, strategy=registration.VALIDATING_WEBHOOKS),
     Resource(
         "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False,
         short_names=("crd", "crds"), categories=_EXTENSIONS, status=True, generation=True,

@@ -22,7 +22,9 @@ from jobcommon.localcluster.apiserver.errors import (
     unsupported_media_type,
 )
 from jobcommon.localcluster.apiserver.negotiation import MediaType, negotiate
+from jobcommon.localcluster.apiserver.questions import Replies
 from jobcommon.localcluster.apiserver.rbac import Authorizer
+from jobcommon.localcluster.apiserver.registry import Registry
 from jobcommon.localcluster.apiserver.resource import Resource
 from jobcommon.localcluster.apiserver.route import RequestInfo
 from jobcommon.localcluster.apiserver.storage import Item, Storage
@@ -46,7 +48,7 @@ _encoder = msgspec.json.Encoder()
 class Call:
     """A request, what the server has found out about it, and what its handler works with.
 
-    `warnings` become Warning headers of the response.
+    `warnings` become Warning headers of the response. `replies` are those of webhooks; None: they are not asked.
     """
 
     env: Env
@@ -58,6 +60,8 @@ class Call:
     resource: Resource
     user: User
     query: Mapping[str, str]
+    registry: Registry
+    replies: Replies | None
     warnings: list[str] = field(default_factory=list)
 
     @property

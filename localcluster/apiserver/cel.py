@@ -22,6 +22,11 @@ from jobcommon.localcluster.apiserver import cel_functions
 
 _log = logging.getLogger(__name__)
 
+#: The variables of a CRD's rules.
+RULE = ("self", "oldSelf", "optionalOld")
+#: Those of expressions about a request.
+ADMISSION = ("object", "oldObject", "request", "params", "namespaceObject", "variables")
+
 # Library parts of the real server that this engine cannot be given: rules that use them are skipped, not refused.
 _UNSUPPORTED = re.compile(
     r"\b(authorizer|url|isURL|ip|isIP|cidr|isCIDR|semver|isSemver|jsonpatch)\s*[.(]|\bformat\.\w+\(|\.validate\("
@@ -42,7 +47,7 @@ class Failure:
 
 
 class Program:
-    """One compiled expression with the variables `self` and `oldSelf`."""
+    """One compiled expression."""
 
     def __init__(self, expression: Any) -> None:
         self._expression = expression
@@ -64,8 +69,8 @@ def available() -> bool:
 
 
 @cache
-def _environment() -> Any:
-    variables = {"self": engine.Type.DYN, "oldSelf": engine.Type.DYN, "optionalOld": engine.Type.DYN}
+def _environment(names: tuple[str, ...]) -> Any:
+    variables = dict.fromkeys(names, engine.Type.DYN)
     extensions = [
         ext_strings.ExtStrings(),
         ext_optional.ExtOptional(),
@@ -83,11 +88,13 @@ def _skip(expression: str, why: str) -> None:
 
 
 @lru_cache(maxsize=4096)
-def compile_expression(expression: str, *, optional_old: bool = False, kind: str = "BOOL") -> Program | None:
+def compile_expression(
+    expression: str, *, optional_old: bool = False, kind: str = "BOOL", variables: tuple[str, ...] = RULE
+) -> Program | None:
     """The compiled expression, or None when it has to be skipped (which is logged once).
 
     With `optional_old`, `oldSelf` is an optional: the caller passes `optionalOld` as a list of none or one value.
-    Raises `CelError` when the expression is wrong or gives another type than `kind` (BOOL or STRING).
+    Raises `CelError` when the expression is wrong or gives another type than `kind` (BOOL, STRING or ANY).
     """
     if engine is None:
         _skip(expression, "cel-expr-python is not installed; pip install 'jobcommon[local]'")
@@ -97,14 +104,14 @@ def compile_expression(expression: str, *, optional_old: bool = False, kind: str
         # Optionals cannot be passed in from Python, so one is made inside.
         text = f"cel.bind(oldSelf, size(optionalOld) > 0 ? optional.of(optionalOld[0]) : optional.none(), {expression})"
     try:
-        compiled = _environment().compile(text)
+        compiled = _environment(variables).compile(text)
     except RuntimeError as error:
         if _UNSUPPORTED.search(expression):
             _skip(expression, "the engine lacks a function or macro it uses")
             return None
         raise CelError(f"compilation failed: {_readable(str(error))}") from error
     returned = compiled.return_type()
-    if returned not in (getattr(engine.Type, kind), engine.Type.DYN):
+    if kind != "ANY" and returned not in (getattr(engine.Type, kind), engine.Type.DYN):
         raise CelError(f"cel expression must evaluate to a {kind.lower()}")
     return Program(compiled)
 

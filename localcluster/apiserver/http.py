@@ -16,7 +16,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 
 from jobcommon.client.request import Request, Response
-from jobcommon.localcluster.apiserver import sessions
+from jobcommon.localcluster.apiserver import callouts, sessions
 from jobcommon.localcluster.apiserver.call import BODY_LIMIT
 from jobcommon.localcluster.apiserver.errors import ApiError
 from jobcommon.localcluster.apiserver.server import ApiServer
@@ -80,7 +80,7 @@ class Running:
                 return await self._watch(request, value)
         except ApiError as error:
             return _whole(request, error.response())
-        return _whole(request, self.server.handle(value))
+        return _whole(request, await callouts.handle(self.server, value))
 
     async def _watch(self, request: web.BaseRequest, value: Request) -> web.StreamResponse:
         awake = asyncio.Event()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import Request, Response
+from jobcommon.localcluster.apiserver import callouts
 from jobcommon.localcluster.apiserver.errors import ApiError
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.sessions import open_logs
@@ -33,7 +34,7 @@ class InProcessTransport:
         await asyncio.sleep(0)
         if request.body is not None:
             request = replace(request, headers={**self._agent, **request.headers})
-        return self._server.handle(request, self._user)
+        return await callouts.handle(self._server, request, self._user)
 
     def stream(self, request: Request) -> AsyncIterator[bytes]:
         """Yield the lines of a watch or a log. Raises StatusError when it is refused."""

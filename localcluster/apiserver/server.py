@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobcommon.client.request import Request, Response
-from jobcommon.localcluster.apiserver import bootstrap
+from jobcommon.localcluster.apiserver import bootstrap, webhooks
 from jobcommon.localcluster.apiserver.authentication import Authenticator
 from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.custom import resources_of
@@ -17,6 +17,7 @@ from jobcommon.localcluster.apiserver.documents import Documents
 from jobcommon.localcluster.apiserver.env import Env
 from jobcommon.localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, not_stored, path_not_found
 from jobcommon.localcluster.apiserver.journal import Journal
+from jobcommon.localcluster.apiserver.questions import Replies
 from jobcommon.localcluster.apiserver.rbac import Attributes, Authorizer
 from jobcommon.localcluster.apiserver.registry import Registry
 from jobcommon.localcluster.apiserver.resource import Resource
@@ -68,8 +69,16 @@ class ApiServer:
         bootstrap.ensure(env, self.storage)
         self.storage.sync()
 
-    def handle(self, request: Request, user: User | None = None) -> Response:
+    def replies(self, request: Request) -> Replies | None:
+        """For a write while there are webhooks: where `handle` finds their replies, which are still to be asked for."""
+        if request.method == "GET" or not webhooks.any_registered(self.storage):
+            return None
+        return Replies(self.env.now(), self.env.random.getrandbits(64))
+
+    def handle(self, request: Request, user: User | None = None, replies: Replies | None = None) -> Response:
         """Answer one request. Without `user`, the request's bearer token identifies the user.
+
+        Webhooks take part if there are `replies`; UnansweredError then tells which are missing (see `callouts`).
 
         Every refusal is a response with a Status body, also of a write that cannot be stored; an exception is a bug of the
         server.
@@ -81,7 +90,7 @@ class ApiServer:
             self.authorizer.check(user, _attributes(info))
             if not info.is_resource:
                 return self.documents.answer(request)
-            response = self._dispatch(self._call(request, info, user))
+            response = self._dispatch(self._call(request, info, user, replies))
             if request.method != "GET":
                 self.storage.sync()
         except ApiError as error:
@@ -128,16 +137,18 @@ class ApiServer:
             self.authorizer.check(user, Attributes("impersonate", resource="groups", name=group))
         return other
 
-    def _call(self, request: Request, info: RequestInfo, user: User) -> Call:
+    def _call(self, request: Request, info: RequestInfo, user: User, replies: Replies | None = None) -> Call:
         resource = self.registry.find(info.group, info.version, info.resource)
         if resource is None or (info.namespace and not resource.namespaced and resource.plural != "namespaces"):
             raise path_not_found()
         if resource.namespaced and not info.namespace and (info.name or info.verb in ("create", "deletecollection")):
             raise path_not_found()
         warnings = [resource.deprecation] if resource.deprecation else []
+        env = self.env if replies is None else replies.env()
         return Call(
-            self.env, self.storage, self.authorizer, self.authenticator,
-            request, info, resource, user, dict(request.query), warnings,
+            env, self.storage, self.authorizer, self.authenticator,
+            request, info, resource, user, dict(request.query),
+            self.registry, replies, warnings,
         )  # fmt: skip
 
     def _dispatch(self, call: Call) -> Response:

@@ -1,5 +1,7 @@
 """An operator in kopf, for the tests of the pytest plugin: `kopf run` executes this file."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import kopf
@@ -12,6 +14,24 @@ PLURAL = "greetings"
 def quickly(settings: kopf.OperatorSettings, **_: Any) -> None:
     config.load_kube_config()
     settings.posting.level = 100
+    # kopf makes a certificate of its own only with libraries that do not know newer releases of OpenSSL.
+    folder = Path(os.environ["CERTIFICATE"])
+    settings.admission.server = kopf.WebhookServer(
+        addr="127.0.0.1", certfile=folder / "crt.pem", pkeyfile=folder / "key.pem", cafile=folder / "crt.pem"
+    )
+    settings.admission.managed = "admission.kopf.example.com"
+
+
+@kopf.on.validate(PLURAL)
+def polite(spec: kopf.Spec, warnings: list[str], **_: Any) -> None:
+    if spec["whom"] == "nobody":
+        raise kopf.AdmissionError("a greeting needs an addressee", code=451)
+    warnings.append("greetings are checked")
+
+
+@kopf.on.mutate(PLURAL)
+def signed(patch: kopf.Patch, **_: Any) -> None:
+    patch.spec["signed"] = "kopf"
 
 
 @kopf.index("configmaps", labels={"greeting": kopf.PRESENT})

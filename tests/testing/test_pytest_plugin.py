@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubernetes import client, config
@@ -59,6 +60,34 @@ def test_the_environment_leads_to_the_test_s_own_server(
     assert os.environ["KUBECONFIG"] == str(kubernetes_api.kubeconfig)
 
 
+def test_a_webhook_of_the_test_itself(kubernetes_api: KubernetesApi) -> None:
+    def denied(request: dict[str, Any]) -> dict[str, Any] | None:
+        bad = request["object"].get("data", {}).get("k") == "bad"
+        return {"allowed": False, "status": {"message": "bad data"}} if bad else None
+
+    def labelled(request: dict[str, Any]) -> dict[str, Any]:
+        return {"patch": [{"op": "add", "path": "/metadata/labels", "value": {"seen": request["operation"].lower()}}]}
+
+    wrong = json.dumps({**json.loads(CONFIG_MAP), "data": {"k": "bad"}})
+    with kubernetes_api.webhook(denied, "configmaps"), kubernetes_api.webhook(labelled, "configmaps", mutating=True):
+        with pytest.raises(KubectlError, match="denied the request: bad data"):
+            kubernetes_api.kubectl("create", "-f", "-", stdin=wrong)
+        kubernetes_api.kubectl("create", "-f", "-", stdin=CONFIG_MAP)
+    assert kubernetes_api.kubectl("get", "configmap", "mine", "-o", "jsonpath={.metadata.labels.seen}") == "create"
+    assert kubernetes_api.kubectl("replace", "-f", "-", stdin=wrong) == "configmap/mine replaced\n"
+
+
+def test_a_webhook_that_cannot_be_reached(kubernetes_api: KubernetesApi) -> None:
+    nowhere = kubernetes_api.webhook(lambda _: None, "configmaps", clientConfig={"url": "https://127.0.0.1:9/"})
+    with nowhere, pytest.raises(KubectlError, match="failed to call webhook"):
+        kubernetes_api.kubectl("create", "-f", "-", stdin=CONFIG_MAP)
+    with (
+        pytest.raises(ValueError, match="failurePolicy"),
+        kubernetes_api.webhook(lambda _: None, "pods", failurePolicy="Maybe"),
+    ):
+        raise AssertionError("it was registered")
+
+
 def test_the_kubeconfig_is_a_secret(kubernetes_api: KubernetesApi) -> None:
     assert kubernetes_api.kubeconfig.stat().st_mode & 0o077 == 0
     assert kubernetes_api.token not in repr(kubernetes_api)
@@ -80,7 +109,7 @@ def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
     (tmp_path / "widget.yaml").write_text(json.dumps(widget))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert "\n3 passed in " in ran.stdout, ran.stdout + ran.stderr
+    assert "\n4 passed in " in ran.stdout, ran.stdout + ran.stderr
 
 
 def test_the_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:

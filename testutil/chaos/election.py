@@ -15,6 +15,7 @@ from pathlib import Path
 from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.localcluster.apiserver.questions import Replies
 from jobcommon.localcluster.apiserver.users import User
 from jobcommon.localcluster.cluster import background
 from jobcommon.localcluster.controllers import Controllers
@@ -62,9 +63,9 @@ class RecordingServer(ApiServer):
         self._replicas = replicas
         self.writes: list[Write] = []
 
-    def handle(self, request: Request, user: User | None = None) -> Response:
+    def handle(self, request: Request, user: User | None = None, replies: Replies | None = None) -> Response:
         """See `ApiServer.handle`."""
-        response = super().handle(request, user)
+        response = super().handle(request, user, replies)
         replica = self._replicas.get(request.headers.get("authorization", "").removeprefix("Bearer "))
         if replica is not None and request.method != "GET" and response.status < 300:
             holder = json.loads(response.body)["spec"].get("holderIdentity", "") if "/leases" in request.path else None

@@ -70,7 +70,6 @@ LEFT_OUT: Mapping[str, str] = {
     "E3-resumed-without-the-terminating": _STOPPED,
     "E4-scaled-down-without-a-record": _STOPPED,
     "E5-success-forgotten-when-scaled-away": _STOPPED,
-    "E13-unread-means-unwanted": "needs a user who edits the spec",
     "E6-exit-0-before-the-platform": "needs a pod that answers its eviction with exit 0; here it shows 137",
     "E7-helper-succeeds": _OTHER_KIND,
     "E8-sidecars-are-charged": "needs pods with several containers",

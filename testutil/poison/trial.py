@@ -25,6 +25,7 @@ from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver import ADMIN, ApiServer, Env
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.localcluster.apiserver.questions import Replies
 from jobcommon.localcluster.apiserver.storage import DELETED, Change
 from jobcommon.localcluster.apiserver.users import User
 from jobcommon.localcluster.controllers import Controllers
@@ -137,9 +138,9 @@ class _Elsewhere(ApiServer):
         super().__init__(env)
         self._loop = loop
 
-    def handle(self, request: Request, user: User | None = None) -> Response:
+    def handle(self, request: Request, user: User | None = None, replies: Replies | None = None) -> Response:
         with self._loop.elsewhere():
-            return super().handle(request, user)
+            return super().handle(request, user, replies)
 
 
 class _Others(Controllers):

@@ -8,7 +8,7 @@ from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
 from jobcommon.localcluster.apiserver.json_copy import json_copy
 from jobcommon.localcluster.apiserver.rest.accept import accept
-from jobcommon.localcluster.apiserver.rest.create import check_type, create_object, prepare, validate
+from jobcommon.localcluster.apiserver.rest.create import check_type, create_object, mutated, prepare, review, validate
 from jobcommon.localcluster.apiserver.rest.managers import entries_of_update, set_entries, spec_asked
 from jobcommon.localcluster.apiserver.storage import Item
 
@@ -76,14 +76,16 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     check_type(call, obj, new, old, causes)
     unchanged = new == old and not ends_deletion(call, new) and asked in ({}, spec_asked(resource, old))
     before = old["metadata"].get("managedFields")
-    if unchanged and not causes and given in (None, before) and not ownership.doubled(before or ()):
+    if unchanged and call.replies is None and not causes and given in (None, before) and not ownership.doubled(before or ()):
         return resource.typed(old)
     # What admission and the allocators add has no manager.
     entries = entries_of_update(call, old, new, asked, given)
     admission.admit_update(call, new, old)
+    new = mutated(call, "UPDATE", new, old, obj)
     _count_generation(call, new, old)
     validate(call, new, old, causes)
     pod_security.check(call, new, old)
+    review(call, "UPDATE", new, old)
     set_entries(new, old, entries)
     if new == old and not ends_deletion(call, new):
         return resource.typed(old)

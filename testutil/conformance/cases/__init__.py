@@ -14,6 +14,7 @@ from jobcommon.testutil.conformance.cases import (
     ownership,
     pod_security,
     pods,
+    policies,
     services,
     tables,
     validation,
@@ -24,5 +25,5 @@ TABLE: tuple[Case, ...] = (
     *identity.CASES, *deletion.CASES, *eviction.CASES, *validation.CASES, *pods.CASES, *services.CASES, *custom.CASES,
         *apply.CASES, *lists.CASES, *metadata_only.CASES, *tables.CASES,
     *watches.CASES, *pod_security.CASES, *escalation.CASES, *ownership.CASES,
-    *edge_pods.cases(),
+    *policies.CASES, *edge_pods.cases(),
 )  # fmt: skip
