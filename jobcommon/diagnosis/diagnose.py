@@ -114,12 +114,16 @@ def _succeeded(found: Found, now: float) -> Diagnosis:
     if stuck is not None:
         return stuck
     evidence = []
-    stopped = [m.replica for m in found.members if m.pod.phase == "Failed"]
-    if stopped:
-        evidence.append(f"{listed(stopped)} were stopped after the end; that is no failure (cleanPodPolicy)")
+    failed = [m.replica for m in found.members if m.pod.phase == "Failed"]
+    if failed:
+        how = "ended with an error, by itself or because it was stopped"
+        evidence.append(f"{listed(failed)} {how}: the job has succeeded all the same")
     if status.restarts:
         evidence.append(f"restarts: {status.restarts}")
     then, at = _after_the_end(found)
+    grace, left = limits.grace(replace(job, status=status), now), [m.replica for m in found.members if m.pod.phase == "Running"]
+    if left and at is None and grace is not None and not grace.passed:
+        then, at = f"what still runs may end by itself, then it is stopped: {listed(left)}", grace.at
     return Diagnosis(Reason.SUCCEEDED, f"{job.kind} {job.name} has succeeded", evidence=tuple(evidence), then=then, at=at)
 
 

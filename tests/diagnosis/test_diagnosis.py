@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobcommon.api.timestamp import parse_time
 from jobcommon.diagnosis import Found, Reason, diagnose
 from jobcommon.testutil.builders import START
 from tests.architecture.source import ROOT
-from tests.diagnosis.scenarios import NOW, SCENARIOS, Scenario, both_running, created, then
+from tests.diagnosis.scenarios import NOW, SCENARIOS, Scenario, both_running, created, found, running, then
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
@@ -34,6 +35,20 @@ def test_a_pod_that_was_made_anew_without_a_failure_is_told() -> None:
     found = then(both_running(), {"Worker-1": lambda pod: created(pod.running(), START + 60)})
     facts = diagnose(found, NOW).evidence
     assert "the pod of Worker-1 was created 60 s after the start: one before it was deleted, or the job was scaled" in facts
+
+
+def test_what_still_runs_after_the_success_is_told() -> None:
+    pods = {"Master-0": lambda pod: pod.succeeded(), "Worker-0": running, "Worker-1": lambda pod: pod.failed(1)}
+    succeeded = found(pods, replicas={"Master": 1, "Worker": 2})
+    ended = parse_time(succeeded.job["status"]["completionTime"])
+    assert ended is not None
+    made = diagnose(succeeded, ended + 10)
+    assert (made.reason, made.at) == ("Succeeded", ended + 60)
+    assert made.then == "what still runs may end by itself, then it is stopped: Worker-0"
+    assert (
+        "Worker-1 ended with an error, by itself or because it was stopped: the job has succeeded all the same" in made.evidence
+    )
+    assert diagnose(succeeded, ended + 60).then == "nothing: the job is over"
 
 
 def test_every_reason_is_explained() -> None:
