@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow sim sim-full exhaust sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf golden pictures site lock sbom audit crds verify release image clean
+.PHONY: help setup demo demo-recovery test test-slow sim sim-full exhaust sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -43,6 +43,9 @@ setup: $(DEV) ## install everything into .venv (does nothing when it is up to da
 
 demo: $(RUN) ## train on three processes: an embedded cluster, a PyTorchJob, its accuracy
 	$(BIN)/jobcommon run -f examples/pytorch/digits.yaml
+
+demo-recovery: $(RUN) ## a rank is killed in the middle of a training, and the loss curve goes on
+	$(BIN)/jobcommon run -f examples/pytorch/recovery.yaml
 
 test: $(DEV) ## run the tests, but for the slow ones
 	$(PYTEST) -q -n $(WORKERS) --dist loadfile -m 'not slow' $(COVERED)

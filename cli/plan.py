@@ -16,6 +16,7 @@ from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
 from jobcommon.cli.manifests import Manifest
 from jobcommon.crd import field_errors
 from jobcommon.crd.yaml_scalars import Dumper
+from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import Create, Plan, Update, plan, read_job
 
@@ -65,6 +66,8 @@ def _describe(
         raise UserError(f"{manifest.place}: a function of framework {framework.name} raises {said(error)}") from None
     title = f"# {job.kind} {job.key}"
     text = f"{title}\n{decision.describe()}\n"
+    if (advice := partial_restarts(job)) is not None:
+        text += f"warning: {advice}\n"
     return f"{text}{_manifests(decision)}" if with_manifests else text
 
 

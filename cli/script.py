@@ -130,7 +130,11 @@ def _job(framework: Framework, script: Script, name: str) -> dict[str, Any]:
         "apiVersion": framework.api_version,
         "kind": framework.kind,
         "metadata": {"name": name},
-        "spec": {"runPolicy": {"backoffLimit": BACKOFF_LIMIT}, **processes, framework.replica_specs: specs},
+        "spec": {
+            "runPolicy": {"backoffLimit": BACKOFF_LIMIT, "restartScope": "Job"},
+            **processes,
+            framework.replica_specs: specs,
+        },
     }
 
 

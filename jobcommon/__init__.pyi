@@ -14,6 +14,7 @@ from jobcommon.api.job import JobSpec as JobSpec
 from jobcommon.api.job import ReplicaOverride as ReplicaOverride
 from jobcommon.api.job import ReplicaSpec as ReplicaSpec
 from jobcommon.api.job import RestartPolicy as RestartPolicy
+from jobcommon.api.job import RestartScope as RestartScope
 from jobcommon.api.job import RunPolicy as RunPolicy
 from jobcommon.api.job import SchedulingPolicy as SchedulingPolicy
 from jobcommon.api.job import enum_field as enum_field

@@ -17,7 +17,7 @@ from jobcommon.api.definition import Column as Column
 from jobcommon.api.definition import ScalePaths as ScalePaths
 from jobcommon.api.definition import Version as Version
 from jobcommon.api.gang import GangScheduler
-from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy, RunPolicy, template_for
+from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy, RestartScope, RunPolicy, template_for
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, pod_name, replica_count
 from jobcommon.api.status import JobStatus
@@ -143,6 +143,16 @@ class Job:
     def managed_elsewhere(self) -> bool:
         """Whether another controller manages this job (`managedBy`); then this one neither interprets nor writes it."""
         return self.run_policy.managed_by not in OUR_MANAGERS
+
+    @property
+    def restarts_together(self) -> bool:
+        """Whether a failed or lost replica restarts all of them."""
+        return self.run_policy.restart_scope == RestartScope.JOB
+
+    @property
+    def attempt(self) -> int:
+        """The current attempt: how often all replicas were restarted together."""
+        return max(self.status.attempt or 0, 0)
 
     def count(self, kind: str) -> int:
         """The wanted number of replicas of a type; 0 for one the job does not have."""

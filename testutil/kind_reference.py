@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from jobcommon.api.version_priority import version_priority
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 
@@ -21,11 +22,13 @@ def _page(framework: Framework) -> str:
     origin = f"Written from the model by `{WRITE}`; `kubectl explain {framework.plural}.spec` says the same."
     head = [f"# {framework.kind}", "", f"`{framework.api_version}`, `kubectl get {framework.plural}`. {origin}"]
     versions = custom_resource_definition(framework)["spec"]["versions"]
-    for version in versions:
-        schema = version["schema"]["openAPIV3Schema"]
-        title = f"## {version['name']}" if len(versions) > 1 else "## Fields"
-        head += ["", title, "", "| field | type | |", "| --- | --- | --- |"]
-        head += [f"| `{path}` | {kind} | {_cell(text)} |" for path, kind, text in _fields("", schema) if path not in _OPAQUE]
+    preferred = min(versions, key=lambda version: version_priority(version["name"]))
+    others = [f"`{version['name']}`" for version in versions if version is not preferred]
+    if others:
+        head[-1] += f" The versions {', '.join(others)} have the same fields, with defaults of their own."
+    head += ["", "| field | type | |", "| --- | --- | --- |"]
+    fields = _fields("", preferred["schema"]["openAPIV3Schema"])
+    head += [f"| `{path}` | {kind} | {_cell(text)} |" for path, kind, text in fields if path not in _OPAQUE]
     return "\n".join(head) + "\n"
 
 

@@ -31,6 +31,13 @@ class RestartPolicy(StrEnum):
     EXIT_CODE = "ExitCode"
 
 
+class RestartScope(StrEnum):
+    """What is restarted when a replica has to run again."""
+
+    POD = "Pod"
+    JOB = "Job"
+
+
 class CleanPodPolicy(StrEnum):
     """Which pods are deleted when the job has finished. The empty string means the default."""
 
@@ -94,6 +101,12 @@ class RunPolicy(ApiModel):
         ge=0,
         description="How often failed replicas are restarted, counted over the whole job, before the job fails. "
         "Replacements of pods and restarts of containers both count; evictions and lost nodes do not. Unset: no limit.",
+    )
+    restart_scope: Annotated[RestartScope, enum_field(RestartScope)] | None = Field(
+        None,
+        description="What a failed or lost replica restarts: Pod (the default) that replica alone, Job all replicas as a new "
+        "attempt, which counts once towards backoffLimit. Programs whose ranks cannot rejoin, such as "
+        "DistributedDataParallel, need Job.",
     )
     scheduling_policy: SchedulingPolicy | None = Field(None, description="Gang scheduling.")
     suspend: bool | None = Field(

@@ -86,6 +86,10 @@ class JobStatus(ApiModel):
     disruptions: int | None = Field(
         None, description="Replicas replaced after evictions, lost nodes or deletions; not charged to backoffLimit."
     )
+    attempt: int | None = Field(
+        None,
+        description="The current attempt of a job with restartScope Job, from 0: how often all its replicas were restarted.",
+    )
     failures: list[Failure] = Field(default_factory=list, description="The first failures, oldest first; at most 10.")
     counted_pods: list[str] = Field(
         default_factory=list,

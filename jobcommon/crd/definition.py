@@ -47,8 +47,8 @@ _WIDE: tuple[Json, ...] = (
 def custom_resource_definition(framework: Framework) -> Json:
     """The CRD of the framework's kind: every version it serves, small enough for a plain ``kubectl apply``.
 
-    The same framework gives the same bytes. Descriptions of the pod template are in the version that `kubectl explain`
-    takes, as long as there is room for. Raises ValueError when the CRD is too large even without them, or when a rule or a
+    The same framework gives the same bytes. Descriptions are in the version that `kubectl explain` takes; those of the pod
+    template as long as there is room. Raises ValueError when the CRD is too large even without them, or when a rule or a
     default is for a field that is not there.
     """
     for limit in _DESCRIPTION_LIMITS:
@@ -90,7 +90,7 @@ def _definition(framework: Framework, limit: int) -> Json:
         "singular": framework.singular,
     }
     preferred = min(framework.versions, key=lambda version: version_priority(version.name))
-    versions = [_version(framework, version, limit if version is preferred else 0) for version in framework.versions]
+    versions = [_version(framework, version, limit if version is preferred else None) for version in framework.versions]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -99,7 +99,9 @@ def _definition(framework: Framework, limit: int) -> Json:
     }
 
 
-def _version(framework: Framework, version: Version, limit: int) -> Json:
+def _version(framework: Framework, version: Version, limit: int | None) -> Json:
+    """One version; with a `limit` of None without descriptions."""
+    schema = _schema(framework, version, limit or 0)
     own = [
         {
             "name": column.name,
@@ -121,7 +123,7 @@ def _version(framework: Framework, version: Version, limit: int) -> Json:
         "name": version.name,
         "served": True,
         "storage": version.storage,
-        "schema": {"openAPIV3Schema": _schema(framework, version, limit)},
+        "schema": {"openAPIV3Schema": _without_descriptions(schema) if limit is None else schema},
         "subresources": subresources,
         "additionalPrinterColumns": [_STATE, _AGE, *_WIDE, *own],
     }
@@ -156,6 +158,14 @@ def _schema(framework: Framework, version: Version, limit: int) -> Json:
     for rule in common_rules(framework):
         _attach(schema, rule)
     return schema
+
+
+def _without_descriptions(node: Any) -> Any:
+    """The schema without its texts. A property may have that name: it is an object."""
+    if isinstance(node, dict):
+        kept = ((key, value) for key, value in node.items() if key != "description" or not isinstance(value, str))
+        return {key: _without_descriptions(value) for key, value in kept}
+    return [_without_descriptions(entry) for entry in node] if isinstance(node, list) else node
 
 
 def _replica_specs(framework: Framework, limit: int) -> Json:

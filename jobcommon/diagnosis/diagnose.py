@@ -16,6 +16,7 @@ from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, suspended
 from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.refusals import refusal_in, refusal_in_event
+from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.reconcile import limits
 
 MAX_EVIDENCE = 6
@@ -61,6 +62,8 @@ def diagnose(found: Found, now: float) -> Diagnosis:
     evidence = [*made.evidence]
     if current is not None and current.message:
         evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
+    if current is not None and current.type in (ConditionType.RESTARTING, ConditionType.FAILED):
+        evidence += filter(None, [partial_restarts(found.read)])
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     told = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
     return replace(made, state=state, evidence=told, lines=made.lines[-MAX_LINES:])

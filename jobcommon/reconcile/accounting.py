@@ -54,7 +54,7 @@ class Accounting:
     """The accounting of a job after this pass: totals that include `entries`, and failures of pods that still run.
 
     `succeeded` holds, by type, the indexes that have succeeded; `charged` are failures that count against backoffLimit,
-    with those of living pods (`in_place`).
+    with those of living pods (`in_place`); `attempt` is the current one.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -64,6 +64,7 @@ class Accounting:
     in_place: int = 0
     failures: tuple[Failure, ...] = ()
     counted_pods: tuple[str, ...] = ()
+    attempt: int = 0
 
     @property
     def recorded(self) -> int:
@@ -113,7 +114,7 @@ def account_for_pods(framework: Framework, job: Job, slots: Slots) -> Accounting
         return _as_recorded(job, slots)
     succeeded = {kind: set(indexes) for kind, indexes in recorded_success(job).items()}
     counted = set(status.counted_pods)
-    restarts = _recorded_restarts(job)
+    restarts = recorded_restarts(job)
     disruptions = max(status.disruptions or 0, 0)
     entries: list[Entry] = []
     in_place = remembered = 0
@@ -143,8 +144,9 @@ def account_for_pods(framework: Framework, job: Job, slots: Slots) -> Accounting
         restarts=restarts,
         disruptions=disruptions,
         in_place=in_place,
-        failures=_first_failures(status, entries),
+        failures=first_failures(status, entries),
         counted_pods=pods_to_remember(status, slots, entries),
+        attempt=job.attempt,
     )
 
 
@@ -152,7 +154,8 @@ def _as_recorded(job: Job, slots: Slots) -> Accounting:
     """The accounting of the stored status."""
     return Accounting(
         succeeded=recorded_success(job),
-        restarts=_recorded_restarts(job),
+        restarts=recorded_restarts(job),
+        attempt=job.attempt,
         disruptions=max(job.status.disruptions or 0, 0),
         failures=tuple(job.status.failures),
         counted_pods=pods_to_remember(job.status, slots, []),
@@ -297,12 +300,13 @@ def _scaled_away(framework: Framework, job: Job, slots: Slots, succeeded: Mappin
     return found
 
 
-def _recorded_restarts(job: Job) -> dict[str, int]:
+def recorded_restarts(job: Job) -> dict[str, int]:
+    """By type, the charged failures in the stored status."""
     statuses = job.status.replica_statuses
     return {kind: max((statuses[kind].restarts or 0) if kind in statuses else 0, 0) for kind in job.replica_specs}
 
 
-def _first_failures(status: JobStatus, entries: list[Entry]) -> tuple[Failure, ...]:
+def first_failures(status: JobStatus, entries: list[Entry]) -> tuple[Failure, ...]:
     """The first failures, in the order in which they happened; a requested deletion is no failure."""
     faults = [e for e in entries if e.ending.verdict not in _NO_FAULT and not e.ending.deleted]
     faults.sort(key=lambda e: (e.ending.finished_at or float("inf"), e.pod.name))

@@ -67,6 +67,7 @@ class FinalStatus(_Part):
     last_reconcile_time: str | UnsetType = UNSET
     restarts: int | UnsetType = UNSET
     disruptions: int | UnsetType = UNSET
+    attempt: int | UnsetType = UNSET
     failures: Annotated[list[FinalFailure], msgspec.Meta(min_length=1)] | UnsetType = UNSET
     counted_pods: Annotated[list[str], msgspec.Meta(min_length=1)] | UnsetType = UNSET
 

@@ -12,6 +12,12 @@ from jobcommon.reconcile.plan import Create
 
 CORE = "v1"
 HEADLESS = "None"
+ATTEMPT_VARIABLE = "JOBCOMMON_RESTART_ATTEMPT"
+# The kubelet reads it at each start of the container, so it is right after a restart in place, too.
+_ATTEMPT_ENV = {
+    "name": ATTEMPT_VARIABLE,
+    "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{labels.ATTEMPT}']"}},
+}
 MAX_LABEL = 63
 _IN_PLACE = {RestartPolicy.ALWAYS: "Always", RestartPolicy.ON_FAILURE: "OnFailure"}
 
@@ -75,8 +81,9 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
         },
         "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}),
     }
-    if metadata.get("annotations"):
-        pod["metadata"]["annotations"] = dict(metadata["annotations"])
+    attempt = {labels.ATTEMPT: str(job.attempt)} if job.restarts_together or job.attempt else {}
+    if annotations := {**(metadata.get("annotations") or {}), **attempt}:
+        pod["metadata"]["annotations"] = annotations
     if job.options.tracking_finalizer:
         pod["metadata"]["finalizers"] = [FINALIZER]
     return framework.shape_pod(job, replica, pod)
@@ -130,6 +137,8 @@ def _pod_spec(framework: Framework, job: Job, replica: Replica, spec: ReplicaSpe
         "restartPolicy": _restart_policy(job, policy),
         "containers": [_container(framework, c, c.get("name") == main, variables) for c in template.get("containers") or ()],
     }
+    if job.restarts_together:
+        pod_spec["containers"] = [_with_attempt(c) if c.get("name") == main else c for c in pod_spec["containers"]]
     if template.get("hostNetwork") and not template.get("dnsPolicy"):
         pod_spec["dnsPolicy"] = "ClusterFirstWithHostNet"
     return pod_spec
@@ -145,7 +154,8 @@ def _host(job: Job, replica: Replica) -> dict[str, str]:
 
 def _restart_policy(job: Job, policy: RestartPolicy) -> str:
     # The kubelet's first restart is immediate, before the operator sees the failure: with a limit of 0 it must be ruled out.
-    if policy == RestartPolicy.ON_FAILURE and job.run_policy.backoff_limit == 0:
+    # Where all replicas are restarted together, a container must not start again by itself.
+    if job.restarts_together or (policy == RestartPolicy.ON_FAILURE and job.run_policy.backoff_limit == 0):
         return "Never"
     return _IN_PLACE.get(policy, "Never")
 
@@ -156,6 +166,11 @@ def _container(framework: Framework, container: dict[str, Any], is_main: bool, v
     if variables and (is_main or not framework.env_in_main_only):
         container = with_env(container, variables)
     return container
+
+
+def _with_attempt(container: dict[str, Any]) -> dict[str, Any]:
+    kept = [entry for entry in container.get("env") or () if entry.get("name") != ATTEMPT_VARIABLE]
+    return {**container, "env": [*kept, _ATTEMPT_ENV]}
 
 
 def _with_port(container: dict[str, Any], framework: Framework) -> dict[str, Any]:

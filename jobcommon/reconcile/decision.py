@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
+from math import inf, isfinite
 from operator import attrgetter
 from typing import Any
 
@@ -20,8 +20,8 @@ from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, parse_time, readable_time
-from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile import cleanup, limits, restart_causes, restarts, waiting
+from jobcommon.framework import Framework, Job, Outcome, Tallies
+from jobcommon.reconcile import attempt, cleanup, limits, restart_causes, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
 from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
@@ -127,7 +127,7 @@ class _Pass:
         return cls(framework, job, observed, now, slots, accounting, tallies, gang, blocked)
 
     def decide(self) -> Plan:
-        job, now = self.job, self.now
+        job = self.job
         if job.errors and not self._has_begun:
             return self._fail(reasons.INVALID_SPEC, "; ".join(map(str, job.errors)))
         refused = next(((name, r.message) for name, r in self.observed.rejections.items() if r.required), None)
@@ -139,6 +139,17 @@ class _Pass:
         outcome = self.framework.decide(job, self.tallies)
         if outcome.succeeded:
             return self._succeed()
+        return self._charging_once()._decide_unfinished(outcome)
+
+    def _charging_once(self) -> "_Pass":
+        """The pass in which the first failure alone is charged, where it restarts all replicas."""
+        if not self.job.restarts_together:
+            return self
+        counted = attempt.without_consequences(self.framework, self.job, self.accounting, self.slots.ours)
+        return replace(self, accounting=counted)
+
+    def _decide_unfinished(self, outcome: Outcome) -> Plan:
+        job, now = self.job, self.now
         final = [e for e in self.accounting.having(Verdict.PERMANENT) if not self.framework.tolerates_failure(job, e.replica)]
         if final:
             first = min(final, key=lambda e: e.ending.finished_at or float("inf"))
@@ -155,6 +166,8 @@ class _Pass:
             return self._fail(reasons.DEADLINE_EXCEEDED, f"{text} {seconds}{self._waits.note}")
         if job.status.has(ConditionType.SUSPENDED):
             return self._resume()
+        if self.accounting.attempt > job.attempt:
+            return self._begin_attempt()
         return self._progress(outcome.running)
 
     # -- the ends ---------------------------------------------------------------------------------------------------
@@ -234,9 +247,22 @@ class _Pass:
         status = self._status(
             self._created(self._obstacles + self._waits.note), (ConditionType.SUSPENDED, False, reason, message)
         )
-        status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
+        changes: dict[str, Any] = {"start_time": None if self._is_waiting else format_time(self.now)}
+        if job.restarts_together and self.slots.ours:
+            # The next life of the job begins when the pods of the last one are gone.
+            changes["attempt"] = self.accounting.attempt + 1
+        status = status.model_copy(update=changes)
         events = (*self._exit_events(), Event(NORMAL, reason, message))
         return Plan(status=if_changed(job, status), events=events, reason="job is resumed")
+
+    def _begin_attempt(self) -> Plan:
+        """Record the new attempt. Once it is stored, the pods of the earlier one are deleted: they are the evidence."""
+        status, events = self._progress_status(running=False)
+        return Plan(
+            status=if_changed(self.job, status),
+            events=(*self._exit_events(), *events),
+            reason="all replicas are restarted",
+        )
 
     # -- progress ---------------------------------------------------------------------------------------------------
 
@@ -246,7 +272,9 @@ class _Pass:
         to_delete = pods_scaled_down(job, self.slots, self.accounting)
         # A pod may have just succeeded; then that is recorded first (rule R1: the decision depends on its state).
         surplus = [*cleanup.stop_pods(to_delete, "scaled down", unchanged=True), *cleanup.release(self.slots.unowned)]
-        pods = self._missing_pods()
+        retired, awaited = attempt.retire_earlier(job.status, self.slots.earlier, self.now)
+        surplus += retired
+        pods = self._missing_pods() if awaited is None else []
         about_to_need = self._waiting_to_be_started or bool(pods)
         creates = self._others(self.now - RECHECK_PERIOD if about_to_need else -inf) + pods
         status, events = self._progress_status(running)
@@ -255,6 +283,7 @@ class _Pass:
             status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
         recheck = [self.now + RECHECK_PERIOD] if about_to_need and self.observed.last_observed else []
+        delays += [awaited] if awaited is not None and isfinite(awaited) else []
         wakes = [*delays, *([due.at] if due else []), *recheck, *filter(None, [self._waits.wake_at])]
         return Plan(
             actions=(*released, *surplus, *creates),
@@ -320,7 +349,8 @@ class _Pass:
             reason = reasons.of_kind(job.kind, reasons.RESTARTING)
             causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-            message = f"{job.kind} {job.name} is restarting because {causes}{more}"[:MAX_MESSAGE]
+            what = " all replicas" if job.restarts_together else ""
+            message = f"{job.kind} {job.name} is restarting{what} because {causes}{more}"[:MAX_MESSAGE]
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
@@ -342,7 +372,7 @@ class _Pass:
 
     @cached_property
     def _waits(self) -> waiting.Waits:
-        others = {**self.slots.surplus, **self.slots.unknown}
+        others = {**self.slots.surplus, **self.slots.unknown, **self.slots.earlier}
         leaving = {replica: pod for replica, pod in others.items() if pod.deletion_time is not None}
         return waiting.waits(
             {**self.slots.pods, **leaving},
@@ -387,6 +417,8 @@ class _Pass:
     def _status(self, *steps: "_Step", active: bool = True, ends: bool = False) -> JobStatus:
         """The status with this pass's accounting and with `steps` applied to the conditions in order."""
         job = self.job
+        # The failure that ends a job restarts nothing.
+        attempt_number = job.attempt if ends else self.accounting.attempt
         conditions = normalized(job.status.conditions)
         for kind, is_true, reason, message in steps:
             conditions = set_condition(conditions, kind, is_true, reason, message, self.now)
@@ -402,6 +434,7 @@ class _Pass:
                 ),
                 "restarts": restarts.count(job, self.accounting, self.slots.pods, ends=ends) or None,
                 "disruptions": self.accounting.disruptions or None,
+                "attempt": attempt_number if job.restarts_together or attempt_number else None,
                 "failures": list(self.accounting.failures),
                 "counted_pods": list(self.accounting.counted_pods),
             }

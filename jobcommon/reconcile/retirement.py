@@ -79,6 +79,7 @@ def is_stopping(job: Job, slots: Slots, accounting: Accounting) -> bool:
     if not job.status.has(ConditionType.SUSPENDED):
         return False
     everywhere = (*slots.pods.items(), *slots.surplus.items())
-    if any(pod.deletion_time is None and not is_over(pod) for _, pod in everywhere):
+    left = (*(pod for _, pod in everywhere), *slots.earlier.values())
+    if any(pod.deletion_time is None and not is_over(pod) for pod in left):
         return True
     return not all(is_counted(accounting, replica, pod) for replica, pod in everywhere if pod.deletion_time is not None)

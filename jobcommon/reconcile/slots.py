@@ -20,19 +20,21 @@ class Slots:
 
     `pods` holds the wanted slots that have a pod, `vacant` those that have none; `surplus` pods that are ours but beyond the
     wanted number (scale-down) or of a type the job no longer has, which is then spelt as in the label; `unknown` pods of which
-    the spec's errors do not tell whether they are surplus; `unowned` pods that claim the job as owner but fit no slot.
+    the spec's errors do not tell whether they are surplus; `earlier` pods of an earlier attempt; `unowned` pods that claim the
+    job as owner but fit no slot.
     """
 
     pods: Mapping[Replica, PodView]
     vacant: tuple[Replica, ...]
     surplus: Mapping[Replica, PodView]
     unknown: Mapping[Replica, PodView]
+    earlier: Mapping[Replica, PodView]
     unowned: tuple[PodView, ...]
 
     @property
     def ours(self) -> tuple[PodView, ...]:
         """The pods that are ours to delete."""
-        return (*self.pods.values(), *self.surplus.values(), *self.unknown.values())
+        return (*self.pods.values(), *self.surplus.values(), *self.unknown.values(), *self.earlier.values())
 
 
 def arrange(job: Job, pods: tuple[PodView, ...], blocked: Collection[str] = ()) -> Slots:
@@ -40,21 +42,32 @@ def arrange(job: Job, pods: tuple[PodView, ...], blocked: Collection[str] = ()) 
     frozen = {kind.lower() for kind in blocked}
     by_name = {pod.name: pod for pod in pods}
     placed: dict[Replica, PodView] = {}
+    earlier: dict[Replica, PodView] = {}
     vacant: list[Replica] = []
     for replica in job.replicas:
         if (pod := by_name.pop(job.pod_name(replica), None)) is not None:
-            placed[replica] = pod
+            (earlier if attempt_of(pod) < job.attempt else placed)[replica] = pod
         else:
             vacant.append(replica)
     others = [(pod, _former_slot(job, pod)) for pod in sorted(by_name.values(), key=lambda pod: pod.name)]
     beyond = {replica: pod for pod, replica in others if replica is not None}
+    unknown = {replica: pod for replica, pod in beyond.items() if replica.type.lower() in frozen}
+    known = {replica: pod for replica, pod in beyond.items() if replica not in unknown}
+    earlier |= {replica: pod for replica, pod in known.items() if attempt_of(pod) < job.attempt}
     return Slots(
         pods=placed,
         vacant=tuple(vacant),
-        surplus={replica: pod for replica, pod in beyond.items() if replica.type.lower() not in frozen},
-        unknown={replica: pod for replica, pod in beyond.items() if replica.type.lower() in frozen},
+        surplus={replica: pod for replica, pod in known.items() if replica not in earlier},
+        unknown=unknown,
+        earlier=earlier,
         unowned=tuple(pod for pod, replica in others if replica is None),
     )
+
+
+def attempt_of(pod: PodView) -> int:
+    """The attempt that the pod belongs to; 0 for one without a readable annotation."""
+    number = pod.annotations.get(labels.ATTEMPT, "")
+    return int(number) if number.isdecimal() and len(number) < 10 else 0
 
 
 def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]], counted: Collection[str] = ()) -> Tallies:

@@ -23,6 +23,7 @@ _URGENT = (
     "completion_time",
     "restarts",
     "disruptions",
+    "attempt",
     "failures",
     "counted_pods",
 )

@@ -29,8 +29,9 @@ def build_job(
     no variables from outside. `arguments` are passed by keyword, as JSON. `replicas` is the number of processes, of which a
     Master is the first, or a number for each replica type. An MPIJob starts a function by ``mpirun``, and runs a command in the
     launcher alone. `resources` are limits (``{"nvidia.com/gpu": 1}``), `run_policy` and `pod` are fields of ``spec.runPolicy``
-    and of the pods' spec, as in a manifest. A program that fails by itself fails the job; one that is killed, or loses its
-    node, is started again. Raises ValueError for what makes no valid job; the text names the field.
+    and of the pods' spec, as in a manifest. A program that fails by itself fails the job. If one is killed or loses its node,
+    all are started again, unless `run_policy` sets ``restartScope`` to ``Pod``. Raises ValueError for what makes no valid job;
+    the text names the field.
     """
     framework = framework_of(kind)
     if function is not None:
@@ -61,7 +62,7 @@ def build_job(
         "apiVersion": framework.api_version,
         "kind": framework.kind,
         "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
-        "spec": {"runPolicy": dict(run_policy or {}), framework.replica_specs: specs},
+        "spec": {"runPolicy": {"restartScope": "Job", **(run_policy or {})}, framework.replica_specs: specs},
     }
     if errors := read_job(framework, manifest).errors:
         raise ValueError("\n".join(map(str, errors)))

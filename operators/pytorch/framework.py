@@ -72,6 +72,11 @@ def validate(job: Job) -> Iterator[FieldError]:
             f"spec.{REPLICA_SPECS}[{WORKER}]", "Required value: elasticPolicy is about workers, so there must be some"
         )
         return
+    if job.restarts_together:
+        yield FieldError(
+            "spec.runPolicy.restartScope",
+            "Forbidden: with elasticPolicy torchrun restarts its workers itself; set Pod, or remove elasticPolicy",
+        )
     if nproc is not None and elastic.n_proc_per_node is not None:
         yield FieldError("spec.elasticPolicy.nProcPerNode", "Forbidden: spec.nprocPerNode is set; remove this one")
     fewest, most = elastic_bounds(job, elastic)
@@ -206,6 +211,13 @@ PYTORCH = Framework(
             "elasticPolicy is about workers, so pytorchReplicaSpecs must have a Worker",
             path=("spec",),
             field_path=".pytorchReplicaSpecs",
+        ),
+        CelRule(
+            "!has(self.elasticPolicy) || !has(self.runPolicy) || !has(self.runPolicy.restartScope)"
+            " || self.runPolicy.restartScope != 'Job'",
+            "with elasticPolicy torchrun restarts its workers itself: set restartScope to Pod, or remove elasticPolicy",
+            path=("spec",),
+            field_path=".runPolicy.restartScope",
         ),
         CelRule(
             "!has(self.elasticPolicy) || !has(self.elasticPolicy.nProcPerNode) || !has(self.nprocPerNode)",

@@ -54,7 +54,7 @@ def test_every_process_finds_what_torchrun_sets(workers: int, found: list[str], 
     (manifest,) = Script(str(script), workers=workers, env=("LOCAL_WORLD_SIZE=8",)).manifests()
     job = checked(manifest, PYTORCH)
     pods = [pod_manifest(PYTORCH, job, replica)["spec"]["containers"][0]["env"] for replica in job.replicas]
-    variables = [{entry["name"]: entry["value"] for entry in env} for env in pods]
+    variables = [{entry["name"]: entry.get("value") for entry in env} for env in pods]
     assert [one["GROUP_RANK"] for one in variables] == found
     assert {one["LOCAL_RANK"] for one in variables} == {"0"}
     assert {one["LOCAL_WORLD_SIZE"] for one in variables} == {"8"}, "the user's variable wins"

@@ -23,6 +23,16 @@ RUNS: dict[str, tuple[int, Sequence[str]]] = {
     "pytorch/digits.yaml": (0, [r"digits-master-0 \| test accuracy 0\.9[5-9]", r"Succeeded +True"]),
     "pytorch/numpy-allreduce.yaml": (0, [r"numpy-allreduce-master-0 \| test accuracy 0\.9", r"Succeeded +True"]),
     "pytorch/elastic.yaml": (0, [r"of 2: sum 3", r"Succeeded +True"]),
+    "pytorch/recovery.yaml": (
+        0,
+        [
+            r"rank 1 is killed",
+            r"Restarting: .* all replicas because Worker-0: exited with code 137",
+            r"attempt 1 begins with epoch 11\n",
+            r"epoch 20 loss 0\.0",
+            r"Succeeded +True",
+        ],
+    ),
     "jax/processes.yaml": (
         0,
         [r"worker-0 \| coordinator of processes 1 2", r"worker-2 \| process 2 of 3 go", r"Succeeded +True"],
@@ -36,12 +46,13 @@ RUNS: dict[str, tuple[int, Sequence[str]]] = {
     "run-policy/suspend.yaml": (1, [r"Suspended +True", r"suspended, and nothing here will resume it"]),
 }
 # Those that import torch in each of their processes.
-SLOW = ("pytorch/digits.yaml", "pytorch/elastic.yaml")
+SLOW = ("pytorch/digits.yaml", "pytorch/elastic.yaml", "pytorch/recovery.yaml")
 # example -> the modules its script imports
 NEEDS = {
     "pytorch/digits.yaml": ("torch", "sklearn"),
     "pytorch/numpy-allreduce.yaml": ("numpy",),
     "pytorch/elastic.yaml": ("torch",),
+    "pytorch/recovery.yaml": ("torch",),
 }
 
 

@@ -92,7 +92,7 @@ def test_everything_else_of_a_manifest() -> None:
         run_policy={"backoffLimit": 2}, pod={"nodeSelector": {"disk": "fast"}},
     )  # fmt: skip
     assert built["metadata"] == {"name": "j", "namespace": "n"}
-    assert built["spec"]["runPolicy"] == {"backoffLimit": 2}
+    assert built["spec"]["runPolicy"] == {"backoffLimit": 2, "restartScope": "Job"}
     assert built["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"] == {
         "containers": [
             {

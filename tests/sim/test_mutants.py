@@ -62,6 +62,8 @@ SEEDS = {
     "E10-given-up-keeps-restarting": 0,
     "E11-delay-by-a-clock-ahead": 0,
     "E12-half-stopped-runs-on": 2,
+    "E15-attempts-overlap": 0,
+    "E16-consequences-are-charged": 5,
     "E13-unread-means-unwanted": 0,
     "E14-stopped-at-the-success": 0,
     "F34-orphans-need-an-owner": 0,
@@ -77,7 +79,7 @@ _FAULTS = ("F34", "F41", "F42", "F43", "F44")
 
 
 def test_every_rule_and_defect_has_its_mutant() -> None:
-    wanted = {f"{letter}{n}" for letter, last in (("D", 14), ("R", 19), ("E", 14)) for n in range(1, last + 1)}
+    wanted = {f"{letter}{n}" for letter, last in (("D", 14), ("R", 19), ("E", 16)) for n in range(1, last + 1)}
     wanted |= {"F34", "F41", "F42", "F43", "F44"}
     assert {name.partition("-")[0] for name in MUTANTS} == wanted
     assert SEEDS.keys() == MUTANTS.keys()

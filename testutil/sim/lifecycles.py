@@ -14,6 +14,7 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.attempt_lifecycles import attempt_lifecycles
 from jobcommon.testutil.sim.framework_lifecycles import lifecycles_of
 from jobcommon.testutil.sim.job_templates import JOB_TEMPLATES, JobTemplate
 from jobcommon.testutil.sim.kubelet import DOWN
@@ -37,6 +38,7 @@ def common_lifecycles(template: JobTemplate) -> Iterator[Scenario]:
     yield from _deletions(template)
     yield from _waiting(template)
     yield from stopped_lifecycles(template)
+    yield from attempt_lifecycles(template)
 
 
 def _ends(template: JobTemplate) -> Iterator[Scenario]:

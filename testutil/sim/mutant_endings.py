@@ -1,6 +1,6 @@
 """Defects in what the end of a pod is taken for, put back: what real kubelets, nodes and API servers have shown."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,19 +8,21 @@ from jobcommon.api.job import RestartPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import ContainerView, PodView, Terminated, Waiting
 from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
-from jobcommon.api.replica import parse_indexes, replica_count
+from jobcommon.api.replica import Replica, parse_indexes, replica_count
 from jobcommon.api.status import JobStatus
 from jobcommon.controller import job_controller as controller
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import accounting, cleanup, decision, ending, limits, retirement
+from jobcommon.reconcile import accounting, attempt, cleanup, decision, ending, limits, retirement
+from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.ending import Ending, Verdict
-from jobcommon.reconcile.plan import Plan
+from jobcommon.reconcile.plan import Action, Plan
 from jobcommon.reconcile.slots import Slots, arrange
 from jobcommon.testutil.sim.mutation import Mutant
 
 _ending_of = ending.ending_of
 _counted_ending = accounting.counted_ending
 _decide = decision.plan
+_retire_earlier = attempt.retire_earlier
 _remembered = accounting.pods_to_remember
 
 
@@ -110,6 +112,16 @@ def _uncapped(pod: PodView, earlier: int, now: float, _recorded_at: float | None
         return limits.Due(now, now)
     delay = min(limits.FIRST_RESTART_DELAY * 2.0 ** min(earlier - 2, 10), limits.MAX_RESTART_DELAY)
     return limits.Due((pod.start_time or now) + delay, now)
+
+
+def _no_barrier(status: JobStatus, pods: Mapping[Replica, PodView], now: float) -> tuple[list[Action], None]:
+    return _retire_earlier(status, pods, now)[0], None
+
+
+def _all_charged(_framework: Framework, job: Job, ledger: Accounting, _pods: Iterable[PodView]) -> Accounting:
+    """Each failure is charged, and the replicas are restarted together all the same."""
+    lost = ledger.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
+    return replace(ledger, attempt=job.attempt + 1) if lost else ledger
 
 
 _STOPPED = ("*/L16-*", "*/L8-*")
@@ -210,5 +222,17 @@ ENDINGS = (
         ((limits, "grace", _no_time),),
         where=("*/X-ends-after-the-success",),
         faults=(),
+    ),
+    Mutant(
+        "E15-attempts-overlap",
+        "The pods of an attempt are created while programs of the one before still run.",
+        ((attempt, "retire_earlier", _no_barrier),),
+        where=("*/A-peers-stop-slowly",),
+    ),
+    Mutant(
+        "E16-consequences-are-charged",
+        "What ends because a peer has failed counts, so one lost rank uses up backoffLimit.",
+        ((attempt, "without_consequences", _all_charged),),
+        where=("*/A-rank-killed", "*/A-pod-deleted", "*/A-evicted"),
     ),
 )

@@ -180,6 +180,7 @@ class Watchdog:
         job = self._jobs.get(owner_of(item))
         if job is not None:
             _note_ends(job, before, change, ours=ours)
+            self._judge_attempts(at, change)
         if ours:
             if change.type == ADDED:
                 self._judge_creation(at, item, job)
@@ -192,6 +193,17 @@ class Watchdog:
             self._pods.pop(item.uid, None)
         else:
             self._pods[item.uid] = item
+
+    def _judge_attempts(self, at: float, change: Change) -> None:
+        """No main program of an attempt runs beside that of another one."""
+        pod = change.item
+        if change.type == DELETED or not _main_runs(pod):
+            return
+        peers = (p for p in self._pods.values() if owner_of(p) == owner_of(pod) and p.uid != pod.uid and _main_runs(p))
+        for peer in peers:
+            if _attempt(peer) != _attempt(pod):
+                self.say(at, "mixed-attempts", f"pods/{pod.name} of {_attempt(pod)} beside {peer.name} of {_attempt(peer)}")
+                return
 
     def _judge_creation(self, at: float, pod: Item, job: _Job | None) -> None:
         if job is None:
@@ -230,7 +242,8 @@ class Watchdog:
         recently = at - STALENESS_SECONDS
         kind, index = _slot(pod)
         surplus = any(until >= recently and index >= count for until, count in job.wanted.get(kind, [(at, 0)]))
-        return job.deleting or job.forged or job.suspended_at >= recently or surplus or _suspended(job.obj)
+        stopped = job.suspended_at >= recently or _suspended(job.obj) or _attempt(pod) < (job.status.get("attempt") or 0)
+        return job.deleting or job.forged or surplus or stopped
 
     def _may_end_by_itself(self, at: float, pod: Item, job: _Job) -> bool:
         """Whether the job has just succeeded, its clean-up policy is not set, and the pod has work of its own on a node."""
@@ -246,7 +259,7 @@ class Watchdog:
         return at - ended < MAY_END_SECONDS - self._tolerance and ended - at <= MAY_END_SECONDS
 
     def _on_record(self, at: float, pod: Item, job: _Job) -> bool:
-        if job.deleting or job.finished or job.forged:
+        if job.deleting or job.finished or job.forged or _attempt(pod) < (job.status.get("attempt") or 0):
             return True
         kind, index = _slot(pod)
         if any(until >= at - STALENESS_SECONDS and index >= count for until, count in job.wanted.get(kind, [(at, 0)])):
@@ -335,10 +348,14 @@ def _step_faults(before: Obj, after: Obj, fewest: Mapping[str, int]) -> list[tup
             found.append(("terminal-for-ever", "completionTime moved"))
     shrunk = [c for c in ("restarts", "disruptions") if (after.get(c) or 0) < (before.get(c) or 0)]
     found += [("counters-grow", f"{c} from {before.get(c)} to {after.get(c)}") for c in shrunk]
+    attempts = (after.get("attempt") or 0) - (before.get("attempt") or 0)
+    charged = sum((after.get(c) or 0) - (before.get(c) or 0) for c in ("restarts", "disruptions"))
+    if "attempt" in after and not 0 <= charged <= attempts:
+        found.append(("charged-twice", f"{charged} restarts and disruptions in {attempts} new attempts"))
     story = before.get("failures") or []
     if (after.get("failures") or [])[: len(story)] != story:
         found.append(("counters-grow", "a failure was taken back"))
-    for kind, indexes in _succeeded(before).items():
+    for kind, indexes in _succeeded(before).items() if not attempts else ():
         # A scale-down takes slots away, and with them what they have done.
         lost = {i for i in indexes - _succeeded(after).get(kind, frozenset()) if i < fewest.get(kind, 0)}
         if lost:
@@ -395,6 +412,16 @@ def owner_of(item: Item) -> str:
     """The UID of the object's controller; "" without one."""
     references = item.obj["metadata"].get("ownerReferences") or ()
     return next((one["uid"] for one in references if one.get("controller")), "")
+
+
+def _attempt(pod: Item) -> int:
+    return int((pod.obj["metadata"].get("annotations") or {}).get(labels.ATTEMPT, 0))
+
+
+def _main_runs(pod: Item) -> bool:
+    main = pod.obj["spec"]["containers"][0]["name"]
+    statuses = (pod.obj.get("status") or {}).get("containerStatuses") or ()
+    return any("running" in (one.get("state") or {}) for one in statuses if one["name"] == main)
 
 
 def _slot(pod: Item) -> tuple[str, int]:

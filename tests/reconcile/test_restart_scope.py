@@ -1,0 +1,201 @@
+"""restartScope Job: one failed replica restarts all, once."""
+
+from typing import Any
+
+import pytest
+
+from jobcommon.api import labels
+from jobcommon.api.job import RestartPolicy
+from jobcommon.framework import Job
+from jobcommon.reconcile import Plan, plan, read_job
+from jobcommon.reconcile.children import ATTEMPT_VARIABLE, pod_manifest
+from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, observe
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass
+
+SPEC = {"Master": 1, "Worker": 2}
+ALL = ["demo-master-0", "demo-worker-0", "demo-worker-1"]
+RUNNING = {"Master-0": "running", "Worker-0": "running", "Worker-1": "running"}
+
+
+def a_job(policy: str = "OnFailure", **run_policy: Any) -> Manifest:
+    return job_manifest(TEST_JOB, SPEC, policy=policy, run_policy={"restartScope": "Job", **run_policy})
+
+
+def job_of(manifest: Manifest) -> Job:
+    return read_job(TEST_JOB, manifest)
+
+
+def second_attempt(first: Manifest, failed: dict[str, str], later: dict[str, str], now: float = NOW) -> tuple[Manifest, Plan]:
+    """The job once the new attempt is on record, and the plan when the pods of the first attempt are as in `later`."""
+    recorded = next_pass(first, decide(TEST_JOB, first, {**RUNNING, **failed}))
+    return recorded, plan(TEST_JOB, job_of(recorded), observe(TEST_JOB, first, later), now)
+
+
+# -- what ends an attempt ------------------------------------------------------------------------------------------------------
+
+#: policy, how the pods are, what is written: (attempt, restarts, disruptions), and the replicas among the failures
+ENDS = {
+    "killed": ("OnFailure", {"Worker-0": "failed 137"}, (1, 1, 0), ["Worker-0"]),
+    "killed, with a retryable code": ("ExitCode", {"Worker-0": "failed 137"}, (1, 1, 0), ["Worker-0"]),
+    "peers have failed as well": (
+        "OnFailure",
+        {"Worker-0": "failed 137 1700000010", "Worker-1": "failed 1 1700000012", "Master-0": "failed 1 1700000011"},
+        (1, 1, 0), ["Worker-0"],
+    ),
+    "peers have failed with a permanent code": (
+        "ExitCode", {"Worker-0": "failed 137 1700000012", "Worker-1": "failed 1 1700000010"}, (1, 1, 0), ["Worker-0"],
+    ),
+    "a peer of an evicted pod has failed": (
+        "ExitCode", {"Worker-0": "evicted", "Worker-1": "failed 1"}, (1, 0, 1), ["Worker-0"],
+    ),
+    "deleted": ("OnFailure", {"Worker-0": "running,deleting,last_delete"}, (1, 0, 1), []),
+    "a peer has succeeded": ("OnFailure", {"Worker-0": "failed 137", "Worker-1": "succeeded"}, (1, 1, 0), ["Worker-0"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("policy", "pods", "counts", "causes"), ENDS.values(), ids=ENDS)
+def test_the_first_failure_alone_is_charged(
+    policy: str, pods: dict[str, str], counts: tuple[int, int, int], causes: list[str]
+) -> None:
+    decided = decide(TEST_JOB, a_job(policy), {**RUNNING, **pods})
+    status = decided.status
+    assert status is not None
+    assert (status.attempt, status.restarts or 0, status.disruptions or 0) == counts
+    assert [failure.replica for failure in status.failures] == causes
+    assert holding(decided)[-1] == "Restarting"
+    assert "is restarting all replicas because Worker-0: " in conditions(decided)[-1]
+    assert decided.actions == (), "the attempt is recorded before a pod of it is deleted"
+    assert not any(s.succeeded or s.succeeded_indexes for s in status.replica_statuses.values()), "all run again"
+    assert status.counted_pods == []
+
+
+def test_a_permanent_exit_code_fails_the_job() -> None:
+    decided = decide(TEST_JOB, a_job("ExitCode"), {**RUNNING, "Worker-0": "failed 3"})
+    assert decided.status is not None
+    assert holding(decided)[-1] == "Failed"
+    assert decided.status.attempt == 0
+
+
+def test_a_job_whose_leader_has_succeeded_is_not_restarted() -> None:
+    decided = decide(TEST_JOB, a_job(), {**RUNNING, "Master-0": "succeeded", "Worker-0": "failed 137"})
+    assert holding(decided)[-1] == "Succeeded"
+
+
+def test_backoff_limit_counts_attempts() -> None:
+    first = a_job(backoffLimit=1)
+    everyone = {"Master-0": "failed 1", "Worker-0": "failed 137", "Worker-1": "failed 1"}
+    recorded = next_pass(first, decide(TEST_JOB, first, everyone))
+    assert recorded["status"]["attempt"] == 1
+    over = decide(TEST_JOB, recorded, everyone)
+    assert over.status is not None
+    assert holding(over)[-1] == "Failed"
+    assert over.status.conditions[-1].reason == "BackoffLimitExceeded"
+    assert (over.status.attempt, over.status.restarts) == (1, 1), "the failure that ends a job restarts nothing"
+
+
+# -- from one attempt to the next ----------------------------------------------------------------------------------------------
+
+
+def test_running_pods_of_the_old_attempt_are_deleted_and_none_is_created_beside_them() -> None:
+    _, decided = second_attempt(a_job(), {"Worker-0": "failed 137"}, {**RUNNING, "Worker-0": "failed 137"})
+    assert deletes(decided) == ALL
+    assert creates(decided) == []
+
+
+#: how the pods of the old attempt are, and the pods that are created meanwhile
+BARRIER = {
+    "one still runs": ({"Worker-1": "running,deleting"}, []),
+    "one runs on a node that is lost": ({"Master-0": "running,disrupted,deleting"}, []),
+    "all have ended, one is not gone": ({"Worker-0": "failed 137"}, ["demo-master-0", "demo-worker-1"]),
+    "all are gone": ({}, ALL),
+}
+
+
+@pytest.mark.parametrize(("pods", "created"), BARRIER.values(), ids=BARRIER)
+def test_no_pod_is_created_while_a_program_of_the_old_attempt_runs(pods: dict[str, str], created: list[str]) -> None:
+    recorded, decided = second_attempt(a_job(), {"Worker-0": "failed 137"}, pods)
+    assert creates(decided) == created
+    assert decided.status is None or decided.status.restarts == recorded["status"]["restarts"]
+
+
+@pytest.mark.parametrize("state", ["failed 1", "failed 3", "succeeded", "evicted", "running,deleting"])
+def test_what_ends_after_the_first_failure_is_not_counted(state: str) -> None:
+    for policy in ("OnFailure", "ExitCode"):
+        recorded, decided = second_attempt(
+            a_job(policy), {"Worker-0": "failed 137"}, {"Worker-0": "failed 137", "Worker-1": state}
+        )
+        status = next_pass(recorded, decided)["status"]
+        assert (status["attempt"], status["restarts"], status.get("disruptions")) == (1, 1, None)
+        assert len(status["failures"]) == 1
+        assert "succeededIndexes" not in status["replicaStatuses"]["Worker"]
+
+
+def test_attempts_that_fail_at_once_are_kept_apart() -> None:
+    """As for single replicas: the first restart is immediate, the third waits for two seconds from the last start."""
+    manifest = a_job()
+    manifest["status"] = {"restarts": 3, "attempt": 3, "replicaStatuses": {"Worker": {"restarts": 3}}}
+    pods = {"Worker-0": "running 1700000060,failed 137 1700000061"}
+    running = {"Master-0": "running 1700000060", "Worker-1": "running 1700000060"}
+    recorded = next_pass(manifest, decide(TEST_JOB, manifest, {**running, **pods}, START + 61))
+    old = observe(TEST_JOB, manifest, {**running, **pods})
+    early = plan(TEST_JOB, job_of(recorded), old, START + 61)
+    assert deletes(early) == ["demo-master-0", "demo-worker-1"], "programs that run are stopped at once"
+    ended = observe(TEST_JOB, manifest, pods)
+    assert plan(TEST_JOB, job_of(recorded), ended, START + 61).wake_at == START + 64
+    assert creates(plan(TEST_JOB, job_of(recorded), ended, START + 61)) == []
+    assert deletes(plan(TEST_JOB, job_of(recorded), ended, START + 64)) == ["demo-worker-0"]
+
+
+def test_a_status_that_was_deleted_by_hand_does_not_repeat_attempts() -> None:
+    """The pods have the number, too."""
+    later = a_job()
+    later["status"] = {"attempt": 4}
+    decided = plan(TEST_JOB, job_of(a_job()), observe(TEST_JOB, later, {**RUNNING, "Worker-0": "failed 137"}), NOW)
+    assert decided.status is not None
+    assert decided.status.attempt == 5
+
+
+def test_a_resume_waits_for_the_pods_of_before() -> None:
+    suspended = a_job(suspend=True)
+    suspended = next_pass(suspended, decide(TEST_JOB, suspended, RUNNING))
+    resumed = {**suspended, "spec": {**suspended["spec"], "runPolicy": {"restartScope": "Job"}}}
+    going = {"Worker-0": "running,deleting"}
+    recorded = next_pass(resumed, decide(TEST_JOB, resumed, going))
+    assert recorded["status"]["attempt"] == 1
+    assert creates(plan(TEST_JOB, job_of(recorded), observe(TEST_JOB, suspended, going), NOW)) == []
+    assert creates(plan(TEST_JOB, job_of(recorded), observe(TEST_JOB, suspended), NOW)) == ALL
+
+
+def test_new_replicas_join_the_attempt() -> None:
+    manifest = a_job()
+    manifest["status"] = {"attempt": 2}
+    wider = job_manifest(TEST_JOB, {**SPEC, "Worker": 3}, policy="OnFailure", run_policy={"restartScope": "Job"})
+    wider["status"] = {"attempt": 2}
+    decided = plan(TEST_JOB, job_of(wider), observe(TEST_JOB, manifest, RUNNING), NOW)
+    assert creates(decided) == ["demo-worker-2"]
+    assert deletes(decided) == []
+
+
+# -- the pods ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [p for p in RestartPolicy if p != RestartPolicy.NEVER])
+def test_pods_carry_the_attempt_and_do_not_restart_by_themselves(policy: str) -> None:
+    manifest = a_job(policy)
+    manifest["status"] = {"attempt": 2}
+    pod = pod_manifest(TEST_JOB, job_of(manifest), next(iter(job_of(manifest).replicas)))
+    assert pod["spec"]["restartPolicy"] == "Never"
+    assert pod["metadata"]["annotations"][labels.ATTEMPT] == "2"
+    variable = {v["name"]: v for v in pod["spec"]["containers"][0]["env"]}[ATTEMPT_VARIABLE]
+    assert variable["valueFrom"]["fieldRef"]["fieldPath"] == f"metadata.annotations['{labels.ATTEMPT}']"
+
+
+def test_nothing_changes_for_jobs_that_do_not_ask_for_it() -> None:
+    manifest = job_manifest(TEST_JOB, SPEC, policy="OnFailure", run_policy={"restartScope": "Pod"})
+    decided = decide(TEST_JOB, manifest, {**RUNNING, "Worker-0": "evicted"})
+    assert decided.status is not None
+    assert decided.status.attempt is None
+    pod = Pod.of(TEST_JOB, job_of(manifest), "Worker", 0).raw
+    assert "annotations" not in pod["metadata"]
+    assert not any(v["name"] == ATTEMPT_VARIABLE for v in pod["spec"]["containers"][0].get("env", ()))
