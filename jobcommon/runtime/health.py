@@ -8,12 +8,13 @@ import asyncio
 import hmac
 import socket
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metrics import Metrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -30,6 +31,8 @@ _Answer = tuple[HTTPStatus, bytes, str]
 async def serve_health(
     metrics: Metrics,
     ready: Callable[[], bool],
+    clock: Clock,
+    log: Log,
     *,
     host: str,
     port: int,
@@ -41,11 +44,12 @@ async def serve_health(
     With `token`, /metrics requires it as a bearer token. `ready` is called in another thread. Raises OSError if the address is
     in use.
     """
-    beat = _Beat()
+    beat = _Beat(clock)
     beating = asyncio.create_task(beat.run(), name="health")
-    pages = _pages(metrics, ready, lambda: beat.age < stalled_after, token)
+    blocked = f"event loop blocked for more than {stalled_after:g} s\n".encode()
+    pages = _pages(metrics, ready, lambda: b"" if beat.age < stalled_after else blocked, token)
     try:
-        server = _server(pages, host, port)
+        server = _server(pages, host, port, log)
         thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="health", daemon=True)
         thread.start()
         try:
@@ -62,25 +66,26 @@ async def serve_health(
 class _Beat:
     """Measures for how long an event loop has been blocked."""
 
-    def __init__(self) -> None:
-        self._at = time.monotonic()
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._at = clock.monotonic()
 
     @property
     def age(self) -> float:
         """Seconds since the loop last ran. Thread-safe."""
-        return time.monotonic() - self._at
+        return self._clock.monotonic() - self._at
 
     async def run(self) -> None:
         """Run until cancelled."""
         while True:
-            self._at = time.monotonic()
-            await asyncio.sleep(BEAT_SECONDS)
+            self._at = self._clock.monotonic()
+            await self._clock.sleep(BEAT_SECONDS)
 
 
 def _pages(
-    metrics: Metrics, ready: Callable[[], bool], alive: Callable[[], bool], token: str | None
+    metrics: Metrics, ready: Callable[[], bool], problem: Callable[[], bytes], token: str | None
 ) -> dict[str, Callable[[str], _Answer]]:
-    """What is served at each path, given the Authorization header."""
+    """What is served at each path, given the Authorization header. `problem`: why the process is not healthy, or b""."""
 
     def show_metrics(given: str) -> _Answer:
         if token is not None and not given.startswith("Bearer "):
@@ -90,19 +95,19 @@ def _pages(
         return HTTPStatus.OK, metrics.render(), CONTENT_TYPE
 
     def show_health(_: str) -> _Answer:
-        return _probe(alive(), b"the event loop stands still\n")
+        return _probe(problem())
 
     def show_readiness(_: str) -> _Answer:
-        return _probe(alive() and ready(), b"not ready\n")
+        return _probe(problem() or (b"" if ready() else b"not ready\n"))
 
     return {"/metrics": show_metrics, "/healthz": show_health, "/readyz": show_readiness}
 
 
-def _probe(fine: bool, why_not: bytes) -> _Answer:
-    return (HTTPStatus.OK, b"ok\n", CONTENT_TYPE) if fine else (HTTPStatus.SERVICE_UNAVAILABLE, why_not, CONTENT_TYPE)
+def _probe(problem: bytes) -> _Answer:
+    return (HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK), problem or b"ok\n", CONTENT_TYPE
 
 
-def _server(pages: dict[str, Callable[[str], _Answer]], host: str, port: int) -> ThreadingHTTPServer:
+def _server(pages: dict[str, Callable[[str], _Answer]], host: str, port: int, log: Log) -> ThreadingHTTPServer:
     """A server that is bound to its address. Raises OSError that names it."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -118,6 +123,7 @@ def _server(pages: dict[str, Callable[[str], _Answer]], host: str, port: int) ->
             try:
                 status, body, content_type = page(self.headers.get("Authorization", "").strip())
             except Exception:
+                log.exception("could not serve a page", path=self.path)
                 self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR)
                 return
             self.send_response(status)

@@ -145,6 +145,8 @@ class Manager:
                 server = serve_health(
                     self.metrics,
                     lambda: self.ready,
+                    self.env.clock,
+                    self.log,
                     host=settings.metrics_host,
                     port=settings.metrics_port,
                     token=settings.metrics_token,

@@ -7,8 +7,9 @@ import re
 import ssl
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -22,25 +23,33 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.main import app
 from jobcommon.cli.operate import token_in
 from jobcommon.crd import custom_resource_definition, rbac
+from jobcommon.runtime import logging
+from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.health import serve_health
+from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.settings import Settings
 from tests.charts.charts import CHARTS, FRAMEWORKS, OPERATORS, container, render
 from tests.cli.commands import cluster_up
+from tests.runtime.fakes import quiet_log
 
 TOKEN = "a-token-for-scraping"
 
 
+def health_of(metrics: Metrics, *, log: Log | None = None, **options: Any) -> AbstractAsyncContextManager[int]:
+    return serve_health(metrics, lambda: True, SystemClock(), log or quiet_log(), **options)
+
+
 @asynccontextmanager
 async def served(token: str | None = TOKEN) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
-    server = serve_health(Metrics(), lambda: True, host="127.0.0.1", port=0, token=token)
+    server = health_of(Metrics(), host="127.0.0.1", port=0, token=token)
     async with server as port, aiohttp.ClientSession() as client:
         yield client, f"http://127.0.0.1:{port}"
 
 
-async def test_health_fails_while_the_event_loop_stands_still() -> None:
+async def test_health_fails_while_the_event_loop_is_blocked() -> None:
     """Asked from another thread, as the kubelet asks from another process."""
-    server = serve_health(Metrics(), lambda: True, host="127.0.0.1", port=0, stalled_after=1.5)
+    server = health_of(Metrics(), host="127.0.0.1", port=0, stalled_after=1.5)
 
     def status(url: str) -> int:
         try:
@@ -62,9 +71,9 @@ async def test_health_fails_while_the_event_loop_stands_still() -> None:
 
 
 async def test_a_port_that_is_taken_is_an_error() -> None:
-    async with serve_health(Metrics(), lambda: True, host="127.0.0.1", port=0) as port:
+    async with health_of(Metrics(), host="127.0.0.1", port=0) as port:
         with pytest.raises(OSError, match=str(port)):
-            async with serve_health(Metrics(), lambda: True, host="127.0.0.1", port=port):
+            async with health_of(Metrics(), host="127.0.0.1", port=port):
                 pass
 
 
@@ -135,16 +144,17 @@ async def test_s15_nothing_can_be_changed(method: str) -> None:
                 assert answer.status == 405
 
 
-async def test_s15_a_failure_shows_no_traceback_and_no_environment(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+async def test_s15_a_failure_shows_no_traceback_and_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY", "environment-canary")
 
     def breaks() -> bytes:
         raise RuntimeError(os.environ["CANARY"])
 
-    metrics = Metrics()
+    metrics, out = Metrics(), StringIO()
+    log = logging.setup("json", "info", out)
     monkeypatch.setattr(metrics, "render", breaks)
     async with (
-        serve_health(metrics, lambda: True, host="127.0.0.1", port=0) as port,
+        health_of(metrics, log=log, host="127.0.0.1", port=0) as port,
         aiohttp.ClientSession() as client,
         client.get(f"http://127.0.0.1:{port}/metrics") as answer,
     ):
@@ -152,6 +162,8 @@ async def test_s15_a_failure_shows_no_traceback_and_no_environment(monkeypatch: 
         text = await answer.text()
     assert "Traceback" not in text
     assert "canary" not in text
+    assert "could not serve a page" in out.getvalue()
+    assert "RuntimeError" in out.getvalue(), "the log says what has failed"
 
 
 @cache
