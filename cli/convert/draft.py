@@ -5,11 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobcommon.cli.convert.pod import Template
+from jobcommon.framework import Framework
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of training job: what a manifest needs of it. The operators' Framework values say the same (a test compares)."""
+    """A kind of training job: what a manifest needs of it."""
 
     name: str
     api_version: str
@@ -17,13 +22,17 @@ class Kind:
     container: str
 
 
-TFJOB = Kind("TFJob", "kubeflow.org/v1", "tfReplicaSpecs", "tensorflow")
-PYTORCHJOB = Kind("PyTorchJob", "kubeflow.org/v1", "pytorchReplicaSpecs", "pytorch")
-MXJOB = Kind("MXJob", "kubeflow.org/v1", "mxReplicaSpecs", "mxnet")
+def _of(framework: Framework, version: str = "v1") -> Kind:
+    return Kind(framework.kind, f"{framework.group}/{version}", framework.replica_specs, framework.container or framework.name)
+
+
+TFJOB = _of(TF)
+PYTORCHJOB = _of(PYTORCH)
+MXJOB = _of(MXNET)
 # ssh between the tasks, as Polyaxon's own Horovod tasks had it …
-MPIJOB_SSH = Kind("MPIJob", "kubeflow.org/v2beta1", "mpiReplicaSpecs", "mpi")
+MPIJOB_SSH = _of(MPI, "v2beta1")
 # … and kubectl exec, as with mpi-operator's v1alpha1 and v1, whose images need no sshd.
-MPIJOB_EXEC = Kind("MPIJob", "kubeflow.org/v1", "mpiReplicaSpecs", "mpi")
+MPIJOB_EXEC = _of(MPI)
 BATCH_JOB = Kind("Job", "batch/v1", "", "main")
 
 

@@ -12,13 +12,16 @@ from jobcommon.cli.convert.overrides import split
 from jobcommon.cli.convert.pod import Program, pod_template
 from jobcommon.cli.convert.resources import device_count, without_devices
 from jobcommon.cli.convert.task import Group, Properties
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
 
 _SSH_PORT = 22
 # framework -> kind, port, and the replica types of master, worker and ps; "" where the framework has no such task.
 _KINDS: Mapping[str, tuple[Kind, int, tuple[str, str, str]]] = {
-    "tensorflow": (TFJOB, 2222, ("Chief", "Worker", "PS")),
-    "pytorch": (PYTORCHJOB, 23456, ("Master", "Worker", "")),
-    "mxnet": (MXJOB, 9091, ("Scheduler", "Worker", "Server")),
+    "tensorflow": (TFJOB, TF.port, ("Chief", "Worker", "PS")),
+    "pytorch": (PYTORCHJOB, PYTORCH.port, ("Master", "Worker", "")),
+    "mxnet": (MXJOB, MXNET.port, ("Scheduler", "Worker", "Server")),
 }
 _NO_SERVERS = "has no parameter servers: remove n_ps"
 
