@@ -66,7 +66,7 @@ def check_answer(request: Request, response: Response) -> None:
     raise ForeignAnswerError(f"{request.method} {request.path}: the answer ({what}) does not come from an API server")
 
 
-def remembered(body: bytes, fields: Iterable[str]) -> ObjectView | None:
+def reduced_to(body: bytes, fields: Iterable[str]) -> ObjectView | None:
     """The object in a response, with its metadata and `fields` only; None if there is none."""
     kept = {"apiVersion", "kind", "metadata", *fields}
     try:

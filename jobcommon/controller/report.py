@@ -91,7 +91,7 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
     events: list[Event] = []
     for action, verb, of_plural in ((Create, "Created", _CREATED), (Delete, "Deleted", _DELETED)):
         made = {word: names for word in ("pod", "service") if (names := done[action, f"{word}s"])}
-        # The Service goes with its pods. That of a finished job goes without a word, as its finalizers do.
+        # The Service goes with its pods. There is no event for the Service of a finished job.
         if made and not (finished and action is Delete and "pod" not in made):
             text = "; ".join(f"{word}: {in_short(names, MAX_NAMES)}" for word, names in made.items())
             events.append(Event(NORMAL, of_plural[f"{next(iter(made))}s"], f"{verb} {text}"))
@@ -101,7 +101,8 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
             text = f"{outcome.action} failed: {there}; delete or rename it"
             events.append(Event(WARNING, reasons.NAME_CONFLICT, text, lasting=True))
         elif outcome.effect is Effect.NOT_FOUND and isinstance(outcome.action, Get) and outcome.action.known:
-            text = f"{outcome.action.plural}/{outcome.action.name} is gone; it is made anew. Pods that run keep what they have"
+            what = f"{outcome.action.plural}/{outcome.action.name}"
+            text = f"{what} was deleted and will be recreated. Running pods keep the old content"
             events.append(Event(WARNING, reasons.LOST, text))
         elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Create):
             reason = _NOT_CREATED.get(outcome.action.plural, reasons.FAILED_CREATE_OBJECT)

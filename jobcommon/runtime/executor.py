@@ -280,7 +280,7 @@ class Executor:
         if action.plural not in self._unwatched:
             return ActionResult(action, effect, version)
         fields = action.fields if isinstance(action, Get) else action.manifest
-        return ActionResult(action, effect, version, seen=objects.remembered(body, fields))
+        return ActionResult(action, effect, version, seen=objects.reduced_to(body, fields))
 
     def _request(self, action: Action, work: Work) -> Request:
         """The write of an action. For objects in the caches the response need not be complete."""

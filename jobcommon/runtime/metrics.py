@@ -37,7 +37,7 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 # By the report's name of a count: the metric's name and its help text.
 _COUNTERS: Mapping[str, tuple[str, str]] = {
-    report.JOBS_CREATED: ("training_operator_jobs_created_total", "Jobs taken in hand."),
+    report.JOBS_CREATED: ("training_operator_jobs_created_total", "Jobs accepted."),
     report.JOBS_DELETED: ("training_operator_jobs_deleted_total", "Jobs deleted because their time to live was over."),
     report.JOBS_SUCCESSFUL: ("training_operator_jobs_successful_total", "Jobs that succeeded."),
     report.JOBS_FAILED: ("training_operator_jobs_failed_total", "Jobs that failed."),
@@ -79,7 +79,7 @@ class Metrics:
         }
         self._children: dict[tuple[str, str, str], Counter] = {}
         self._errors = Counter(
-            "training_operator_reconcile_errors", "Reconciles that broke off.", ("framework",), registry=self.registry
+            "training_operator_reconcile_errors", "Reconciles that raised an exception.", ("framework",), registry=self.registry
         )
         self._lapsed = Counter(
             "training_operator_lapsed_expectations",
@@ -96,7 +96,7 @@ class Metrics:
         )
         self._waits = Histogram(
             "workqueue_queue_duration_seconds",
-            "How long a key was ready before it was taken up.",
+            "How long a key was ready before its reconcile began.",
             ("name",),
             buckets=_LATENCIES,
             registry=self.registry,
@@ -203,7 +203,7 @@ class Metrics:
         def of_all(read: Callable[[Readings], Samples]) -> Callable[[], Samples]:
             return lambda: [((name, *of), value) for name, found in self._readings.items() for of, value in read(found)]
 
-        yield _Gauge("workqueue_depth", "Keys that are ready to be taken up.", ("name",), of_all(lambda r: [((), r.depth())]))
+        yield _Gauge("workqueue_depth", "Keys that are ready to be reconciled.", ("name",), of_all(lambda r: [((), r.depth())]))
         yield _Gauge(
             "training_operator_unstored_status_fields",
             "Status fields that the API server drops, because the CustomResourceDefinition is outdated.",

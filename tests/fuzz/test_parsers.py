@@ -121,7 +121,7 @@ def test_errors_and_retry_after(body: bytes, header: str | None, now: float | No
 def test_answers_to_writes(body: bytes) -> None:
     found = trial("written", lambda: objects.written(body))
     assert isinstance(found.controller_uid, str)
-    trial("remembered", lambda: objects.remembered(body, ("spec",)), msgspec.DecodeError)
+    trial("reduced object", lambda: objects.reduced_to(body, ("spec",)), msgspec.DecodeError)
 
 
 @examples(100, 3)

@@ -38,7 +38,7 @@
       labels: {severity: warning}
       annotations:
         summary: >-
-          {{ `Reconciles of {{ $labels.framework }} jobs break off` }}
+          {{ `Reconciles of {{ $labels.framework }} jobs raise exceptions` }}
         description: The operator's logs have the job and the exception.
     - alert: TrainingOperatorLapsedExpectations
       expr: sum by (framework) (increase(training_operator_lapsed_expectations_total{ {{- $of -}} }[1h])) > 0
