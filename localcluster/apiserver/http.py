@@ -17,6 +17,7 @@ from aiohttp.http_parser import RawRequestMessage
 
 from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver import callouts, sessions
+from jobcommon.localcluster.apiserver.authentication import IMPERSONATE_EXTRA, IMPERSONATION
 from jobcommon.localcluster.apiserver.call import BODY_LIMIT
 from jobcommon.localcluster.apiserver.errors import ApiError
 from jobcommon.localcluster.apiserver.server import ApiServer
@@ -71,7 +72,7 @@ class Running:
         value = Request(
             request.method, request.rel_url.raw_path, tuple(request.rel_url.query.items()), body,
             request.headers.get("Content-Type", "application/json"),
-            {name: ", ".join(request.headers.getall(title)) for name, title in _HEADERS if title in request.headers},
+            _headers(request),
         )  # fmt: skip
         try:
             if sessions.is_session(value):
@@ -121,10 +122,17 @@ def _request_factory(
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)
 
 
-_HEADERS = tuple(
-    (name.lower(), name)
-    for name in ("Accept", "Authorization", "User-Agent", "If-None-Match", "Impersonate-User", "Impersonate-Group")
-)
+_HEADERS = tuple((name.lower(), name) for name in ("Accept", "Authorization", "User-Agent", "If-None-Match", *IMPERSONATION))
+
+
+def _headers(request: web.BaseRequest) -> dict[str, str]:
+    """What the core reads. The values of a header that is given more than once are separated by commas."""
+    found = {name: ", ".join(request.headers.getall(title)) for name, title in _HEADERS if title in request.headers}
+    for title in request.headers:
+        if title.lower().startswith(IMPERSONATE_EXTRA):
+            # Its values may have commas.
+            found[title.lower()] = "\n".join(request.headers.getall(title))
+    return found
 
 
 async def _either(awake: asyncio.Event, seconds: float) -> None:

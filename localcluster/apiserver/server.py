@@ -10,7 +10,7 @@ from typing import Any
 
 from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver import bootstrap, webhooks
-from jobcommon.localcluster.apiserver.authentication import Authenticator
+from jobcommon.localcluster.apiserver.authentication import Authenticator, impersonation
 from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.custom import resources_of
 from jobcommon.localcluster.apiserver.documents import Documents
@@ -132,9 +132,8 @@ class ApiServer:
         other = self.authenticator.impersonated(request.headers)
         if other is None:
             return user
-        self.authorizer.check(user, Attributes("impersonate", resource="users", name=other.name))
-        for group in other.groups:
-            self.authorizer.check(user, Attributes("impersonate", resource="groups", name=group))
+        for attributes in impersonation(other, request.headers):
+            self.authorizer.check(user, attributes)
         return other
 
     def _call(self, request: Request, info: RequestInfo, user: User, replies: Replies | None = None) -> Call:

@@ -10,6 +10,7 @@ from tests.localcluster.api import CRS, Answer, Api, cr, crd, pod
 Json = dict[str, Any]
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PODS = "/api/v1/namespaces/default/pods"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 JANE = User("jane", ("devs",))
 
 
@@ -100,9 +101,8 @@ def test_non_resource_paths(api: Api) -> None:
 
 
 def account(api: Api, name: str) -> str:
-    accounts = "/api/v1/namespaces/default/serviceaccounts"
-    api.post(accounts, {"metadata": {"name": name}})
-    answer = api.post(f"{accounts}/{name}/token", {"spec": {"expirationSeconds": 600}})
+    api.post(ACCOUNTS, {"metadata": {"name": name}})
+    answer = api.post(f"{ACCOUNTS}/{name}/token", {"spec": {"expirationSeconds": 600}})
     assert answer.code == 201
     return str(answer.body["status"]["token"])
 
@@ -127,6 +127,42 @@ def test_a_token_ends_with_its_account(api: Api) -> None:
     api.delete("/api/v1/namespaces/default/serviceaccounts/robot")
     assert with_token(api, token, PODS).code == 401
     account(api, "robot")
+    assert with_token(api, token, PODS).code == 401
+
+
+def test_a_token_for_another_audience_is_not_one_for_the_server(api: Api) -> None:
+    account(api, "robot")
+    reviews = "/apis/authentication.k8s.io/v1/tokenreviews"
+    issued = api.post(f"{ACCOUNTS}/robot/token", {"spec": {"audiences": ["vault"]}})
+    token = issued.body["status"]["token"]
+    assert with_token(api, token, PODS).code == 401
+    found = {
+        audience: api.post(reviews, {"spec": {"token": token, "audiences": [audience, "x"]}}).body["status"]
+        for audience in ("vault", "other")
+    }
+    assert (found["vault"]["audiences"], found["vault"]["user"]["username"]) == (
+        ["vault"],
+        "system:serviceaccount:default:robot",
+    )
+    assert found["other"] == {"user": {}, "error": "invalid bearer token"}
+    assert "authenticated" not in api.post(reviews, {"spec": {"token": token}}).body["status"]
+
+
+def test_a_token_ends_with_the_pod_that_it_is_bound_to(api: Api) -> None:
+    account(api, "robot")
+    account(api, "other")
+    api.post(PODS, pod("p", spec={"serviceAccountName": "robot"}))
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
+
+    def issue(name: str = "robot", **changed: str) -> Answer:
+        return api.post(f"{ACCOUNTS}/{name}/token", {"spec": {"boundObjectRef": {**reference, **changed}}})
+
+    refused = [issue(name="other"), issue(uid="x"), issue(kind="ConfigMap")]
+    assert [answer.code for answer in refused] == [400, 409, 400]
+    assert api.post(f"{ACCOUNTS}/robot/token", {"spec": {"boundObjectRef": {**reference, "name": "none"}}}).code == 404
+    token = issue().body["status"]["token"]
+    assert with_token(api, token, PODS).code == 403
+    api.delete(f"{PODS}/p", gracePeriodSeconds="0")
     assert with_token(api, token, PODS).code == 401
 
 
@@ -160,7 +196,7 @@ def test_access_reviews(api: Api) -> None:
 def test_token_and_self_review(api: Api) -> None:
     reviews = "/apis/authentication.k8s.io/v1"
     assert api.post(f"{reviews}/tokenreviews", {"spec": {"token": "jane-token"}}).body["status"]["user"]["username"] == "jane"
-    assert not api.post(f"{reviews}/tokenreviews", {"spec": {"token": "x"}}).body["status"]["authenticated"]
+    assert "authenticated" not in api.post(f"{reviews}/tokenreviews", {"spec": {"token": "x"}}).body["status"]
     me = api.send("POST", f"{reviews}/selfsubjectreviews", {}, user=service_account("default", "robot")).body
     assert me["status"]["userInfo"]["username"] == "system:serviceaccount:default:robot"
     assert "system:authenticated" in me["status"]["userInfo"]["groups"]
@@ -179,6 +215,22 @@ def test_roles_and_bindings_are_validated(api: Api, path: str, body: Json, field
     assert field in answer.causes
 
 
+def test_the_whole_of_a_user_is_impersonated(api: Api) -> None:
+    review = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    extra = {"impersonate-uid": "u1", "impersonate-extra-example.com%2fx": "a,b"}
+    found = api.send("POST", path, review, headers={"impersonate-user": "joe", **extra}).body["status"]["userInfo"]
+    assert (found["uid"], found["extra"]) == ("u1", {"example.com/x": ["a,b"]})
+    assert api.send("POST", path, review, headers=extra).code == 400
+    role(api, "be", {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}, cluster=True)
+    bind(api, "be", "ClusterRole", {"kind": "User", "name": "jane"}, cluster=True)
+    as_joe = {"impersonate-user": "joe"}
+    refused = [api.send("POST", path, review, headers={**as_joe, key: value}, user=JANE) for key, value in extra.items()]
+    assert [answer.code for answer in refused] == [403, 403]
+    assert "userextras" in refused[1].message
+    assert api.send("POST", path, review, headers=as_joe, user=JANE).code == 201
+
+
 def test_impersonation(api: Api) -> None:
     role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
     bind(api, "reader", "Role", {"kind": "ServiceAccount", "name": "robot", "namespace": "default"})
@@ -187,4 +239,4 @@ def test_impersonation(api: Api) -> None:
     assert api.send("GET", "/api/v1/namespaces/default/secrets", headers=robot).code == 403
     assert api.send("GET", PODS, headers={"impersonate-user": "joe", "impersonate-group": "system:masters"}).code == 200
     refused = api.send("GET", PODS, headers=robot, user=JANE)
-    assert (refused.code, 'cannot impersonate resource "users"' in refused.message) == (403, True)
+    assert (refused.code, 'cannot impersonate resource "serviceaccounts"' in refused.message) == (403, True)

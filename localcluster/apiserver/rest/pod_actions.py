@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from jobcommon.client.request import Response
-from jobcommon.localcluster.apiserver.authentication import DEFAULT_AUDIENCES
+from jobcommon.localcluster.apiserver.authentication import BINDABLE, DEFAULT_AUDIENCES
 from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.errors import (
     ApiError,
@@ -14,6 +14,7 @@ from jobcommon.localcluster.apiserver.errors import (
     forbidden,
     invalid,
     invalid_object,
+    not_found,
     required,
 )
 from jobcommon.localcluster.apiserver.rest.delete import check_preconditions, delete_object, options_of
@@ -122,17 +123,39 @@ def token(call: Call) -> Response:
     seconds = spec.get("expirationSeconds", _TOKEN_SECONDS)
     if type(seconds) is not int or seconds < _SHORTEST_TOKEN:
         causes = [invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")]
-        raise invalid_object("TokenRequest", "authentication.k8s.io", call.info.name, causes)
+        raise invalid_object("TokenRequest", "authentication.k8s.io", "", causes)
     audiences = spec.get("audiences") or list(DEFAULT_AUDIENCES)
-    minted = call.authenticator.mint(account, seconds, audiences)
+    reference = spec.get("boundObjectRef")
+    bound = None if reference is None else _bound(call, reference)
+    minted = call.authenticator.mint(account, seconds, audiences, bound)
     answer = {
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",
         "metadata": {"name": account.name, "namespace": account.namespace, "creationTimestamp": call.env.timestamp()},
-        "spec": {"audiences": audiences, "expirationSeconds": seconds},
+        "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": reference},
         "status": {"token": minted, "expirationTimestamp": format_time(call.env.now() + seconds)},
     }
     return call.answer(answer, 201)
+
+
+def _bound(call: Call, reference: Obj) -> tuple[str, Item]:
+    """The object that a token is to be bound to. Raises 400, 404 and 409 ApiErrors."""
+    version, kind, name = (reference.get(field) or "" for field in ("apiVersion", "kind", "name"))
+    table = BINDABLE.get(kind.lower()) if version == "v1" and kind.istitle() else None
+    if table is None:
+        group, _, short = version.rpartition("/")
+        raise bad_request(f"cannot bind token to object of type {group}/{short}, Kind={kind}")
+    found = call.storage.table(table).get("" if kind == "Node" else call.namespace, name)
+    if found is None:
+        raise not_found(table, "", name)
+    if kind == "Pod" and found.obj["spec"].get("serviceAccountName") != call.info.name:
+        told = f'cannot bind token for serviceaccount "{call.info.name}" to pod running with different serviceaccount name.'
+        raise bad_request(told)
+    uid = reference.get("uid")
+    if uid and uid != found.uid:
+        told = f"the UID in the bound object reference ({uid}) does not match the UID in record"
+        raise conflict(kind, "", name, f"{told}. The object might have been deleted and then recreated")
+    return kind.lower(), found
 
 
 def finalize(call: Call) -> Response:

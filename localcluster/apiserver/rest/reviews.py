@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobcommon.client.request import Response
+from jobcommon.localcluster.apiserver.authentication import DEFAULT_AUDIENCES
 from jobcommon.localcluster.apiserver.call import Call
 from jobcommon.localcluster.apiserver.errors import bad_request
 from jobcommon.localcluster.apiserver.rbac import Attributes
@@ -70,6 +71,8 @@ def _user_info(user: User) -> Obj:
     info: Obj = {"username": user.name, "groups": list(user.all_groups)}
     if user.uid:
         info["uid"] = user.uid
+    if user.extra:
+        info["extra"] = {key: list(values) for key, values in user.extra.items()}
     return info
 
 
@@ -81,12 +84,13 @@ def self_review(call: Call) -> Response:
 def token_review(call: Call) -> Response:
     """TokenReview."""
     spec = call.body().get("spec") or {}
-    user = call.authenticator.user_of(spec.get("token", ""))
-    status: Obj = {"authenticated": user is not None}
-    if user is not None:
-        status["user"] = _user_info(user)
-    else:
-        status["error"] = "invalid bearer token"
+    audiences = spec.get("audiences") or DEFAULT_AUDIENCES
+    # Each audience by itself: the answer says for which of them the token is valid.
+    users = {audience: call.authenticator.user_of(spec.get("token", ""), [audience]) for audience in audiences}
+    valid = [audience for audience, user in users.items() if user is not None]
+    status: Obj = {"user": {}, "error": "invalid bearer token"}
+    if valid and (user := users[valid[0]]) is not None:
+        status = {"authenticated": True, "user": _user_info(user), "audiences": valid}
     return _answer(call, {"spec": {}, "status": status})
 
 
