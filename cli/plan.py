@@ -64,11 +64,29 @@ def _describe(
         decision = plan(framework, job, seen, time.time())
     except Exception as error:
         raise UserError(f"{manifest.place}: a function of framework {framework.name} raises {said(error)}") from None
+    if refused := _refused_pods(decision):
+        raise UserError("\n".join(f"{manifest.place}: {error}" for error in refused))
     title = f"# {job.kind} {job.key}"
     text = f"{title}\n{decision.describe()}\n"
     if (advice := partial_restarts(job)) is not None:
         text += f"warning: {advice}\n"
     return f"{text}{_manifests(decision)}" if with_manifests else text
+
+
+def _refused_pods(decision: Plan) -> list[str]:
+    """What an API server would say to the pods of a plan; the same is said once, with the first of its pods."""
+    try:
+        from jobcommon.localcluster.pod_check import pod_errors
+    except ModuleNotFoundError:
+        # The rules come with the embedded cluster, without which a plan can be made.
+        return []
+    found: dict[str, str] = {}
+    for action in decision.actions:
+        if isinstance(action, Create) and action.manifest["kind"] == "Pod":
+            pod = msgspec.to_builtins(action.manifest)
+            for error in pod_errors(pod):
+                found.setdefault(error, pod["metadata"]["name"])
+    return [f"an API server refuses pod {name}: {error}" for error, name in found.items()]
 
 
 def _manifests(decision: Plan) -> str:

@@ -355,6 +355,25 @@ def test_plan_prints_the_decision() -> None:
     ]
 
 
+def test_plan_names_what_an_api_server_refuses_in_the_pods(tmp_path: Path) -> None:
+    manifest = yaml.safe_load(VALID)
+    worker = manifest["spec"]["pytorchReplicaSpecs"]["Worker"]
+    worker["replicas"] = 2
+    template = worker["template"]["spec"]
+    template["containers"][0] |= {"resources": {"requests": {"nvidia.com/gpu": 1}}, "livenessProbe": {"periodSeconds": 5}}
+    template["tolerations"] = [{"key": "gpu", "operator": "Exist"}]
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump(manifest))
+    ended = jobcommon("plan", "-f", str(path))
+    assert ended.returncode == 2
+    for error in (
+        "spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources",
+        "spec.containers[0].livenessProbe: Required value: must specify a handler type",
+        'spec.tolerations[0].operator: Unsupported value: "Exist": supported values: "Equal", "Exists"',
+    ):
+        assert ended.stderr.count(f"an API server refuses pod quick-worker-0: {error}\n") == 1
+
+
 def test_plan_takes_what_was_observed(tmp_path: Path) -> None:
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "quick", "uid": "u1", "controller": True}
     terminated = {"terminated": {"exitCode": 1, "reason": "Error"}}
