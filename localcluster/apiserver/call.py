@@ -126,7 +126,14 @@ class Call:
         if self.warnings:
             # One header may carry several warnings, separated by commas (RFC 9111, 5.5).
             headers["Warning"] = ", ".join(f"299 - {_quoted(text)}" for text in self.warnings)
-        return Response(code, body, headers)
+        # The real server ends an object's JSON with a line break; some tools count on it.
+        return Response(code, body + b"\n", headers)
+
+
+def version_number(meta: Obj) -> int | None:
+    """The resourceVersion in an object's metadata as the store reads it: 0 for none, None for a text that is no number."""
+    text = meta.get("resourceVersion") or "0"
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def _quoted(text: str) -> str:

@@ -40,13 +40,14 @@ class Documents:
         if path.startswith(_HEALTH):
             return Response(200, b"ok", {"Content-Type": "text/plain; charset=utf-8"})
         if path in ("/api", "/apis") and _wants_aggregated(request):
-            return _json(discovery.aggregated(self._registry.all(), path == "/api"), _AGGREGATED)
+            return _json(discovery.aggregated(self._registry.all(), path == "/api"), _AGGREGATED, b"\n")
         if path.startswith("/openapi/"):
             return self._openapi(request, path)
         found = self._document(path)
         if found is None:
             raise path_not_found()
-        return _json(found)
+        # Objects end with a line break, other documents do not.
+        return _json(found, end=b"\n" if "kind" in found else b"")
 
     def _document(self, path: str) -> Obj | None:
         parts = path.strip("/").split("/")
@@ -114,5 +115,5 @@ def _wants_aggregated(request: Request) -> bool:
     return "g=apidiscovery.k8s.io" in first and "v=v2" in first.split(";")
 
 
-def _json(value: Obj, media: str = _JSON) -> Response:
-    return Response(200, msgspec.json.encode(value), {"Content-Type": media, "Vary": "Accept"})
+def _json(value: Obj, media: str = _JSON, end: bytes = b"") -> Response:
+    return Response(200, msgspec.json.encode(value) + end, {"Content-Type": media, "Vary": "Accept"})

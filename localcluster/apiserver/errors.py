@@ -99,7 +99,7 @@ class ApiError(Exception):
 
     def response(self) -> Response:
         """The HTTP response."""
-        return Response(self.code, msgspec.json.encode(self.status()), {**JSON_HEADERS, **self.headers})
+        return Response(self.code, msgspec.json.encode(self.status()) + b"\n", {**JSON_HEADERS, **self.headers})
 
 
 def qualified(resource: str, group: str) -> str:

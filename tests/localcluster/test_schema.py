@@ -83,6 +83,7 @@ STRUCTURAL = {
         record(a={**record(b=string()), "additionalProperties": string()}),
         [".properties[a].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive"],
     ),
+    "both kinds of properties, one of them free": (record(a={**record(b=string()), "additionalProperties": True}), []),
     "closed": (
         record(a={"type": "object", "additionalProperties": False}),
         [".properties[a].additionalProperties: Forbidden: additionalProperties cannot be set to false"],
@@ -363,3 +364,11 @@ def test_format(kind: str, good: str, bad: str) -> None:
     compiled = compile_schema(of(record(a=string(format=kind))))
     assert compiled.validate(crd_object({"a": good})) == []
     assert [cause.reason for cause in compiled.validate(crd_object({"a": bad}))] == ["FieldValueTypeInvalid"]
+
+
+def test_free_fields_beside_known_ones() -> None:
+    """As kube-apiserver 1.36.2: values are kept, but for the fields of objects."""
+    schema = compile_schema({"schema": {"openAPIV3Schema": record(a={**record(b=string()), "additionalProperties": True})}})
+    value = {"a": {"b": "c", "text": "d", "object": {"field": 1}, "list": [{"field": 1}, 2]}}
+    assert schema.prune(value) == ["a.object.field", "a.list[0].field"]
+    assert value["a"] == {"b": "c", "text": "d", "object": {}, "list": [{}, 2]}

@@ -7,7 +7,7 @@ import msgspec
 
 from jobcommon.client.request import Response
 from jobcommon.localcluster.apiserver import admission, escalation, pod_security, policies, webhooks
-from jobcommon.localcluster.apiserver.call import OBJECT_LIMIT, Call
+from jobcommon.localcluster.apiserver.call import OBJECT_LIMIT, Call, version_number
 from jobcommon.localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
 from jobcommon.localcluster.apiserver.resource import Resource
 from jobcommon.localcluster.apiserver.rest.accept import accept, check_metadata, decode, type_causes
@@ -35,7 +35,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
     """
     resource = call.resource
     new = resource.bare(obj)
-    given_version = new["metadata"].get("resourceVersion")
+    given_version = version_number(new["metadata"])
     # A POST starts without managers; a PUT that creates starts with the managedFields it contains.
     tracked = new["metadata"].get("managedFields") if call.info.verb == "update" else None
     # Refusals that come before a name is generated name its beginning.

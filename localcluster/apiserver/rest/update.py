@@ -4,8 +4,17 @@ from typing import Any
 
 from jobcommon.client.request import Response
 from jobcommon.localcluster.apiserver import admission, escalation, ownership, pod_security
-from jobcommon.localcluster.apiserver.call import Call
-from jobcommon.localcluster.apiserver.errors import STALE, Cause, bad_request, conflict, forbidden, invalid, invalid_object
+from jobcommon.localcluster.apiserver.call import Call, version_number
+from jobcommon.localcluster.apiserver.errors import (
+    STALE,
+    ApiError,
+    Cause,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    invalid_object,
+)
 from jobcommon.localcluster.apiserver.json_copy import json_copy
 from jobcommon.localcluster.apiserver.rest.accept import accept
 from jobcommon.localcluster.apiserver.rest.create import check_type, create_object, mutated, prepare, review, validate
@@ -39,7 +48,7 @@ def update(call: Call) -> Response:
     if meta.get("uid") and meta["uid"] != live.uid:
         why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {live.uid}"
         raise conflict(call.resource.plural, call.resource.group, call.info.name, why)
-    if not meta.get("resourceVersion") and not call.resource.unconditional_update:
+    if version_number(meta) == 0 and not call.resource.unconditional_update:
         causes = [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
         # The message names the resource, because the store does not know the kind.
         raise invalid_object(call.resource.plural, call.resource.group, call.info.name, causes)
@@ -55,8 +64,11 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     """
     resource = call.resource
     escalation.check(call, obj, live.obj)
-    version = obj["metadata"].get("resourceVersion")
-    if version and version != str(live.rv):
+    version = version_number(obj["metadata"])
+    if version is None:
+        told = obj["metadata"]["resourceVersion"]
+        raise ApiError(500, "", f'strconv.ParseUint: parsing "{told}": invalid syntax')
+    if version not in (0, live.rv):
         raise conflict(resource.plural, resource.group, call.info.name, STALE)
     new = resource.bare(obj)
     old = live.obj

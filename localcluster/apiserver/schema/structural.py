@@ -87,7 +87,7 @@ def _shape(node: Json, path: str) -> Iterator[Cause]:
         yield forbidden(f"{path}.items", "items must be a schema object and not an array")
     if node.get("additionalProperties") is False:
         yield forbidden(f"{path}.additionalProperties", "additionalProperties cannot be set to false")
-    if node.get("properties") and "additionalProperties" in node:
+    if node.get("properties") and node.get("additionalProperties", True) is not True:
         yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
     if node.get("uniqueItems"):
         yield forbidden(

@@ -13,7 +13,7 @@ from jobcommon.testutil.conformance.kinds import (
     service,
     widget,
 )
-from jobcommon.testutil.conformance.steps import UNKNOWN_UID, create, patch
+from jobcommon.testutil.conformance.steps import UNKNOWN_UID, create, patch, put
 
 _MIB = 1024 * 1024
 
@@ -73,6 +73,17 @@ CASES = (
     Case("bytes that are not base64", (
         create(SECRETS, obj(SECRETS, "n", {"data": {"k": "not base64!"}}), 400, reason="BadRequest"),
         create(SECRETS, obj(SECRETS, "n", {"stringData": {"k": "plain"}}), fields={"data.k": "cGxhaW4=", "type": "Opaque"}),
+    )),
+    Case("bytes with line breaks in their base64", (
+        create(SECRETS, obj(SECRETS, "n", {"data": {"k": "cGxh\naW4=\n"}}), fields={"data.k": "cGxhaW4="}),
+        create(CONFIG_MAPS, config_map("n") | {"binaryData": {"b": "AA\r\nEC"}}, fields={"binaryData.b": "AAEC"}),
+    )),
+    Case("versions that say nothing", (
+        create(CONFIG_MAPS, config_map("n", resourceVersion="v1")), create(CONFIG_MAPS, config_map("m", resourceVersion="0")),
+        create(CONFIG_MAPS, config_map("o", resourceVersion="5"), 500, reason=""),
+        put(CONFIG_MAPS, "n", config_map("n", {"k": "w"}, resourceVersion="0"), fields={"data.k": "w"}),
+        patch(CONFIG_MAPS, "n", {"metadata": {"resourceVersion": "0"}, "data": {"k": "x"}}, fields={"data.k": "x"}),
+        put(CONFIG_MAPS, "n", config_map("n", resourceVersion="v1"), 500, reason=""),
     )),
     Case("an immutable ConfigMap", (
         create(CONFIG_MAPS, config_map("n") | {"immutable": True}),
