@@ -262,7 +262,8 @@ _GROUPS = (
         "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False,
         short_names=("crd", "crds"), categories=_EXTENSIONS, status=True, generation=True,
         strategy=Strategy(
-            default=default_crd, on_create=crds.on_create, on_update=crds.on_update, validate=crds.validate,
+            default=default_crd, on_create=crds.on_create, unstored=crds.unstored, on_update=crds.on_update,
+            validate=crds.validate,
             validate_update=crds.validate_update,
         ),
     ),

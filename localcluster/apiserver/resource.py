@@ -39,6 +39,7 @@ class Strategy:
     """The rules of one kind. Functions that change an object work on a private copy, in place.
 
     `default` fills fields in on create and update; `on_create` sets what only a new object gets (initial status);
+    `unstored` changes what the answer to a dry run would promise;
     `on_update` carries over or resets fields that an update may not touch; `validate` and `validate_update` report broken
     fields (the latter what may not change, `validate_new` what only a new object may not have). `assigned` are fields of the
     spec that have no manager unless the request has one of the group: `default` fills them in for admission or an allocator.
@@ -48,6 +49,7 @@ class Strategy:
     default: Callable[[Obj], None] = nothing
     on_create: Callable[[Obj], None] = nothing
     on_update: Callable[[Obj, Obj], None] = lambda _new, _old: None
+    unstored: Callable[[Obj], None] = nothing
     validate: Callable[[Obj], Sequence[Cause]] = no_causes
     validate_new: Callable[[Obj], Sequence[Cause]] = no_causes
     validate_update: Callable[[Obj, Obj], Sequence[Cause]] = no_update_causes

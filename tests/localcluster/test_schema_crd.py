@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from jobcommon.localcluster.apiserver.crd import default_crd, established_status, served_versions, validate_crd
+from tests.localcluster.api import Api
 
 Json = dict[str, Any]
 
@@ -141,3 +142,10 @@ def test_status_keeps_its_times_and_stored_versions() -> None:
     status = established_status(later, "2026-02-02T00:00:00Z")
     assert status["conditions"] == definition["status"]["conditions"]
     assert status["storedVersions"] == ["v1", "v2"]
+
+
+def test_a_dry_run_establishes_nothing() -> None:
+    made = Api().post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(), dryRun="All").body
+    assert made["status"]["acceptedNames"] == {"plural": "", "kind": ""}
+    assert made["status"]["conditions"] is None
+    assert "finalizers" not in made["metadata"]
