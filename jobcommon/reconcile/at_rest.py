@@ -4,12 +4,15 @@ Most jobs of a cluster are over. An operator that starts looks at each of them o
 several times as long as everything else. Anything but a complete final status as we write it is left to the decision.
 """
 
-from typing import Annotated
+from collections.abc import Callable
+from types import NoneType
+from typing import Annotated, Any, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from pydantic import BaseModel
 
-from jobcommon.api.status import ConditionType
+from jobcommon.api.status import ConditionType, Failure, JobCondition, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import parse_time
 from jobcommon.reconcile.plan import Plan
 
@@ -20,63 +23,34 @@ _TIME_TO_LIVE = b'"ttlSecondsAfterFinished"'
 _FINAL = (ConditionType.SUCCEEDED, ConditionType.FAILED)
 
 
-class _Part(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """A part of a status as `JobStatus.to_json` writes it: a field is absent or has a value, never null."""
+def _part(model: type[BaseModel], *, without: tuple[str, ...] = (), always: tuple[str, ...] = ()) -> type[msgspec.Struct]:
+    """The model as `JobStatus.to_json` writes it: a field is absent or has a value, never null and never an empty list.
+
+    It does not have the fields in `without` and has all of those in `always`.
+    """
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    for name, field in model.model_fields.items():
+        types = [kind for kind in get_args(field.annotation) if kind is not NoneType]
+        optional = NoneType in get_args(field.annotation)
+        kind = types[0] if optional else _PARTS.get(field.annotation, field.annotation)
+        if name in always or not (optional or field.default_factory):
+            fields.append((name, kind))
+        elif name not in without:
+            some = Annotated[kind, msgspec.Meta(min_length=1)] if field.default_factory else kind
+            fields.append((name, some | UnsetType, UNSET))
+    names = {name: field.alias or name for name, field in model.model_fields.items()}
+    return msgspec.defstruct(model.__name__, fields, rename=names, forbid_unknown_fields=True, kw_only=True, gc=False)
 
 
-class FinalCondition(_Part):
-    """See `JobCondition`."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-    last_update_time: str | UnsetType = UNSET
-    last_transition_time: str | UnsetType = UNSET
+_PARTS: dict[Any, Any] = {}
+_PARTS[list[JobCondition]] = list[_part(JobCondition)]  # type: ignore[misc]
+_PARTS[list[Failure]] = list[_part(Failure)]  # type: ignore[misc]
+# Without `active`, for no pod is left to be counted.
+_PARTS[dict[str, ReplicaStatus]] = dict[str, _part(ReplicaStatus, without=("active",))]  # type: ignore[misc]
+_FinalStatus = _part(JobStatus, always=("conditions", "completion_time", "replica_statuses"))
 
 
-class FinalCounts(_Part):
-    """See `ReplicaStatus`; without `active`, for no pod is left to be counted."""
-
-    succeeded: int | UnsetType = UNSET
-    failed: int | UnsetType = UNSET
-    selector: str | UnsetType = UNSET
-    succeeded_indexes: str | UnsetType = UNSET
-    restarts: int | UnsetType = UNSET
-
-
-class FinalFailure(_Part):
-    """See `Failure`."""
-
-    replica: str
-    reason: str
-    pod: str | UnsetType = UNSET
-    node: str | UnsetType = UNSET
-    exit_code: int | UnsetType = UNSET
-    message: str | UnsetType = UNSET
-    time: str | UnsetType = UNSET
-
-
-class FinalStatus(_Part):
-    """See `JobStatus`."""
-
-    conditions: list[FinalCondition]
-    completion_time: str
-    replica_statuses: dict[str, FinalCounts]
-    start_time: str | UnsetType = UNSET
-    last_reconcile_time: str | UnsetType = UNSET
-    restarts: int | UnsetType = UNSET
-    disruptions: int | UnsetType = UNSET
-    attempt: int | UnsetType = UNSET
-    failures: Annotated[list[FinalFailure], msgspec.Meta(min_length=1)] | UnsetType = UNSET
-    counted_pods: Annotated[list[str], msgspec.Meta(min_length=1)] | UnsetType = UNSET
-
-
-class _Job(msgspec.Struct, gc=False):
-    status: FinalStatus
-
-
-_decode = msgspec.json.Decoder(_Job).decode
+_decode: Callable[[bytes], Any] = msgspec.json.Decoder(msgspec.defstruct("Job", [("status", _FinalStatus)], gc=False)).decode
 
 
 def condition_at_rest(data: bytes) -> str | None:
@@ -93,4 +67,4 @@ def condition_at_rest(data: bytes) -> str | None:
     last = {condition.type: condition.status for condition in status.conditions}
     if all(last.get(kind) != "True" for kind in _FINAL) or parse_time(status.completion_time) is None:
         return None
-    return status.conditions[-1].type
+    return str(status.conditions[-1].type)

@@ -172,14 +172,8 @@ def without(*path: str) -> dict[str, Any]:
         ),
         (
             OLD,
-            {
-                "restarts",
-                "disruptions",
-                "failures",
-                "countedPods",
-                "replicaStatuses.restarts",
-                "replicaStatuses.succeededIndexes",
-            },
+            {field.alias or name for name, field in JobStatus.model_fields.items()} - OLD["properties"].keys()
+            | {"replicaStatuses.restarts", "replicaStatuses.succeededIndexes"},
         ),
     ],
 )
