@@ -7,10 +7,9 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.accounting import recorded_success
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer
-from jobcommon.reconcile.slots import arrange
+from jobcommon.reconcile.slots import recorded_success
 
 ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
 
@@ -47,7 +46,8 @@ def recorded_before_destroyed(job: Job, observed: Observed, decided: Plan) -> No
     if job.status.finished or job.deleting:
         return
     done, counted = recorded_success(job), set(job.status.counted_pods)
-    slot_of = {pod.uid: replica for replica, pod in arrange(job, observed.pods).pods.items()}
+    replicas = {job.pod_name(replica): replica for replica in job.replicas}
+    slot_of = {pod.uid: replicas[pod.name] for pod in observed.pods if pod.name in replicas}
     over = {pod.uid for pod in observed.pods if is_over(pod)}
     for action in decided.actions:
         if (

@@ -95,6 +95,10 @@ class JobStatus(ApiModel):
         default_factory=list,
         description="UIDs of pods whose end is on record, counted or not, and that may still exist. For the operator's use.",
     )
+    stopped_pods: list[str] = Field(
+        default_factory=list,
+        description="Those of countedPods that the operator stopped, by a scale-down or a suspension; the others have ended.",
+    )
 
     def condition(self, kind: ConditionType) -> JobCondition | None:
         """The condition of that type, if there is one; of several, which only a forged list has, the last."""

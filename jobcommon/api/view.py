@@ -65,6 +65,11 @@ class ObjectView(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
     @property
+    def deleting(self) -> bool:
+        """Whether it is being deleted."""
+        return self.deletion_time is not None
+
+    @property
     def raw(self) -> dict[str, Any]:
         """The object as a new dict that the caller may change."""
         return msgspec.json.decode(self.data, type=dict[str, Any])

@@ -6,20 +6,19 @@ attempt is recorded first (rule R1). Only then are the pods of the earlier attem
 created while a program of an earlier one may still run.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from math import inf
 
 from jobcommon.api.pod import PodView
-from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import cleanup, limits
-from jobcommon.reconcile.accounting import Accounting, Entry, first_failures, recorded_restarts
-from jobcommon.reconcile.ending import Verdict, is_over
+from jobcommon.reconcile.accounting import Accounting, first_failures, recorded_restarts
+from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.plan import Action
-from jobcommon.reconcile.slots import attempt_of
+from jobcommon.reconcile.slots import Slot, attempt_of
 
 # Of failures seen together the first of these counts as the cause. Times do not tell: nodes have clocks of their own, and an
 # evicted pod may have no time. A rank whose peer was lost or killed often ends with a permanent exit code.
@@ -53,10 +52,16 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
         return counted
     # A status that was deleted by hand has lost the number; the pods still have it.
     begun = 1 + max([job.attempt, *map(attempt_of, pods)])
-    return replace(counted, succeeded={kind: frozenset[int]() for kind in accounting.succeeded}, counted_pods=(), attempt=begun)
+    return replace(
+        counted,
+        succeeded={kind: frozenset[int]() for kind in accounting.succeeded},
+        counted_pods=(),
+        stopped_pods=(),
+        attempt=begun,
+    )
 
 
-def retire_earlier(status: JobStatus, pods: Mapping[Replica, PodView], now: float) -> tuple[list[Action], float | None]:
+def retire_earlier(status: JobStatus, slots: Collection[Slot], now: float) -> tuple[list[Action], float | None]:
     """How the pods of earlier attempts are removed, and whether the next one has to wait.
 
     Running pods are deleted at once. Ended pods are kept until the next attempt is due, because they say when the last one
@@ -66,14 +71,14 @@ def retire_earlier(status: JobStatus, pods: Mapping[Replica, PodView], now: floa
     earlier = max(status.restarts or 0, 0) + max(status.disruptions or 0, 0)
     restarting = status.condition(ConditionType.RESTARTING)
     recorded_at = parse_time(restarting.last_update_time) if restarting else None
-    over = [pod for pod in pods.values() if is_over(pod)]
-    running = [pod for pod in pods.values() if not is_over(pod)]
-    due = max((limits.restart_due(pod, earlier, now, recorded_at).at for pod in over), default=now)
+    ended = [slot.pod for slot in slots if slot.over and not slot.deleting]
+    running = [slot for slot in slots if not slot.over]
+    due = max((limits.restart_due(pod, earlier, now, recorded_at).at for pod in ended), default=now)
     why = "all replicas are restarted"
-    actions = cleanup.stop_pods(running if due > now else pods.values(), why)
+    actions = cleanup.stop_pods(running if due > now else slots, why)
     return actions, inf if running else due if due > now else None
 
 
-def _order(entry: Entry) -> tuple[int, float, str]:
+def _order(entry: Slot) -> tuple[int, float, str]:
     finished = entry.ending.finished_at
     return _CAUSES.index(entry.ending.verdict), finished if finished is not None else inf, entry.pod.name

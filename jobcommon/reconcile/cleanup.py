@@ -11,9 +11,8 @@ from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import LateEnds
 from jobcommon.reconcile.children import CORE
-from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import Action, Delete, RemoveFinalizer
-from jobcommon.reconcile.slots import Slots
+from jobcommon.reconcile.slots import Slot, Slots
 
 # With these reasons the job must stop; policy None then keeps the finished pods only.
 _STOPPED = (reasons.BACKOFF_LIMIT_EXCEEDED, reasons.DEADLINE_EXCEEDED, reasons.INVALID_SPEC)
@@ -36,18 +35,18 @@ def clean_up_finished(
     that may end by themselves; None if there are none. They keep the Services.
     """
     policy, grace = effective_policy(job), limits.grace(job, now)
-    ending = _ending_by_themselves(framework, job, slots) if grace is not None and not grace.passed else frozenset()
-    lost = _without_servers(framework, job, observed, late) if grace is not None else frozenset()
+    ending = _ending_by_themselves(framework, slots) if grace is not None and not grace.passed else frozenset()
+    lost = _without_servers(framework, job, slots, late) if grace is not None else frozenset()
+    there = sorted((*slots.ours, *slots.unowned), key=lambda slot: slot.pod.name)
     # The pods of `lost` are deleted first: once without the finalizer, it is not known any more when they ended.
-    actions: list[Action] = [
-        *release(p for p in observed.pods if p.uid not in late.pods and (p.deletion_time is not None or p.uid not in lost))
-    ]
-    for pod in slots.ours:
-        if pod.deletion_time is not None or pod.uid in ending or pod.uid in late.pods:
+    actions: list[Action] = [*release(s for s in there if s.pod.uid not in late.pods and (s.deleting or s.pod.uid not in lost))]
+    for slot in slots.ours:
+        pod = slot.pod
+        if slot.deleting or pod.uid in ending or pod.uid in late.pods:
             continue
         if policy == CleanPodPolicy.ALL or pod.uid in lost:
             actions.append(delete_pod(pod, f"cleanPodPolicy {policy}"))
-        elif policy == CleanPodPolicy.RUNNING and not is_over(pod):
+        elif policy == CleanPodPolicy.RUNNING and not slot.over:
             # The pod may have just finished; then it must be kept (rule R1: the decision depends on its state).
             actions.append(delete_pod(pod, "cleanPodPolicy Running", unchanged=True))
     if policy != CleanPodPolicy.NONE and not ending:
@@ -55,34 +54,34 @@ def clean_up_finished(
     return actions, grace.at if grace is not None and ending else None
 
 
-def _ending_by_themselves(framework: Framework, job: Job, slots: Slots) -> frozenset[str]:
+def _ending_by_themselves(framework: Framework, slots: Slots) -> frozenset[str]:
     """The UIDs of the pods that may end by themselves after the success: those with work of their own that are on a node.
 
     One that has failed for good and which another container keeps alive is on record.
     """
-    done = set(job.status.counted_pods)
-    working = (pod for replica, pod in slots.pods.items() if pod.scheduled and not framework.serves(replica.type))
-    return frozenset(pod.uid for pod in working if pod.deletion_time is None and not is_over(pod) and pod.uid not in done)
+    working = (slot for slot in slots.wanted.values() if slot.pod.scheduled and not framework.serves(slot.replica.type))
+    return frozenset(slot.pod.uid for slot in working if slot.stays and not slot.recorded)
 
 
-def _without_servers(framework: Framework, job: Job, observed: Observed, late: LateEnds) -> frozenset[str]:
+def _without_servers(framework: Framework, job: Job, slots: Slots, late: LateEnds) -> frozenset[str]:
     """The UIDs of the pods that failed after the success of a job with servers: these were deleted, so that end tells nothing.
 
     A pod without our finalizer may have ended before.
     """
     if not any(framework.serves(kind) and job.count(kind) for kind in job.replica_specs):
         return frozenset()
-    return frozenset(pod.uid for pod in observed.pods if pod.uid in late.failed and FINALIZER in pod.finalizers)
+    pods = (slot.pod for slot in slots.wanted.values())
+    return frozenset(pod.uid for pod in pods if pod.uid in late.failed and FINALIZER in pod.finalizers)
 
 
-def stop_pods(pods: Iterable[PodView], why: str, *, unchanged: bool = False, awaited: bool = False) -> list[Action]:
+def stop_pods(slots: Iterable[Slot], why: str, *, unchanged: bool = False, awaited: bool = False) -> list[Action]:
     """Delete the pods, and remove the finalizer of ended ones, for which something may wait (`awaited`).
 
     With `unchanged`, delete a running pod only if unchanged.
     """
-    pods = list(pods)
-    deletions = (delete_pod(p, why, unchanged=unchanged and not is_over(p)) for p in pods if p.deletion_time is None)
-    return [*release(pods, awaited=awaited), *deletions]
+    slots = list(slots)
+    deletions = (delete_pod(slot.pod, why, unchanged=unchanged and not slot.over) for slot in slots if not slot.deleting)
+    return [*release(slots, awaited=awaited), *deletions]
 
 
 def delete_pod(pod: PodView, why: str, *, unchanged: bool = False) -> Delete:
@@ -90,9 +89,9 @@ def delete_pod(pod: PodView, why: str, *, unchanged: bool = False) -> Delete:
     return Delete(CORE, "pods", pod.name, pod.uid, why, pod.resource_version if unchanged else None)
 
 
-def release(pods: Iterable[PodView], *, awaited: bool = False) -> Sequence[RemoveFinalizer]:
+def release(slots: Iterable[Slot], *, awaited: bool = False) -> Sequence[RemoveFinalizer]:
     """Remove the finalizer of the pods that have ended."""
-    held = (pod for pod in pods if FINALIZER in pod.finalizers and is_over(pod))
+    held = (slot.pod for slot in slots if FINALIZER in slot.pod.finalizers and slot.over)
     return [RemoveFinalizer(pod.name, pod.uid, pod.finalizers, awaited) for pod in held]
 
 
@@ -103,8 +102,4 @@ def release_all(pods: Iterable[PodView]) -> Sequence[RemoveFinalizer]:
 
 def delete_services(observed: Observed, why: str) -> list[Action]:
     """Delete the job's Services, found by owner, not through pods (the reference leaked those without a pod)."""
-    return [
-        Delete(CORE, "services", service.name, service.uid, why)
-        for service in observed.services
-        if service.deletion_time is None
-    ]
+    return [Delete(CORE, "services", service.name, service.uid, why) for service in observed.services if not service.deleting]

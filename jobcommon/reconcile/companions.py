@@ -21,7 +21,7 @@ def as_addressed(job: Job, observed: Observed) -> Job:
 
     The reference's jobs have such Services. Their pods have no hostname and subdomain, so no other name resolves to them.
     """
-    inherited = any(labels.REPLICA_INDEX in s.labels and s.deletion_time is None for s in observed.services)
+    inherited = any(labels.REPLICA_INDEX in s.labels and not s.deleting for s in observed.services)
     if not inherited or job.service_per_replica:
         return job
     return replace(job, annotations={**job.annotations, SERVICE_PER_REPLICA: "true"})
@@ -34,7 +34,7 @@ def reconcile_services(framework: Framework, job: Job, observed: Observed) -> li
     surplus = [
         service
         for service in observed.services
-        if service.name not in wanted and labels.REPLICA_INDEX in service.labels and service.deletion_time is None
+        if service.name not in wanted and labels.REPLICA_INDEX in service.labels and not service.deleting
     ]
     return [
         *(Create(CORE, "services", name, manifest) for name, manifest in wanted.items() if name not in there),
@@ -69,9 +69,9 @@ def reconcile_companions(framework: Framework, job: Job, observed: Observed, sin
                     )
                 )
         elif companion.manifest is None:
-            if found.deletion_time is None:
+            if not found.deleting:
                 actions.append(Delete(companion.api_version, companion.plural, companion.name, found.uid, "no longer wanted"))
-        elif found.deletion_time is None:
+        elif not found.deleting:
             actions += _repair(companion, companion.manifest, found.raw)
     return actions
 

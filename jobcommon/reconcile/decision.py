@@ -19,9 +19,9 @@ from jobcommon.api.observed import FINALIZERS, Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
-from jobcommon.api.timestamp import format_time, parse_time, readable_time
+from jobcommon.api.timestamp import format_time, readable_time
 from jobcommon.framework import Framework, Job, Outcome, Tallies
-from jobcommon.reconcile import attempt, cleanup, limits, restart_causes, restarts, waiting
+from jobcommon.reconcile import attempt, begun, cleanup, limits, restart_causes, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
 from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
@@ -33,7 +33,7 @@ from jobcommon.reconcile.companions import (
     with_companions_deleted,
 )
 from jobcommon.reconcile.conditions import normalized, set_condition
-from jobcommon.reconcile.ending import Verdict, is_over
+from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.finished import plan_finished
 from jobcommon.reconcile.gang import Gang, remove_pod_group
 from jobcommon.reconcile.plan import (
@@ -49,8 +49,8 @@ from jobcommon.reconcile.plan import (
     deletes_pod,
     in_short,
 )
-from jobcommon.reconcile.retirement import given_up, is_stopping, pods_scaled_down, retire_recorded
-from jobcommon.reconcile.slots import Slots, arrange, tally
+from jobcommon.reconcile.retirement import is_stopping, pods_scaled_down, retire_recorded
+from jobcommon.reconcile.slots import STARTING, Slot, Slots, arrange, tally
 from jobcommon.reconcile.status_change import if_changed, urgency
 
 NOTHING = Plan(reason="nothing to do")
@@ -75,7 +75,7 @@ def _decide(framework: Framework, job: Job, observed: Observed, now: float) -> P
     if job.status.finished:
         return plan_finished(framework, job, observed, now)
     this = _Pass.start(framework, as_addressed(job, observed), observed, now)
-    decided = restart_causes.added(this.decide(), job.status, this.accounting, this.slots.pods)
+    decided = restart_causes.added(this.decide(), job.status, this.accounting, this.slots)
     return replace(decided, must_exist=must_exist) if (must_exist := this.accounting.must_exist(now)) else decided
 
 
@@ -97,11 +97,6 @@ def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
     return Plan(tuple(cleanup.release_all(pods)), reason="job is gone")
 
 
-def _started(job: Job) -> bool:
-    """Whether the job has started, and since its last suspension if there was one."""
-    return parse_time(job.status.start_time) is not None and not job.status.has(ConditionType.SUSPENDED)
-
-
 @dataclass(frozen=True)
 class _Pass:
     """One pass over a job that has not finished: the observed state, and the accounting after this pass."""
@@ -118,17 +113,16 @@ class _Pass:
 
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> "_Pass":
-        begun = _started(job) or bool(observed.pods)
-        blocked = find_blocked(framework, job, started=begun)
-        slots = arrange(job, observed.pods, blocked.types if job.errors else ())
-        accounting = account_for_pods(framework, job, slots)
-        tallies = tally(job, slots, accounting.succeeded, frozenset(accounting.counted_pods))
+        slots = arrange(framework, job, observed.pods, find_blocked(framework, job, started=True).types)
+        blocked = find_blocked(framework, job, started=begun.is_started(job) or bool(slots.ours))
+        accounting = account_for_pods(job, slots)
+        tallies = tally(job, slots, accounting.succeeded)
         gang = Gang(framework, job, observed, slots, tallies)
         return cls(framework, job, observed, now, slots, accounting, tallies, gang, blocked)
 
     def decide(self) -> Plan:
         job = self.job
-        if job.errors and not self._has_begun:
+        if job.errors and not self._was_started:
             return self._fail(reasons.INVALID_SPEC, "; ".join(map(str, job.errors)))
         refused = next(((name, r.message) for name, r in self.observed.rejections.items() if r.required), None)
         if refused is not None:
@@ -145,7 +139,9 @@ class _Pass:
         """The pass in which the first failure alone is charged, where it restarts all replicas."""
         if not self.job.restarts_together:
             return self
-        counted = attempt.without_consequences(self.framework, self.job, self.accounting, self.slots.ours)
+        counted = attempt.without_consequences(
+            self.framework, self.job, self.accounting, [slot.pod for slot in self.slots.ours]
+        )
         return replace(self, accounting=counted)
 
     def _decide_unfinished(self, outcome: Outcome) -> Plan:
@@ -158,7 +154,7 @@ class _Pass:
         if job.suspended or is_stopping(job, self.slots, self.accounting):
             return self._suspend()
         if limits.backoff_exceeded(job, self.accounting):
-            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, restarts.backoff_message(job, self.accounting, self.slots.pods))
+            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, restarts.backoff_message(job, self.accounting, self.slots))
         due = limits.deadline(job, now)
         if due is not None and due.passed and not job.status.has(ConditionType.SUSPENDED):
             text = f"Job {job.name} has failed because it was active longer than specified deadline"
@@ -189,7 +185,7 @@ class _Pass:
         moment = format_time(self.now)
         changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, self.now)}
         if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
-            changes["failures"] = [*status.failures, *restarts.last_failures(self.slots.pods)][:MAX_FAILURES]
+            changes["failures"] = [*status.failures, *restarts.last_failures(self.slots)][:MAX_FAILURES]
         status = status.model_copy(update=changes)
         return Plan(
             status=if_changed(self.job, status),
@@ -234,11 +230,11 @@ class _Pass:
         wake_at = self._waits.wake_at
         return Plan(tuple(actions), written, tuple(events), wake_at, "job is suspended", verify_live=live, urgency=urgent)
 
-    def _recorded_or_running(self) -> list[PodView]:
+    def _recorded_or_running(self) -> list[Slot]:
         """The pods that may be deleted: all but those whose end this pass only begins to record, or cannot record."""
         entered = {entry.pod.uid for entry in self.accounting.entries}
-        pods = [pod for pod in self.slots.ours if pod.uid not in entered]
-        return [pod for pod in pods if pod.deletion_time is not None or not is_over(pod)] if self.blocked.unread else pods
+        slots = [slot for slot in self.slots.ours if slot.pod.uid not in entered]
+        return [slot for slot in slots if slot.deleting or not slot.over] if self.blocked.unread else slots
 
     def _resume(self) -> Plan:
         """Record the resume, and with it the pods that are still terminating: their ends will not be counted."""
@@ -269,7 +265,7 @@ class _Pass:
     def _progress(self, running: bool) -> Plan:
         job = self.job
         released, delays = self._retire_recorded()
-        to_delete = pods_scaled_down(job, self.slots, self.accounting)
+        to_delete = pods_scaled_down(self.slots)
         # A pod may have just succeeded; then that is recorded first (rule R1: the decision depends on its state).
         surplus = [*cleanup.stop_pods(to_delete, "scaled down", unchanged=True), *cleanup.release(self.slots.unowned)]
         retired, awaited = attempt.retire_earlier(job.status, self.slots.earlier, self.now)
@@ -278,7 +274,7 @@ class _Pass:
         about_to_need = self._waiting_to_be_started or bool(pods)
         creates = self._others(self.now - RECHECK_PERIOD if about_to_need else -inf) + pods
         status, events = self._progress_status(running)
-        if not _started(self.job):
+        if not begun.is_started(job):
             # The deadline does not run while the job waits in a queue.
             status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
@@ -297,7 +293,7 @@ class _Pass:
             verify_live=any(map(deletes_pod, surplus))
             or any(isinstance(a, Delete) and a.resource_version for a in released)
             or (
-                (self._has_begun or self.observed.begun or limits.may_have_begun(job, self.now))
+                (self._was_started or begun.may_have_objects(job, self.observed, self.now))
                 and any(isinstance(a, Create) for a in creates)
             ),
         )
@@ -308,12 +304,11 @@ class _Pass:
         return bool(self.gang.waiting) or self.blocked.start
 
     @property
-    def _has_begun(self) -> bool:
-        """Whether the job was started, as far as is stored: what this process remembers must not change an outcome."""
-        return self.job.status.start_time is not None or self.gang.found is not None or bool(self.slots.ours)
+    def _was_started(self) -> bool:
+        return begun.was_started(self.job, self.slots, grouped=self.gang.found is not None)
 
     def _retire_recorded(self) -> tuple[list[Action], list[float]]:
-        return retire_recorded(self.framework, self.job, self.slots, self.now, blocked=self.blocked.types)
+        return retire_recorded(self.job, self.slots, self.now, blocked=self.blocked.types)
 
     def _missing_pods(self) -> list[Action]:
         if self.gang.waiting:
@@ -330,7 +325,7 @@ class _Pass:
     @property
     def _waiting_to_be_started(self) -> bool:
         """Whether a scheduled pod does not run yet: if an object that it mounts is missing, it would wait for ever."""
-        return any(p.scheduled and p.phase == "Pending" and p.deletion_time is None for p in self.slots.pods.values())
+        return any(slot.state is STARTING and slot.pod.scheduled for slot in self.slots.notable)
 
     def _others(self, since: float) -> list[Action]:
         if self.blocked.types:
@@ -354,7 +349,7 @@ class _Pass:
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
-            text = (restarts.note(job, self.slots.pods) if self.accounting.in_place else "") + note
+            text = (restarts.note(job, self.slots) if self.accounting.in_place else "") + note
             message = f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]
             steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))
         elif (current := job.status.running_or_restarting) is not None:
@@ -367,15 +362,15 @@ class _Pass:
     @property
     def _obstacles(self) -> str:
         """Why the job's pods are not created, for the Created condition."""
-        gang = self.gang.note(started=_started(self.job))
+        gang = self.gang.note(started=begun.is_started(self.job))
         return gang + "".join(f"; {note}" for note in (self.blocked.why, self.observed.refusal) if note)
 
     @cached_property
     def _waits(self) -> waiting.Waits:
-        others = {**self.slots.surplus, **self.slots.unknown, **self.slots.earlier}
-        leaving = {replica: pod for replica, pod in others.items() if pod.deletion_time is not None}
+        others = (*self.slots.surplus, *self.slots.unknown, *self.slots.earlier)
+        leaving = [slot for slot in others if slot.deleting]
         return waiting.waits(
-            {**self.slots.pods, **leaving},
+            (*self.slots.notable, *leaving),
             self.now,
             lambda replica: self._pod(replica)["spec"].get("schedulerName", ""),
             "\n".join(condition.message for condition in self.job.status.conditions if condition.is_true),
@@ -383,16 +378,21 @@ class _Pass:
 
     def _whole(self) -> bool:
         """Whether every slot runs, has succeeded, or has failed for good with the job tolerating it."""
-        gone = Counter(r.type for r, pod in self.slots.pods.items() if given_up(self.framework, self.job, r, pod))
+        gone = Counter(slot.replica.type for slot in self.slots.notable if getattr(slot.state, "given_up", False))
         return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
 
     def _trouble_events(self) -> list[Event]:
         """Events, one per cause, for what keeps pods from running, and for pods that claim the job as owner wrongly."""
         events = [*self._waits.events[:MAX_EVENTS]]
-        events += waiting.container_events(self.framework, self.job, self.slots.pods)
+        events += waiting.container_events(self.framework, self.job, self.slots)
         events += [
-            Event(WARNING, reasons.UNKNOWN_POD, f"Pod {p.name} names this job as its owner but is none of its replicas", True)
-            for p in self.slots.unowned[:MAX_EVENTS]
+            Event(
+                WARNING,
+                reasons.UNKNOWN_POD,
+                f"Pod {slot.pod.name} names this job as its owner but is none of its replicas",
+                True,
+            )
+            for slot in self.slots.unowned[:MAX_EVENTS]
         ]
         events += self.gang.events()
         events += self.blocked.events
@@ -432,11 +432,12 @@ class _Pass:
                     failed={kind: t.failed for kind, t in self.tallies.items()},
                     selectors=selectors(self.framework, job),
                 ),
-                "restarts": restarts.count(job, self.accounting, self.slots.pods, ends=ends) or None,
+                "restarts": restarts.count(job, self.accounting, self.slots, ends=ends) or None,
                 "disruptions": self.accounting.disruptions or None,
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,
                 "failures": list(self.accounting.failures),
                 "counted_pods": list(self.accounting.counted_pods),
+                "stopped_pods": list(self.accounting.stopped_pods),
             }
         )
 

@@ -29,8 +29,8 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
         version = job.resource_version
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
         return Plan((*cleanup.release_all(observed.pods), owner), reason="time to live is over")
-    slots = arrange(job, observed.pods)
-    late = late_ends(framework, job, slots)
+    slots = arrange(framework, job, observed.pods)
+    late = late_ends(job, slots)
     pods, until = cleanup.clean_up_finished(framework, job, observed, slots, late, now)
     actions = with_companions_deleted(framework, job, observed, [*pods, *remove_pod_group(job, observed)])
     status = _with_counts(job, slots, late)
@@ -50,7 +50,7 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
 
 def _with_counts(job: Job, slots: Slots, late: LateEnds) -> JobStatus:
     """The status with the pods that are still active and the successes after the job's end."""
-    active = Counter(r.type for r, pod in slots.pods.items() if pod.phase == "Running" and pod.deletion_time is None)
+    active = Counter(slot.replica.type for slot in slots.wanted.values() if slot.active)
     # Most finished jobs need no change; a restart of the operator plans all of them.
     changed: dict[str, ReplicaStatus] = {}
     for kind, status in job.status.replica_statuses.items():

@@ -54,7 +54,7 @@ class Gang:
             return ""
         if self.observed.gang_off:
             return self.observed.gang_off
-        kept = (pod for pod in self.slots.pods.values() if pod.deletion_time is None)
+        kept = (slot.pod for slot in self.slots.wanted.values() if not slot.deleting)
         outside = any(pod.annotations.get(names.MEMBER) != chosen.api_version for pod in kept)
         return "the job has pods that were created without it; suspend and resume the job" if outside else ""
 
@@ -73,7 +73,7 @@ class Gang:
         """What the creation of the job's missing pods waits for; "" if they may be created."""
         if self.scheduler is None or not self.members:
             return ""
-        if self.found is not None and self.found.deletion_time is not None:
+        if self.found is not None and self.found.deleting:
             return f"the earlier PodGroup {self.job.name} to go"
         phase = _object(self._raw.get("status")).get("phase") or ""
         if not self.scheduler.holds_pods or phase not in _NOT_TAKEN_UP:
@@ -90,7 +90,7 @@ class Gang:
             r
             for r in self.job.replicas
             if r.index not in self.tallies[r.type].succeeded_indexes
-            and (r in self.slots.pods or self.framework.may_create(self.job, r, self.tallies))
+            and (r in self.slots.wanted or self.framework.may_create(self.job, r, self.tallies))
         )
 
     @property
@@ -116,7 +116,7 @@ class Gang:
         wanted = self.spec(spec, self.scheduler)
         if self.found is None:
             return [Create(api_version, POD_GROUPS, name, self._manifest(self.scheduler, wanted))]
-        if self.found.deletion_time is not None or _normal(spec) == wanted:
+        if self.found.deleting or _normal(spec) == wanted:
             return []
         return [Update(api_version, POD_GROUPS, name, {**self._raw, "spec": wanted})]
 
@@ -218,7 +218,7 @@ class Gang:
 def remove_pod_group(job: Job, observed: Observed) -> list[Delete]:
     """Delete the PodGroup of a job without pods: it would reserve resources in its queue."""
     found = observed.companions.get((POD_GROUP, job.name)) if job.options.gang else None
-    if found is None or found.deletion_time is not None or job.options.gang is None or observed.gang_off:
+    if found is None or found.deleting or job.options.gang is None or observed.gang_off:
         return []
     return [Delete(job.options.gang.api_version, POD_GROUPS, found.name, found.uid, "no pods to place")]
 

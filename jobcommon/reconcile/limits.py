@@ -13,9 +13,6 @@ from jobcommon.reconcile.accounting import Accounting
 # not load the API server. Same shape as the kubelet's CrashLoopBackOff, with a lower cap.
 FIRST_RESTART_DELAY = 1.0
 MAX_RESTART_DELAY = 60.0
-# If a job reaches us more than these seconds after its creation, another replica may have handled it already, created its pods
-# and recorded its end: a live read must verify it.
-FRESH_JOB_SECONDS = 10.0
 GRACE_SECONDS = 60.0
 """How long replicas may go on by themselves after the success of a job whose cleanPodPolicy is not set."""
 
@@ -37,11 +34,6 @@ def backoff_exceeded(job: Job, accounting: Accounting) -> bool:
     """Whether more runs have failed than backoffLimit allows: limit + 1 runs in all, whatever restarted them."""
     limit = job.run_policy.backoff_limit
     return limit is not None and accounting.charged > limit
-
-
-def may_have_begun(job: Job, now: float) -> bool:
-    """Whether a job that the cache shows as not begun may have begun already (`now`: seconds since the epoch)."""
-    return job.creation_time is None or now >= job.creation_time + FRESH_JOB_SECONDS
 
 
 def deadline(job: Job, now: float) -> Due | None:
@@ -80,7 +72,7 @@ def restart_due(pod: PodView, earlier: int, now: float, recorded_at: float | Non
     once, too. A start that lies in the future was written by a clock ahead of ours: then the delay counts from
     `recorded_at`, when the end was recorded by our own, and is over if that lies in the future, too.
     """
-    if earlier <= 1 or pod.deletion_time is not None:
+    if earlier <= 1:
         return Due(now, now)
     delay = min(FIRST_RESTART_DELAY * 2.0 ** min(earlier - 2, 10), MAX_RESTART_DELAY)
     started = pod.start_time if pod.start_time is not None else pod.creation_time

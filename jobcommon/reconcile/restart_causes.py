@@ -1,16 +1,14 @@
 """Why pods were restarted, for metrics: a bounded set of causes, whatever a platform writes into a pod."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
-from jobcommon.api.pod import PodView
-from jobcommon.api.replica import Replica
 from jobcommon.api.status import JobStatus
 from jobcommon.reconcile.accounting import Accounting
-from jobcommon.reconcile.ending import PLATFORM_REASONS, SIGNALS, Verdict, decode, is_over
+from jobcommon.reconcile.ending import PLATFORM_REASONS, SIGNALS, Verdict, decode
 from jobcommon.reconcile.plan import Plan
-from jobcommon.reconcile.restarts import last_failure_in_place
+from jobcommon.reconcile.restarts import runs_in_place
+from jobcommon.reconcile.slots import Slots
 
 OTHER = "Other"
 # The kubelet's and the control plane's own words: of a container's end, of a DisruptionTarget condition, and of this package.
@@ -21,7 +19,7 @@ KNOWN_CAUSES = PLATFORM_REASONS | frozenset(SIGNALS) | {
 }  # fmt: skip
 
 
-def added(plan: Plan, before: JobStatus, accounting: Accounting, pods: Mapping[Replica, PodView]) -> Plan:
+def added(plan: Plan, before: JobStatus, accounting: Accounting, slots: Slots) -> Plan:
     """The plan with the restarts that its status records and `before`, the stored one, does not; by cause, sorted.
 
     The status has only the number of restarts in place: all of them get the cause of the latest.
@@ -33,13 +31,13 @@ def added(plan: Plan, before: JobStatus, accounting: Accounting, pods: Mapping[R
     causes = Counter(_bounded(entry.ending.reason) for entry in replaced)
     failed = sum(entry.ending.verdict == Verdict.RETRYABLE for entry in replaced)
     if (in_place := (after.restarts or 0) - (before.restarts or 0) - failed) > 0:
-        causes[_latest_in_place(pods)] += in_place
+        causes[_latest_in_place(slots)] += in_place
     return replace(plan, restarts=tuple(sorted(causes.items())))
 
 
-def _latest_in_place(pods: Mapping[Replica, PodView]) -> str:
-    runs = [run for pod in pods.values() if not is_over(pod) and (run := last_failure_in_place(pod)) is not None]
-    return _bounded(decode(max(runs, key=lambda run: run.finished_at or 0.0))) if runs else OTHER
+def _latest_in_place(slots: Slots) -> str:
+    latest = max((run for _, run in runs_in_place(slots)), key=lambda run: run.finished_at or 0.0, default=None)
+    return _bounded(decode(latest)) if latest is not None else OTHER
 
 
 def _bounded(cause: str) -> str:

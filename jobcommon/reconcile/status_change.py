@@ -8,9 +8,8 @@ from jobcommon.reconcile.plan import Urgency
 def if_changed(job: Job, status: JobStatus) -> JobStatus | None:
     """The status if it must be written. Dropping the UIDs of deleted pods alone does not cause a write (rule R19)."""
     changed = status.to_json()
-    same_memory = {**changed, "countedPods": list(job.status.counted_pods)}
-    if not job.status.counted_pods:
-        same_memory.pop("countedPods")
+    remembered = {"countedPods": list(job.status.counted_pods), "stoppedPods": list(job.status.stopped_pods)}
+    same_memory = {key: value for key, value in {**changed, **remembered}.items() if value or key not in remembered}
     forgets_only = set(status.counted_pods) <= set(job.status.counted_pods)
     return None if (same_memory if forgets_only else changed) == dict(job.raw_status) else status
 

@@ -17,10 +17,10 @@ from jobcommon.api.status import MAX_MESSAGE
 from jobcommon.api.text import as_told, cut, kind_of
 from jobcommon.api.timestamp import format_time
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile.accounting import Entry
-from jobcommon.reconcile.ending import awaited, is_over, left_running
+from jobcommon.reconcile.ending import awaited, left_running
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event
 from jobcommon.reconcile.restarts import how
+from jobcommon.reconcile.slots import STARTING, Slot, Slots
 
 # Normally a scheduler and a kubelet need seconds, and pulling a large image a few minutes, which is worth reporting, too.
 REPORT_AFTER = 90.0
@@ -67,15 +67,16 @@ class Waits:
         return f"{NOTE}{refusal}{self.note.replace(NOTE, '; ', 1)}" if refusal else self.note
 
 
-def waits(pods: Mapping[Replica, PodView], now: float, scheduler_of: Callable[[Replica], str], earlier: str = "") -> Waits:
-    """What the living among `pods` wait for at `now` (seconds since the epoch); a cause that `earlier` tells, in its words."""
+def waits(slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str], earlier: str = "") -> Waits:
+    """What the living pods wait for at `now` (seconds since the epoch); causes that `earlier` tells, in its words."""
     causes: dict[str, list[Replica]] = {}
     texts: dict[str, str] = {}
     events: list[Event] = []
     silent: dict[Silent, list[tuple[float, Replica, PodView]]] = {}
-    for replica, pod in pods.items():
-        if _is_well(pod):
+    for slot in slots:
+        if _is_well(slot):
             continue
+        replica, pod = slot.replica, slot.pod
         if (cause := said(pod)) is not None:
             where = f", container {cause.container}" if cause.container else ""
             events.append(Event(WARNING, cause.reason, f"Pod {pod.name}{where}: {cause.message}", lasting=True))
@@ -84,7 +85,7 @@ def waits(pods: Mapping[Replica, PodView], now: float, scheduler_of: Callable[[R
                 if (kind := kind_of(text)) not in texts:
                     texts[kind] = as_told(text, earlier)
                 causes.setdefault(texts[kind], []).append(replica)
-        elif (unsaid := _unsaid(pod)) is not None:
+        elif (unsaid := _unsaid(slot)) is not None:
             silent.setdefault(unsaid[0], []).append((unsaid[1], replica, pod))
     wakes: list[float] = []
     for sort, group in silent.items():
@@ -125,11 +126,11 @@ def with_note(message: str, note: str) -> str:
     return f"{base.removesuffix('.')}{note}{end}"[:MAX_MESSAGE]
 
 
-def container_events(framework: Framework, job: Job, pods: Mapping[Replica, PodView]) -> list[Event]:
+def container_events(framework: Framework, job: Job, slots: Slots) -> list[Event]:
     """One event for each pod whose main container has succeeded while another one runs on."""
     events: list[Event] = []
-    for replica, pod in pods.items():
-        # Called for every pod in every pass; most have one container.
+    for slot in slots.notable:
+        replica, pod = slot.replica, slot.pod
         if len(pod.containers) > 1 and len(events) < MAX_EVENTS:
             main = framework.main_container(job.replica_specs[replica.type], replica.index)
             if names := awaited(pod, main):
@@ -138,9 +139,9 @@ def container_events(framework: Framework, job: Job, pods: Mapping[Replica, PodV
     return events
 
 
-def cut_short(entries: Iterable[Entry]) -> list[Event]:
+def cut_short(entries: Iterable[Slot]) -> list[Event]:
     """One event for each pod that is deleted because its main container has failed, though another one runs."""
-    cut = [entry.pod for entry in entries if entry.pod.deletion_time is None and not is_over(entry.pod)]
+    cut = [slot.pod for slot in entries if slot.stays]
     return [
         Event(
             WARNING,
@@ -152,18 +153,17 @@ def cut_short(entries: Iterable[Entry]) -> list[Event]:
     ]
 
 
-def _is_well(pod: PodView) -> bool:
-    """Whether there is certainly nothing to report. Called for every pod in every pass."""
-    if pod.deletion_time is None and pod.phase == "Running":
-        return all([isinstance(container.state, Running) for container in pod.containers])  # noqa: C419  a list is faster
-    return is_over(pod)
+def _is_well(slot: Slot) -> bool:
+    """Whether there is certainly nothing to report."""
+    return slot.over or (slot.active and all(isinstance(container.state, Running) for container in slot.pod.containers))
 
 
-def _unsaid(pod: PodView) -> tuple[Silent, float] | None:
+def _unsaid(slot: Slot) -> tuple[Silent, float] | None:
     """What a pod without a reason in its status waits for, and since when (seconds since the epoch)."""
-    if pod.deletion_time is not None:
-        return (Silent.NODE, pod.deletion_time) if pod.scheduled else None
-    if pod.phase != "Pending":
+    pod = slot.pod
+    if (until := slot.grace_until) is not None:
+        return (Silent.NODE, until) if pod.scheduled else None
+    if slot.state is not STARTING:
         return None
     if not pod.scheduled:
         return (Silent.SCHEDULER, pod.creation_time) if pod.creation_time is not None else None

@@ -7,7 +7,7 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
 from jobcommon.api.timestamp import format_time
-from jobcommon.reconcile import accounting, plan, read_job
+from jobcommon.reconcile import accounting, plan, read_job, slots
 from jobcommon.testutil.builders import START, Pod, condition, job_manifest, observe
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -206,7 +206,8 @@ def test_a_job_that_is_half_stopped_is_stopped_before_it_is_resumed() -> None:
 
 
 def test_a_resume_waits_until_all_terminating_pods_fit_into_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounting, "MAX_ENTRIES", 2)
+    for module in (accounting, slots):
+        monkeypatch.setattr(module, "MAX_ENTRIES", 2)
     world = suspended("Never")
     world.edit(suspend=False)
     world.settle()
@@ -305,3 +306,24 @@ def test_nothing_that_runs_is_taken_away_on_an_old_view_of_the_job(change: str, 
     decided = world.step()
     assert ("delete pods/demo-worker-1" in " ".join(map(str, decided.actions))) is verify_live
     assert decided.verify_live is verify_live
+
+
+def test_the_status_tells_why_a_pod_is_on_record() -> None:
+    """A status without the list, as earlier releases wrote it, is read as before."""
+    manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode")
+    seen = observe(TEST_JOB, manifest, {"Worker-0": "failed 137", "Worker-1": "running", "Worker-2": "running"})
+    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), seen, START)
+    assert decided.status is not None
+    uids = {pod.name: pod.uid for pod in seen.pods}
+    assert decided.status.counted_pods == [uids["demo-worker-0"], uids["demo-worker-2"]]
+    assert decided.status.stopped_pods == [uids["demo-worker-2"]]
+    wider = job_manifest(TEST_JOB, {"Worker": 3}, policy="ExitCode", status=decided.status.to_json())
+    for status, failed in ((wider["status"], 1), ({**wider["status"], "stoppedPods": []}, 2)):
+        again = plan(TEST_JOB, read_job(TEST_JOB, {**wider, "status": status}), seen, START + 1)
+        assert sorted(str(action) for action in again.actions if "create" not in str(action)) == [
+            "delete pods/demo-worker-0 (to be replaced)",
+            "delete pods/demo-worker-2 (to be replaced)",
+            "remove finalizer from pods/demo-worker-0",
+        ]
+        counts = (again.status or read_job(TEST_JOB, {**wider, "status": status}).status).replica_statuses["Worker"]
+        assert counts.failed == failed

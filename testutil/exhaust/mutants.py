@@ -41,6 +41,7 @@ _TIME = "is about how long something takes, and time stands still here"
 _OTHER_KIND = "is about another kind of job; this is a PyTorchJob"
 
 LEFT_OUT: Mapping[str, str] = {
+    "E13-unread-means-unwanted": "needs an edit that the API server refuses",
     "D2-expectations-by-name": _RECREATED,
     "D6-no-pods-no-clean-up": _REFUSED,
     "D10-index-label-trusted": "needs a client that edits labels",

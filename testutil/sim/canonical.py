@@ -26,7 +26,7 @@ _OF_EVERY_NAMESPACE = frozenset({
 _DROPPED = frozenset({
     "uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "lastTransitionTime",
     "lastUpdateTime", "lastProbeTime", "startedAt", "finishedAt", "containerID", "podIP", "podIPs", "hostIP", "hostIPs",
-    "nodeName", "countedPods", "lastReconcileTime", "time", "node", "lastState", "deletionGracePeriodSeconds",
+    "nodeName", "countedPods", "stoppedPods", "lastReconcileTime", "time", "node", "lastState", "deletionGracePeriodSeconds",
 })  # fmt: skip
 _PRESENCE = frozenset({"startTime", "completionTime", "deletionTimestamp"})
 _HOSTS = "discover_hosts.sh"

@@ -21,7 +21,7 @@ from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import accounting, cleanup, decision, ending, limits, slots
+from jobcommon.reconcile import cleanup, decision, ending, limits, slots
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.plan import Create, Plan
 from jobcommon.runtime.executor import Executor
@@ -109,11 +109,11 @@ def _no_completion_time(framework: Framework, job: Job, observed: Observed, now:
     return replace(plan, status=plan.status.model_copy(update={"completion_time": None}) if plan.status else None)
 
 
-def _by_index(job: Job, pods: tuple[PodView, ...]) -> slots.Slots:
+def _by_index(framework: Framework, job: Job, pods: tuple[PodView, ...], *more: Any) -> slots.Slots:
     for pod in pods:
         if int(pod.labels.get(labels.REPLICA_INDEX, "0")) > MAX_REPLICAS:
             raise MemoryError("a slice of that length")
-    return _arrange(job, pods)
+    return _arrange(framework, job, pods, *more)
 
 
 _arrange = slots.arrange
@@ -129,15 +129,17 @@ def _created_in_the_cache_only(self: JobController, moment: Moment) -> Work | No
     return work
 
 
-def _last_worker_too_many(job: Job, pods: tuple[PodView, ...]) -> slots.Slots:
-    found = _arrange(job, pods)
+def _last_worker_too_many(framework: Framework, job: Job, *more: Any) -> slots.Slots:
+    found = _arrange(framework, job, *more)
     last = Replica("Worker", job.count("Worker") - 1)
     if not getattr(job.spec, "run_launcher_as_worker", False):
         return found
-    kept = {replica: pod for replica, pod in found.pods.items() if replica != last}
-    surplus = {replica: pod for replica, pod in found.pods.items() if replica == last}
+    kept = {replica: slot for replica, slot in found.wanted.items() if replica != last}
+    surplus = [
+        slots.Slot(replica, slot.pod, slots.SURPLUS, slot.recorded) for replica, slot in found.wanted.items() if replica == last
+    ]
     vacant = tuple(replica for replica in found.vacant if replica != last)
-    return replace(found, pods=kept, surplus={**found.surplus, **surplus}, vacant=vacant)
+    return replace(found, wanted=kept, surplus=(*found.surplus, *surplus), vacant=vacant)
 
 
 _observe = JobController.observe
@@ -234,7 +236,7 @@ DEFECTS = (
     Mutant(
         "D7-magic-exit-code",
         "No exit code is taken for 0xbeef, so an eviction is a retryable failure and is charged to backoffLimit.",
-        ((accounting, "ending_of", _magic_number),),
+        ((slots, "ending_of", _magic_number),),
         where=("*/L12-*",),
     ),
     Mutant(

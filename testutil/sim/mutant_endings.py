@@ -8,19 +8,19 @@ from jobcommon.api.job import RestartPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import ContainerView, PodView, Terminated, Waiting
 from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
-from jobcommon.api.replica import Replica, parse_indexes, replica_count
+from jobcommon.api.replica import parse_indexes, replica_count
 from jobcommon.api.status import JobStatus
 from jobcommon.controller import job_controller as controller
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import accounting, attempt, cleanup, decision, ending, limits, retirement
+from jobcommon.reconcile import accounting, attempt, cleanup, decision, ending, limits, slots
 from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.plan import Action, Plan
-from jobcommon.reconcile.slots import Slots, arrange
+from jobcommon.reconcile.slots import Slot, Slots, arrange
 from jobcommon.testutil.sim.mutation import Mutant
 
 _ending_of = ending.ending_of
-_counted_ending = accounting.counted_ending
+_counted_ending = slots.counted_ending
 _decide = decision.plan
 _retire_earlier = attempt.retire_earlier
 _remembered = accounting.pods_to_remember
@@ -47,7 +47,7 @@ def _not_deleted(pod: PodView) -> PodView:
 def _stopped_by_timestamps(framework: Framework, job: Job, replica: Any, pod: PodView, *, resumed: bool) -> Ending | None:
     """Only an end without an exit code counts as one by the suspension."""
     found = _counted_ending(framework, job, replica, pod, resumed=resumed)
-    own = accounting.ending_in_slot(framework, job, replica, pod)
+    own = slots.ending_in_slot(framework, job, replica, pod)
     if found is not None and found.verdict == Verdict.STOPPED and own is not None and own.exit_code is not None:
         return own
     return found
@@ -64,10 +64,10 @@ def _deleted_with_the_record(framework: Framework, job: Job, observed: Observed,
     plan = _decide(framework, job, observed, now)
     if plan.actions or plan.status is None or plan.reason != "job is suspended":
         return plan
-    slots = arrange(job, observed.pods)
-    entered = {entry.pod.uid for entry in accounting.account_for_pods(framework, job, slots).entries}
-    pods = [pod for pod in slots.ours if pod.uid not in entered]
-    return replace(plan, actions=tuple(cleanup.stop_pods(pods, "job is suspended")))
+    found = arrange(framework, job, observed.pods)
+    entered = accounting.account_for_pods(job, found).entries
+    stopped = [slot for slot in found.ours if slot not in entered]
+    return replace(plan, actions=tuple(cleanup.stop_pods(stopped, "job is suspended")))
 
 
 def _no_time(*_: Any) -> None:
@@ -82,13 +82,13 @@ def _always(*_: Any) -> bool:
     return True
 
 
-def _surplus_not_entered(status: JobStatus, slots: Slots, entries: Any) -> tuple[str, ...]:
-    surplus = {pod.uid for pod in slots.surplus.values()}
-    return tuple(uid for uid in _remembered(status, slots, entries) if uid not in surplus)
+def _surplus_not_entered(status: JobStatus, found: Slots, entries: Any) -> tuple[str, ...]:
+    surplus = {slot.pod.uid for slot in found.surplus}
+    return tuple(uid for uid in _remembered(status, found, entries) if uid not in surplus)
 
 
-def _all_surplus(_job: Job, slots: Slots, _ledger: Any) -> list[PodView]:
-    return list(slots.surplus.values())
+def _all_surplus(found: Slots) -> list[Slot]:
+    return list(found.surplus)
 
 
 def _wanted_only(job: Job) -> Mapping[str, frozenset[int]]:
@@ -114,7 +114,7 @@ def _uncapped(pod: PodView, earlier: int, now: float, _recorded_at: float | None
     return limits.Due((pod.start_time or now) + delay, now)
 
 
-def _no_barrier(status: JobStatus, pods: Mapping[Replica, PodView], now: float) -> tuple[list[Action], None]:
+def _no_barrier(status: JobStatus, pods: tuple[Slot, ...], now: float) -> tuple[list[Action], None]:
     return _retire_earlier(status, pods, now)[0], None
 
 
@@ -127,15 +127,15 @@ def _all_charged(_framework: Framework, job: Job, ledger: Accounting, _pods: Ite
 _STOPPED = ("*/L16-*", "*/L8-*")
 
 
-def _of_unread_types_too(job: Job, pods: tuple[PodView, ...], *_: object) -> Slots:
-    return arrange(job, pods)
+def _of_unread_types_too(framework: Framework, job: Job, pods: tuple[PodView, ...], *_: object) -> Slots:
+    return arrange(framework, job, pods)
 
 
 ENDINGS = (
     Mutant(
         "E1-ended-before-the-deletion",
         "What finished before deletionTimestamp less the grace period ended by itself; the last DELETE moves that time.",
-        ((accounting, "ending_of", _by_timestamps), (accounting, "counted_ending", _stopped_by_timestamps)),
+        ((slots, "ending_of", _by_timestamps), (slots, "counted_ending", _stopped_by_timestamps)),
         where=("*/L16-preempted-*", "*/L16-deleted-*"),
         pair="With the suspension on record the ends of its pods count as nothing; so exit codes count there, too.",
     ),
@@ -149,7 +149,7 @@ ENDINGS = (
     Mutant(
         "E3-resumed-without-the-terminating",
         "A resume does not enter the pods that still terminate, so their ends count as disruptions of the resumed job.",
-        ((accounting, "is_resuming", _never), (decision, "is_stopping", _never)),
+        ((slots, "is_resuming", _never), (decision, "is_stopping", _never)),
         where=_STOPPED,
     ),
     Mutant(
@@ -161,13 +161,13 @@ ENDINGS = (
     Mutant(
         "E5-success-forgotten-when-scaled-away",
         "Successes beyond the wanted number are dropped, and run again when the job is scaled up.",
-        ((accounting, "recorded_success", _wanted_only), (retirement, "recorded_success", _wanted_only)),
+        ((accounting, "recorded_success", _wanted_only), (slots, "recorded_success", _wanted_only)),
         where=("*/L16-success-scaled-away",),
     ),
     Mutant(
         "E6-exit-0-before-the-platform",
         "Exit 0 is a success whatever the platform says, so a drained or evicted replica is taken for done.",
-        ((accounting, "ending_of", _exit_0_first),),
+        ((slots, "ending_of", _exit_0_first),),
         where=("pytorch/L12-drained", "tensorflow/L12-drained", "mxnet/L12-drained"),
     ),
     Mutant(
@@ -191,7 +191,7 @@ ENDINGS = (
     Mutant(
         "E10-given-up-keeps-restarting",
         "A replica that was given up keeps the job Restarting, for not every slot will ever run again.",
-        ((decision, "given_up", _never),),
+        ((slots, "gives_up", _never),),
         where=("tensorflow/dynamic-worker-given-up",),
         faults=(),
     ),

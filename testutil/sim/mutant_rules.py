@@ -22,8 +22,8 @@ from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.job_state import JobState
 from jobcommon.controller.orphans import left_behind
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
-from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import accounting, cleanup, decision, finished, retirement, status_change
+from jobcommon.framework import Job
+from jobcommon.reconcile import accounting, cleanup, decision, finished, retirement, slots, status_change
 from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.slots import Slots
 from jobcommon.runtime import executor
@@ -124,10 +124,10 @@ NO_FENCE = ((LeaderElector, "held", _always), (Clock, "bounded", _in_its_own_tim
 _retire = retirement.retire_recorded
 
 
-def _not_recorded_first(framework: Framework, job: Job, slots: Slots, now: float, blocked: Any) -> Any:
+def _not_recorded_first(job: Job, slots: Slots, now: float, blocked: Any) -> Any:
     """Ended pods are deleted in the reconcile that observes them, at the same time as they are recorded."""
-    gone = [entry.pod for entry in accounting.account_for_pods(framework, job, slots).entries]
-    actions, delays = _retire(framework, job, slots, now, blocked)
+    gone = accounting.account_for_pods(job, slots).entries
+    actions, delays = _retire(job, slots, now, blocked)
     return [*cleanup.stop_pods(gone, "to be replaced"), *actions], delays
 
 
@@ -299,7 +299,7 @@ RULES = (
     Mutant(
         "R10-success-forgotten",
         "That a slot has succeeded is known by its pod alone, so it runs again when the pod is gone.",
-        ((accounting, "recorded_success", _none_succeeded),),
+        ((accounting, "recorded_success", _none_succeeded), (slots, "recorded_success", _none_succeeded)),
         where=("*/all-workers", "*/workers-only", "*/worker-1-first"),
         faults=(),
         always=(Fault("pod-gc", at=0.5, seconds=120.0),),

@@ -1,0 +1,29 @@
+"""What a pod is in a pass is decided once: by the classifier in `slots`, with the table of ends in `ending`."""
+
+import ast
+
+from tests.architecture.source import modules, tree
+
+CLASSIFIER = ("slots.py", "ending.py")
+ATTRIBUTES = ("phase", "deletion_time", "deletion_grace_seconds", "counted_pods", "stopped_pods")
+FUNCTIONS = ("is_over", "runs_undisturbed", "main_failed", "ending_of", "ending_in_slot", "counted_ending")
+# Where the list of recorded pods is read or written as a whole.
+WRITERS = {name: {"counted_pods", "stopped_pods"} for name in ("accounting.py", "decision.py", "status_change.py")}
+
+
+def test_no_other_module_of_the_decision_tests_what_a_pod_is() -> None:
+    found: dict[str, set[str]] = {}
+    for module in modules():
+        if module.parts[:2] == ("jobcommon", "reconcile") and module.name not in CLASSIFIER:
+            nodes = list(ast.walk(tree(module)))
+            used = {node.attr for node in nodes if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES}
+            used |= {node.id for node in nodes if isinstance(node, ast.Name) and node.id in FUNCTIONS}
+            if used - WRITERS.get(module.name, set()):
+                found[module.name] = used
+    assert found == {}, "match on Slot.state, or let the classifier in slots.py say it"
+
+
+def test_the_classifier_itself_would_be_found() -> None:
+    slots = next(module for module in modules() if module.parts == ("jobcommon", "reconcile", "slots.py"))
+    used = {node.attr for node in ast.walk(tree(slots)) if isinstance(node, ast.Attribute)}
+    assert {"phase", "deletion_time", "counted_pods"} <= used
