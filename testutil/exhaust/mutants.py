@@ -38,10 +38,10 @@ _STOPPED = "needs a user who suspends, resumes or scales the job"
 _LATE = "needs a request that arrives after its operator has crashed, or a second operator"
 _REFUSED = "needs a platform that refuses creates"
 _TIME = "is about how long something takes, and time stands still here"
+_OTHER_SCOPE = "needs a job with restartScope Job"
 _OTHER_KIND = "is about another kind of job; this is a PyTorchJob"
 
 LEFT_OUT: Mapping[str, str] = {
-    "E13-unread-means-unwanted": "needs an edit that the API server refuses",
     "D2-expectations-by-name": _RECREATED,
     "D6-no-pods-no-clean-up": _REFUSED,
     "D10-index-label-trusted": "needs a client that edits labels",
@@ -83,6 +83,10 @@ LEFT_OUT: Mapping[str, str] = {
     "F42-any-answer-will-do": "needs answers that no API server gives",
     "F43-dropped-fields-count-as-stored": "needs an outdated CustomResourceDefinition",
     "F44-nothing-without-the-definition": "needs a CustomResourceDefinition that is removed",
+    "E13-unread-means-unwanted": "needs an edit that the API server refuses",
+    "E14-stopped-at-the-success": _TIME,
+    "E15-attempts-overlap": _OTHER_SCOPE,
+    "E16-consequences-are-charged": _OTHER_SCOPE,
 }
 
 
