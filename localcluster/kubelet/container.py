@@ -71,25 +71,28 @@ class ContainerProcess:
     _oom_before: int = 0
     _stopping: asyncio.Task[None] | None = None
     _kill_at: float = 0.0
+    _image: str = ""
 
     @property
     def next_attempt(self) -> int:
         """The number the next run will have: the restart count."""
         return 0 if self.seen.run is None else self.seen.run.attempt + 1
 
-    def launch(self, launch: Launch, *, started: bool, ready: bool) -> None:
-        """Start a run; `started` and `ready` are what its probes (or their absence) say at the beginning."""
+    def launch(self, launch: Launch, image: str, *, started: bool, ready: bool) -> None:
+        """Start a run of `image`; `started` and `ready` are what its probes (or their absence) say at the beginning."""
         before = self.seen.run
         streak = self.seen.streak
-        if before is not None:
+        if before is not None and before.image not in ("", image):
+            streak = 0
+        elif before is not None:
             quick = (before.finished_at or 0.0) - before.started_at < self.reset_after
             streak = streak + 1 if quick else 1
         self._exit, self._error, self._killed_by_us, self._oom_before = None, "", False, oom_kills()
         self._stopping = None
         attempt = self.next_attempt
         process = ShimProcess(launch, lambda message: self._message(message, attempt, started, ready), self._gone)
-        self.process, self.launched = process, launch
-        self.seen = replace(self.seen, starting=True, waiting=None, retry_at=None, streak=streak, last=before)
+        self.process, self.launched, self._image = process, launch, image
+        self.seen = replace(self.seen, starting=True, waiting=None, retry_at=None, streak=streak, last=before, redefined=False)
         try:
             process.start()
         except OSError as error:
@@ -98,7 +101,7 @@ class ContainerProcess:
 
     def _message(self, message: Message, attempt: int, started: bool, ready: bool) -> None:
         if "started" in message:
-            run = Run(attempt, message["started"], container_id(self.uid, self.name, attempt))
+            run = Run(attempt, message["started"], container_id(self.uid, self.name, attempt), image=self._image)
             self.seen = replace(self.seen, run=run, starting=False, started=started, ready=started and ready)
             if message["moved"] and self.launched is not None:
                 self._moved(self.launched)
@@ -123,7 +126,7 @@ class ContainerProcess:
         run = self.seen.run
         if self.seen.starting or run is None:
             attempt = self.next_attempt
-            run = Run(attempt, moment, container_id(self.uid, self.name, attempt))
+            run = Run(attempt, moment, container_id(self.uid, self.name, attempt), image=self._image)
             code, number, reason = START_ERROR, 0, "StartError"
             message = self._error or "the process that starts the container was killed"
             self.event("Warning", "Failed", f'Error: failed to start container "{self.name}": {message}', self.name)

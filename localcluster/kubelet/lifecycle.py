@@ -5,7 +5,7 @@ to ask again if nothing happens before. The rules are the real kubelet's (Pod li
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jobcommon.localcluster.timestamps import parse_time
@@ -30,7 +30,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a container. `finished_at` is None while it lasts."""
+    """One run of a container. `finished_at` is None while it lasts; `image` is the one it was started with, "" if unknown."""
 
     attempt: int
     started_at: float
@@ -40,6 +40,7 @@ class Run:
     signal: int = 0
     reason: str = ""
     message: str = ""
+    image: str = ""
 
     @property
     def running(self) -> bool:
@@ -52,7 +53,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """One container: its latest `run`, the one before it, why it cannot start, the results of its probes."""
+    """One container: its latest `run`, the one before it, why it cannot start, the results of its probes.
+
+    `redefined`: its run was stopped because its image was changed, and it has not been tried again.
+    """
 
     run: Run | None = None
     last: Run | None = None
@@ -60,6 +64,7 @@ class ContainerState:
     waiting: tuple[str, str] | None = None  # reason and message of what keeps it from starting
     retry_at: float | None = None
     streak: int = 0  # restarts in a row that ended soon
+    redefined: bool = False
     started: bool = False
     ready: bool = False
 
@@ -82,10 +87,12 @@ class Stop:
 
 @dataclass
 class Decision:
-    """The next step. `phase`/`reason`/`message` are the pod's; `backing_off` maps containers to the delay they wait out."""
+    """The next step. `phase`/`reason`/`message` are the pod's; `backing_off` maps containers to the delay they wait out,
+    `redefined` are those that are stopped because their image has changed."""
 
     start: list[str] = field(default_factory=list)
     stop: list[Stop] = field(default_factory=list)
+    redefined: list[str] = field(default_factory=list)
     backing_off: dict[str, float] = field(default_factory=dict)
     initialized: bool = False
     finish: bool = False
@@ -102,6 +109,11 @@ class Decision:
 def is_sidecar(container: Container) -> bool:
     """An init container that keeps running beside the others (KEP-753)."""
     return container.get("restartPolicy") == "Always"
+
+
+def is_redefined(container: Container, state: ContainerState) -> bool:
+    """Whether the container has another image than its latest run."""
+    return state.run is not None and state.run.image not in ("", container.get("image") or "")
 
 
 def backoff(streak: int, settings: Settings) -> float:
@@ -145,7 +157,7 @@ def decide(pod: Pod, seen: Mapping[str, ContainerState], now: float, settings: S
     policy = spec.get("restartPolicy") or "Always"
     outcome = _advance_inits(decision, inits, seen, policy, now, settings)
     if decision.initialized and outcome != "failed":
-        outcome = _advance_mains(decision, mains, seen, policy, now, settings)
+        outcome = _advance_mains(decision, mains, seen, policy, _grace(spec), now, settings)
     if outcome in ("failed", "succeeded"):
         decision.start = []
         decision.stop = _stop_sidecars(inits, seen, _grace(spec))
@@ -184,14 +196,26 @@ def _advance_inits(
 
 
 def _advance_mains(
-    decision: Decision, mains: list[Container], seen: Mapping[str, ContainerState], policy: str, now: float, settings: Settings
+    decision: Decision,
+    mains: list[Container],
+    seen: Mapping[str, ContainerState],
+    policy: str,
+    grace: float,
+    now: float,
+    settings: Settings,
 ) -> str:
+    """A container whose image has changed is stopped and started once more, whatever the policy. The back-off is that of the
+    container with this image, so it begins anew."""
     ended = failed = 0
     for container in mains:
         state = seen[container["name"]]
-        run = state.run
-        if run is None or (not run.running and (policy == "Always" or (policy == "OnFailure" and run.failed))):
-            _start(decision, container["name"], state, now, settings)
+        run, redefined = state.run, is_redefined(container, state)
+        if run is not None and run.running and redefined:
+            decision.stop.append(Stop(container["name"], grace))
+            decision.redefined.append(container["name"])
+        restarts = policy == "Always" or (policy == "OnFailure" and run is not None and run.failed)
+        if run is None or (not run.running and (restarts or (redefined and state.redefined))):
+            _start(decision, container["name"], replace(state, streak=0) if redefined else state, now, settings)
         elif not run.running:
             ended += 1
             failed += run.failed

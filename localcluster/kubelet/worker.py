@@ -45,8 +45,7 @@ class PodWorker:
         }
         self._probers: dict[str, Prober] = {}
         self._hooks: set[asyncio.Task[None]] = set()
-        specs = [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
-        self._specs: dict[str, Container] = {spec["name"]: spec for spec in specs}
+        self._specs = _containers_of(pod)
         self.task = asyncio.create_task(self._run(), name=f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
 
     def update(self, pod: Object) -> None:
@@ -58,6 +57,10 @@ class PodWorker:
         ) != self.pod["metadata"].get("annotations"):
             self._changed_objects.add(None)
         self.pod = pod
+        before, self._specs = self._specs, _containers_of(pod)
+        for name, container in self.containers.items():
+            if self._specs[name].get("image") != before[name].get("image"):
+                container.seen = replace(container.seen, waiting=None, retry_at=None)
         self._wake.set()
 
     def object_changed(self, kind: str, name: str) -> None:
@@ -149,7 +152,11 @@ class PodWorker:
             self._changed_objects |= changed_objects
             raise
         for stop in decision.stop:
-            self._stop(stop)
+            redefined = stop.container in decision.redefined
+            why = f"Container {stop.container} definition changed, will be restarted" if redefined else ""
+            self._stop(stop, why)
+            container = self.containers[stop.container]
+            container.seen = replace(container.seen, redefined=redefined)
         for name in decision.backing_off:
             attempt = self.containers[name].next_attempt
             if self._reported.get(name) != attempt:
@@ -193,21 +200,21 @@ class PodWorker:
             container.message_file = self._sandbox.message_file(spec, attempt)
             container.fall_back = spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"
             started = not spec.get("startupProbe")
-            container.launch(launch, started=started, ready=not spec.get("readinessProbe"))
+            container.launch(launch, spec.get("image") or "", started=started, ready=not spec.get("readinessProbe"))
             self.event("Normal", "Created", f"Created container: {name}", name)
 
     def _hold(self, container: ContainerProcess, reason: str, message: str, event: str, retry: float | None) -> None:
         again = float("inf") if retry is None else self._shared.now() + retry
         if container.seen.waiting != (reason, message):
             self.event("Warning", event, message, container.name)
-        container.seen = replace(container.seen, waiting=(reason, message), retry_at=again)
+        container.seen = replace(container.seen, waiting=(reason, message), retry_at=again, redefined=False)
 
-    def _stop(self, stop: Stop) -> None:
+    def _stop(self, stop: Stop, why: str = "") -> None:
         container, spec = self.containers[stop.container], self._specs[stop.container]
         hook = ((spec.get("lifecycle") or {}).get("preStop") or {}) if container.process else {}
         before = (lambda: run_hook(container, self.address, spec, hook)) if hook else None
         if container.stop(stop.grace, before):
-            self.event("Normal", "Killing", f"Stopping container {stop.container}", stop.container)
+            self.event("Normal", "Killing", why or f"Stopping container {stop.container}", stop.container)
 
     def _probe(self) -> bool:
         """Keep a prober beside each running container that asks for one."""
@@ -285,3 +292,8 @@ class PodWorker:
     def event(self, kind: str, reason: str, message: str, container: str = "") -> None:
         """Record an event about the pod."""
         self._shared.recorder.record(self.pod, kind, reason, message, container)
+
+
+def _containers_of(pod: Object) -> dict[str, Container]:
+    spec = pod["spec"]
+    return {container["name"]: container for container in (*(spec.get("initContainers") or []), *spec["containers"])}

@@ -14,6 +14,9 @@ NOW = 1_000_000.0
 NEW = ContainerState()
 UP = ContainerState(run=Run(0, NOW - 5), started=True, ready=True)
 STARTING = ContainerState(starting=True)
+RUN = Run(0, NOW - 5)
+# Stopped by SIGTERM after it had been restarted twice in a row.
+OF_OLD_IMAGE = ContainerState(run=replace(RUN, finished_at=NOW, exit_code=143, image="old"), streak=2)
 
 
 def done(code: int = 0, attempt: int = 0, ago: float = 1, streak: int = 0) -> ContainerState:
@@ -56,6 +59,36 @@ CASES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any]
         {"start": [], "phase": "Running", "backing_off": {"c0": 10.0}, "wake_at": NOW + 6},
     ),
     ("and is due", pod("OnFailure"), {"c0": done(1, 1, ago=10, streak=1)}, {"start": ["c0"], "backing_off": {}}),
+    (
+        "another image: stopped, whatever the policy",
+        pod(spec={"containers": [{"name": "c0", "image": "new"}]}),
+        {"c0": replace(UP, run=replace(RUN, image="old"))},
+        {"start": [], "stop": [Stop("c0", 7)], "redefined": ["c0"], "phase": "Running"},
+    ),
+    (
+        "another image: started once more, without the back-off of the old one",
+        pod(spec={"containers": [{"name": "c0", "image": "new"}]}),
+        {"c0": replace(OF_OLD_IMAGE, redefined=True)},
+        {"start": ["c0"], "phase": "Running", "backing_off": {}},
+    ),
+    (
+        "another image that cannot be started: the policy decides, Never",
+        pod(spec={"containers": [{"name": "c0", "image": "new:1:2"}]}),
+        {"c0": replace(OF_OLD_IMAGE, waiting=("InvalidImageName", ""), retry_at=NOW + 99)},
+        {"start": [], "phase": "Failed"},
+    ),
+    (
+        "another image that cannot be started: the policy decides, OnFailure",
+        pod("OnFailure", spec={"containers": [{"name": "c0", "image": "new:1:2"}]}),
+        {"c0": replace(OF_OLD_IMAGE, waiting=("InvalidImageName", ""), retry_at=NOW + 99)},
+        {"start": [], "phase": "Running"},
+    ),
+    (
+        "another image after the end: nothing runs again",
+        pod(spec={"containers": [{"name": "c0", "image": "new"}]}),
+        {"c0": replace(done(), run=replace(RUN, finished_at=NOW, image="old"))},
+        {"start": [], "stop": [], "phase": "Succeeded"},
+    ),
     (
         "init first",
         pod(inits=2),

@@ -174,6 +174,33 @@ async def test_restarts_are_counted_and_the_previous_log_is_kept(local: Cluster)
     assert await local.logs("p", previous=True) == "run 1\n"
 
 
+async def test_another_image_restarts_the_container_in_place(local: Cluster) -> None:
+    """A name that cannot be parsed keeps it stopped, the next one starts it again; the pod, its address and its files stay."""
+
+    async def give(image: str) -> None:
+        spec = {"containers": [{"name": "main", "image": image}]}
+        await local.api.patch(f"{PODS}/p", {"spec": spec})
+
+    def waits(status: dict[str, Any]) -> bool:
+        return bool(status["containerStatuses"][0]["state"].get("waiting"))
+
+    volume = {"volumes": [{"name": "v", "emptyDir": {}}], "restartPolicy": "OnFailure"}
+    script = "echo run >> /v/runs; cat /v/runs; exec sleep 999"
+    await local.create(shell("p", script, spec=volume, volumeMounts=[{"name": "v", "mountPath": "/v"}]))
+    before = await local.running("p")
+    await give("none:latest:stopped")
+    gated = await local.until("p", waits)
+    assert state(gated)["state"]["waiting"]["reason"] == "InvalidImageName"
+    assert state(gated)["lastState"]["terminated"]["exitCode"] == 143
+    assert gated["status"]["phase"] == "Running"
+    await give("none:attempt-1")
+    after = await local.running("p")
+    assert [after["metadata"]["uid"], after["status"]["podIP"]] == [before["metadata"]["uid"], before["status"]["podIP"]]
+    assert state(after)["restartCount"] == 1
+    await local.log_with("p", "run\nrun\n")
+    assert "definition changed" in (await local.told("p", "Killing"))["message"]
+
+
 async def test_crash_loop_backs_off(tmp_path: Path) -> None:
     from jobcommon.localcluster.kubelet.lifecycle import Settings
 
