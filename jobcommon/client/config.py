@@ -15,7 +15,6 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import yaml
-from multidict import CIMultiDict  # of aiohttp, which kubernetes-asyncio needs
 
 from jobcommon.client import proxy
 from jobcommon.client.errors import TransportError
@@ -93,7 +92,7 @@ class Cluster:
         """See `Endpoint.namespace`: that of the context or service account."""
         return self._access.namespace
 
-    async def headers(self) -> Mapping[str, str]:
+    async def headers(self) -> Headers:
         """See `Endpoint.headers`."""
         stale_at = self._access.stale_at
         if stale_at is not None and self._now() >= stale_at:
@@ -102,7 +101,7 @@ class Cluster:
                     await self._refresh()
         access = self._access
         credentials = [("Authorization", access.authorization)] if access.authorization else []
-        return CIMultiDict([*credentials, *access.acting_as])
+        return (*credentials, *access.acting_as)
 
     async def reload(self) -> None:
         """See `Endpoint.reload`. Raises ConfigError."""

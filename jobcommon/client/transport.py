@@ -9,13 +9,14 @@ import asyncio
 import math
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from jobcommon.client.errors import TransportError
 from jobcommon.client.http1 import Pool, Route, connect, head, proxy_authorization
+from jobcommon.client.impersonation import Headers
 from jobcommon.client.lines import LineSplitter
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error, retry_after
@@ -57,8 +58,8 @@ class Endpoint(Protocol):
         """The namespace of the credentials."""
         ...
 
-    async def headers(self) -> Mapping[str, str]:
-        """The current authentication headers. In a multi-dict a name may occur several times."""
+    async def headers(self) -> Headers:
+        """The current authentication headers. A name may occur several times."""
         ...
 
     async def reload(self) -> None:
@@ -98,9 +99,9 @@ class StaticEndpoint:
     proxy: str | None = None
     namespace: str = "default"
 
-    async def headers(self) -> Mapping[str, str]:
+    async def headers(self) -> Headers:
         """See `Endpoint.headers`."""
-        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        return (("Authorization", f"Bearer {self.token}"),) if self.token else ()
 
     async def reload(self) -> None:
         """No effect: the credentials are fixed."""
@@ -237,7 +238,7 @@ class HttpTransport:
         if request.body is not None:
             given["content-type"] = request.content_type
         credentials = await self._endpoint.headers()
-        headers = [*origin.headers, ("User-Agent", self._user_agent), *credentials.items(), *given.items()]
+        headers = [*origin.headers, ("User-Agent", self._user_agent), *credentials, *given.items()]
         body = request.body or b""
         sized = len(body) if request.body is not None or request.method not in READS else None
         return head(request.method, origin.prefix + request.target, headers, sized) + body

@@ -37,7 +37,7 @@ def kubeconfig(tmp_path: Path, user: dict[str, Any] = USER, name: str = "config"
 async def test_a_kubeconfig_says_where_and_who(tmp_path: Path) -> None:
     cluster = await find_cluster(kubeconfig(tmp_path), environ={})
     assert (cluster.base_url, cluster.namespace) == ("https://example.test:6443", "team")
-    assert await cluster.headers() == {"Authorization": "Bearer t0ken"}
+    assert await cluster.headers() == (("Authorization", "Bearer t0ken"),)
     assert cluster.ssl_context is not None
     assert cluster.ssl_context.verify_mode is ssl.CERT_REQUIRED
     assert cluster.proxy is None
@@ -258,12 +258,12 @@ async def test_a_token_file_is_read_again_now_and_then(tmp_path: Path) -> None:
     time = [0.0]
     cluster = await find_cluster(kubeconfig(tmp_path, {"tokenFile": str(token)}), environ={}, now=lambda: time[0])
     token.write_text("second")
-    assert await cluster.headers() == {"Authorization": "Bearer first"}
+    assert await cluster.headers() == (("Authorization", "Bearer first"),)
     time[0] = 61.0
-    assert await cluster.headers() == {"Authorization": "Bearer second"}
+    assert await cluster.headers() == (("Authorization", "Bearer second"),)
     token.unlink()
     time[0] = 200.0
-    assert await cluster.headers() == {"Authorization": "Bearer second"}
+    assert await cluster.headers() == (("Authorization", "Bearer second"),)
     assert cluster.refresh_error is not None
     with pytest.raises(ConfigError):
         await cluster.reload()
@@ -298,9 +298,9 @@ async def test_an_exec_plugin_gives_a_token_until_it_expires(tmp_path: Path) -> 
     cluster = await find_cluster(kubeconfig(tmp_path, user), environ={}, now=lambda: time[0])
     token.write_text("second")
     time[0] = 4_102_444_800.0 - 301
-    assert await cluster.headers() == {"Authorization": "Bearer first"}
+    assert await cluster.headers() == (("Authorization", "Bearer first"),)
     time[0] += 2
-    assert await cluster.headers() == {"Authorization": "Bearer second"}
+    assert await cluster.headers() == (("Authorization", "Bearer second"),)
 
 
 async def test_an_exec_plugin_that_fails_is_named(tmp_path: Path) -> None:
@@ -319,10 +319,10 @@ async def test_a_service_account(tmp_path: Path) -> None:
     time = [0.0]
     cluster = await find_cluster(environ=environ, service_account=tmp_path, now=lambda: time[0])
     assert (cluster.base_url, cluster.namespace) == ("https://[fd00::1]:443", "operators")
-    assert await cluster.headers() == {"Authorization": "Bearer first"}
+    assert await cluster.headers() == (("Authorization", "Bearer first"),)
     (tmp_path / "token").write_text("second")
     time[0] = 61.0
-    assert await cluster.headers() == {"Authorization": "Bearer second"}
+    assert await cluster.headers() == (("Authorization", "Bearer second"),)
 
 
 async def test_client_certificates_over_tls(tmp_path: Path) -> None:

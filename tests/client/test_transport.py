@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from jobcommon.client import http1
 from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.impersonation import Headers
 from jobcommon.client.request import Request, Response
 from jobcommon.client.transport import LEADER_TIMEOUTS, HttpTransport, StaticEndpoint, Timeouts
 from jobcommon.runtime.leader import LeaseSettings
@@ -200,8 +201,8 @@ async def test_credentials_are_reloaded_once() -> None:
         reloads = 0
         value = "old"
 
-        async def headers(self) -> dict[str, str]:
-            return {"Authorization": f"Bearer {type(self).value}"}
+        async def headers(self) -> Headers:
+            return (("Authorization", f"Bearer {type(self).value}"),)
 
         async def reload(self) -> None:
             type(self).reloads += 1

@@ -22,6 +22,7 @@ from jobcommon.cli.jobs.logs import Printer
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.watch import FollowedJob, FollowedPod
 from jobcommon.diagnosis import Diagnosis
+from jobcommon.diagnosis.found import Found
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile.plan import Plan
 from jobcommon.runtime import logging
@@ -86,7 +87,7 @@ def console_log() -> str:
 OUTPUTS: dict[str, Callable[[], str]] = {
     "run": rich(run),
     "logs": rich(logs),
-    "list": rich(lambda console: show_jobs(console, [JOB], START, everywhere=True)),
+    "list": rich(lambda console: show_jobs(console, [JOB], [Found(PYTORCH, JOB.body)], START, everywhere=True)),
     "why": rich(lambda console: why.show(console, "pytorchjob/demo", DIAGNOSIS, START)),
     "why -o json": lambda: why.as_json("pytorchjob/demo", DIAGNOSIS),
     "doctor": lambda: as_text([FINDING]),

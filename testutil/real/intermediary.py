@@ -122,7 +122,7 @@ async def intermediary(path: Path, to: Path, make: Callable[[Endpoint, aiohttp.C
         try:
             site = web.TCPSite(runner, LOOPBACK, 0, ssl_context=certificate.server_context())
             await site.start()
-            token = (await endpoint.headers())["Authorization"].removeprefix("Bearer ")
+            token = dict(await endpoint.headers())["Authorization"].removeprefix("Bearer ")
             _write(to, kubeconfig(f"https://{LOOPBACK}:{runner.addresses[0][1]}", token, certificate.pem))
             yield between
         finally:
