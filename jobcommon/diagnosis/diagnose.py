@@ -126,7 +126,7 @@ def _succeeded(found: Found, now: float) -> Diagnosis:
     then, at = _after_the_end(found)
     grace, left = limits.grace(replace(job, status=status), now), [m.replica for m in found.members if m.pod.phase == "Running"]
     if left and at is None and grace is not None and not grace.passed:
-        then, at = f"what still runs may end by itself, then it is stopped: {listed(left)}", grace.at
+        then, at = f"replicas that still run are stopped: {listed(left)}", grace.at
     return Diagnosis(Reason.SUCCEEDED, f"{job.kind} {job.name} has succeeded", evidence=tuple(evidence), then=then, at=at)
 
 

@@ -85,10 +85,10 @@ class Accounting:
 
 @dataclass(frozen=True, slots=True)
 class LateEnds:
-    """What has ended since the job finished and is not on record.
+    """The pods that have ended since the job finished and are not on record.
 
-    `succeeded` holds, by each type that has gained, the indexes that have succeeded; `pods` are the UIDs of those new, `failed`
-    those of the others.
+    `succeeded` holds all indexes that have succeeded, by type where there are new ones; `pods` are the UIDs of their pods,
+    `failed` those of the other pods.
     """
 
     succeeded: Mapping[str, frozenset[int]]
@@ -160,8 +160,8 @@ def is_counted(accounting: Accounting, slot: Slot) -> bool:
 def late_ends(job: Job, slots: Slots) -> LateEnds:
     """The pods that have ended since the job finished, as far as they are not on record.
 
-    Successes count where they make the number on record higher: another operator counts as succeeded what still runs when it
-    finishes a job.
+    Successes count where they make the number on record higher: another operator counts replicas as succeeded that still run
+    when it finishes a job.
     """
     recorded = recorded_success(job)
     succeeded: dict[str, list[tuple[int, str]]] = {}

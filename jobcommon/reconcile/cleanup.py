@@ -31,8 +31,8 @@ def clean_up_finished(
 ) -> tuple[list[Action], float | None]:
     """Remove the finalizer of every ended pod of a finished job; delete its pods and Services according to the policy.
 
-    Nothing happens to the pods of `late` successes until these are on record. The time is that at which the replicas are due
-    that may end by themselves; None if there are none. They keep the Services.
+    Nothing happens to the pods of `late` successes until these are on record. The time is the end of the grace of replicas that
+    may end by themselves, and that keep the Services; None if there are none.
     """
     policy, grace = effective_policy(job), limits.grace(job, now)
     ending = _ending_by_themselves(framework, slots) if grace is not None and not grace.passed else frozenset()

@@ -44,7 +44,7 @@ def test_what_still_runs_after_the_success_is_told() -> None:
     assert ended is not None
     made = diagnose(succeeded, ended + 10)
     assert (made.reason, made.at) == ("Succeeded", ended + 60)
-    assert made.then == "what still runs may end by itself, then it is stopped: Worker-0"
+    assert made.then == "replicas that still run are stopped: Worker-0"
     assert (
         "Worker-1 ended with an error, by itself or because it was stopped: the job has succeeded all the same" in made.evidence
     )

@@ -51,7 +51,7 @@ def test_a_job_runs_and_succeeds() -> None:
     assert set(world.pods) == {"demo-worker-0", "demo-master-0"}
     assert not world.others
     assert world.runs == {"demo-master-0": 1, "demo-worker-0": 1, "demo-worker-1": 1}
-    assert counts(world) == {"succeeded": 1, "succeededIndexes": "0"}, "what was stopped has not succeeded"
+    assert counts(world) == {"succeeded": 1, "succeededIndexes": "0"}, "a stopped replica has not succeeded"
 
 
 @pytest.mark.parametrize("crash_after", [None, 0, 1, 2])

@@ -218,7 +218,7 @@ ENDINGS = (
     ),
     Mutant(
         "E14-stopped-at-the-success",
-        "What still runs when a job has succeeded is stopped at once, though it may be saving.",
+        "Pods that still run when a job has succeeded are stopped at once, though they may be saving.",
         ((limits, "grace", _no_time),),
         where=("*/X-ends-after-the-success",),
         faults=(),
