@@ -108,7 +108,7 @@ def test_on_failure_restarts_with_back_off() -> None:
 
 @pytest.mark.parametrize(("stop", "code", "after"), [(0.5, 143, 1), (90, 137, 10)])
 def test_a_deleted_pod_gets_its_signal_and_its_grace(stop: float, code: int, after: float) -> None:
-    world = rig([Exit(stop=stop)])
+    world = rig([Exit(stop=stop, term=143)])
     world.create(terminationGracePeriodSeconds=10)
     world.run(5)
     last: list[Obj] = []
