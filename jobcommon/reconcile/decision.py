@@ -6,10 +6,8 @@ replicas, a final failure, suspension, the limits, progress. An intended stop is
 plan with a status alone, and its consequences follow when that status is stored.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import replace
 from math import inf, isfinite
 from operator import attrgetter
 from typing import Any
@@ -17,14 +15,11 @@ from typing import Any
 from jobcommon.api import reasons
 from jobcommon.api.observed import FINALIZERS, Observed
 from jobcommon.api.pod import PodView
-from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, readable_time
-from jobcommon.framework import Framework, Job, Outcome, Tallies
-from jobcommon.reconcile import attempt, begun, cleanup, limits, restart_causes, restarts, waiting
-from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
-from jobcommon.reconcile.blocked import Blocked, find_blocked
-from jobcommon.reconcile.children import create_pods, pod_manifest, selectors
+from jobcommon.framework import Framework, Job, Outcome
+from jobcommon.reconcile import attempt, begun, cleanup, limits, restart_causes, restarts
+from jobcommon.reconcile.children import create_pods
 from jobcommon.reconcile.companions import (
     RECHECK_PERIOD,
     as_addressed,
@@ -32,10 +27,9 @@ from jobcommon.reconcile.companions import (
     reconcile_services,
     with_companions_deleted,
 )
-from jobcommon.reconcile.conditions import normalized, set_condition
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.finished import plan_finished
-from jobcommon.reconcile.gang import Gang, remove_pod_group
+from jobcommon.reconcile.gang import remove_pod_group
 from jobcommon.reconcile.plan import (
     NORMAL,
     WARNING,
@@ -47,14 +41,13 @@ from jobcommon.reconcile.plan import (
     RemoveFinalizer,
     Urgency,
     deletes_pod,
-    in_short,
 )
 from jobcommon.reconcile.retirement import is_stopping, pods_scaled_down, retire_recorded
-from jobcommon.reconcile.slots import STARTING, Slot, Slots, arrange, tally
+from jobcommon.reconcile.situation import MAX_EVENTS, Situation
+from jobcommon.reconcile.slots import STARTING, Slot
 from jobcommon.reconcile.status_change import if_changed, urgency
 
 NOTHING = Plan(reason="nothing to do")
-MAX_EVENTS = waiting.MAX_EVENTS
 
 
 def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
@@ -97,32 +90,12 @@ def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
     return Plan(tuple(cleanup.release_all(pods)), reason="job is gone")
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """One pass over a job that has not finished: the observed state, and the accounting after this pass."""
-
-    framework: Framework
-    job: Job
-    observed: Observed
-    now: float
-    slots: Slots
-    accounting: Accounting
-    tallies: Tallies
-    gang: Gang
-    blocked: Blocked
-
-    @classmethod
-    def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> "_Pass":
-        slots = arrange(framework, job, observed.pods, find_blocked(framework, job, started=True).types)
-        blocked = find_blocked(framework, job, started=begun.is_started(job) or bool(slots.ours))
-        accounting = account_for_pods(job, slots)
-        tallies = tally(job, slots, accounting.succeeded)
-        gang = Gang(framework, job, observed, slots, tallies)
-        return cls(framework, job, observed, now, slots, accounting, tallies, gang, blocked)
+class _Pass(Situation):
+    """One pass over a job that has not finished."""
 
     def decide(self) -> Plan:
         job = self.job
-        if job.errors and not self._was_started:
+        if job.errors and not self.was_started:
             return self._fail(reasons.INVALID_SPEC, "; ".join(map(str, job.errors)))
         refused = next(((name, r.message) for name, r in self.observed.rejections.items() if r.required), None)
         if refused is not None:
@@ -159,7 +132,7 @@ class _Pass:
         if due is not None and due.passed and not job.status.has(ConditionType.SUSPENDED):
             text = f"Job {job.name} has failed because it was active longer than specified deadline"
             seconds = f"({job.run_policy.active_deadline_seconds} s)"
-            return self._fail(reasons.DEADLINE_EXCEEDED, f"{text} {seconds}{self._waits.note}")
+            return self._fail(reasons.DEADLINE_EXCEEDED, f"{text} {seconds}{self.waits.note}")
         if job.status.has(ConditionType.SUSPENDED):
             return self._resume()
         if self.accounting.attempt > job.attempt:
@@ -181,7 +154,7 @@ class _Pass:
 
     def _end(self, kind: ConditionType, reason: str, message: str, event: Event) -> Plan:
         """The final status alone: pods are deleted once it is stored, because they are the evidence."""
-        status = self._status(self._created(), (kind, True, reason, message), ends=True)
+        status = self.status(self.created(), (kind, True, reason, message), ends=True)
         moment = format_time(self.now)
         changes: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, self.now)}
         if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
@@ -190,7 +163,7 @@ class _Pass:
         return Plan(
             status=if_changed(self.job, status),
             urgency=Urgency.TERMINAL,
-            events=(*self._exit_events(), event),
+            events=(*self.exit_events(), event),
             wake_at=self._expiry_of(status),
             reason=f"{kind}: {reason}",
         )
@@ -209,9 +182,9 @@ class _Pass:
         job = self.job
         reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
         message = f"{job.kind} {job.name} is suspended."
-        created = self._created(self._waits.note)
-        status = self._status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
-        events = [*self._exit_events(), *self._waits.events[:MAX_EVENTS]]
+        created = self.created(self.waits.note)
+        status = self.status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
+        events = [*self.exit_events(), *self.waits.events[:MAX_EVENTS]]
         if not job.status.has(ConditionType.SUSPENDED):
             events.append(Event(NORMAL, reason, message))
             return Plan((), if_changed(job, status), tuple(events), reason="job is suspended")
@@ -227,7 +200,7 @@ class _Pass:
         # Another operator may have resumed the job and created its pods before this one's watch has shown it.
         live = any(map(deletes_pod, actions))
         written = if_changed(job, status)
-        wake_at = self._waits.wake_at
+        wake_at = self.waits.wake_at
         return Plan(tuple(actions), written, tuple(events), wake_at, "job is suspended", verify_live=live, urgency=urgent)
 
     def _recorded_or_running(self) -> list[Slot]:
@@ -240,23 +213,21 @@ class _Pass:
         """Record the resume, and with it the pods that are still terminating: their ends will not be counted."""
         job = self.job
         reason, message = reasons.of_kind(job.kind, reasons.RESUMED), f"{job.kind} {job.name} is resumed."
-        status = self._status(
-            self._created(self._obstacles + self._waits.note), (ConditionType.SUSPENDED, False, reason, message)
-        )
-        changes: dict[str, Any] = {"start_time": None if self._is_waiting else format_time(self.now)}
+        status = self.status(self.created(self.obstacles + self.waits.note), (ConditionType.SUSPENDED, False, reason, message))
+        changes: dict[str, Any] = {"start_time": None if self.is_waiting else format_time(self.now)}
         if job.restarts_together and self.slots.ours:
             # The next life of the job begins when the pods of the last one are gone.
             changes["attempt"] = self.accounting.attempt + 1
         status = status.model_copy(update=changes)
-        events = (*self._exit_events(), Event(NORMAL, reason, message))
+        events = (*self.exit_events(), Event(NORMAL, reason, message))
         return Plan(status=if_changed(job, status), events=events, reason="job is resumed")
 
     def _begin_attempt(self) -> Plan:
         """Record the new attempt. Once it is stored, the pods of the earlier one are deleted: they are the evidence."""
-        status, events = self._progress_status(running=False)
+        status, events = self.progress_status(running=False)
         return Plan(
             status=if_changed(self.job, status),
-            events=(*self._exit_events(), *events),
+            events=(*self.exit_events(), *events),
             reason="all replicas are restarted",
         )
 
@@ -273,19 +244,19 @@ class _Pass:
         pods = self._missing_pods() if awaited is None else []
         about_to_need = self._waiting_to_be_started or bool(pods)
         creates = self._others(self.now - RECHECK_PERIOD if about_to_need else -inf) + pods
-        status, events = self._progress_status(running)
+        status, events = self.progress_status(running)
         if not begun.is_started(job):
             # The deadline does not run while the job waits in a queue.
-            status = status.model_copy(update={"start_time": None if self._is_waiting else format_time(self.now)})
+            status = status.model_copy(update={"start_time": None if self.is_waiting else format_time(self.now)})
         due = limits.deadline(replace(job, status=status), self.now)
         recheck = [self.now + RECHECK_PERIOD] if about_to_need and self.observed.last_observed else []
         delays += [awaited] if awaited is not None and isfinite(awaited) else []
-        wakes = [*delays, *([due.at] if due else []), *recheck, *filter(None, [self._waits.wake_at])]
+        wakes = [*delays, *([due.at] if due else []), *recheck, *filter(None, [self.waits.wake_at])]
         return Plan(
             actions=(*released, *surplus, *creates),
             status=if_changed(job, status),
             urgency=urgency(job.status, status),
-            events=(*self._exit_events(), *events, *self._trouble_events()),
+            events=(*self.exit_events(), *events, *self.trouble_events()),
             wake_at=min(wakes, default=None),
             reason="job is active",
             # The first objects of a new job need no live read. Later a missing object may mean that the job is deleted and
@@ -293,19 +264,10 @@ class _Pass:
             verify_live=any(map(deletes_pod, surplus))
             or any(isinstance(a, Delete) and a.resource_version for a in released)
             or (
-                (self._was_started or begun.may_have_objects(job, self.observed, self.now))
+                (self.was_started or begun.may_have_objects(job, self.observed, self.now))
                 and any(isinstance(a, Create) for a in creates)
             ),
         )
-
-    @property
-    def _is_waiting(self) -> bool:
-        """Whether the job is not to be started yet."""
-        return bool(self.gang.waiting) or self.blocked.start
-
-    @property
-    def _was_started(self) -> bool:
-        return begun.was_started(self.job, self.slots, grouped=self.gang.found is not None)
 
     def _retire_recorded(self) -> tuple[list[Action], list[float]]:
         return retire_recorded(self.job, self.slots, self.now, blocked=self.blocked.types)
@@ -317,10 +279,7 @@ class _Pass:
         vacant = [r for r in self.slots.vacant if r.index not in done[r.type] and r.type not in self.blocked.types]
         free = [replica for replica in vacant if self.job.pod_name(replica) not in self.observed.predecessors]
         missing = [replica for replica in free if self.framework.may_create(self.job, replica, self.tallies)]
-        return list(create_pods(self.job, missing, self._pod))
-
-    def _pod(self, replica: Replica) -> dict[str, Any]:
-        return self.gang.mark(replica, pod_manifest(self.framework, self.job, replica))
+        return list(create_pods(self.job, missing, self.pod))
 
     @property
     def _waiting_to_be_started(self) -> bool:
@@ -332,114 +291,3 @@ class _Pass:
             return []
         whose = self.framework, self.job, self.observed
         return reconcile_services(*whose) + reconcile_companions(*whose, since) + self.gang.actions()
-
-    def _progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
-        """The conditions of an active job, and the events of its transitions."""
-        job = self.job
-        note = self._waits.note_with("; ".join(filter(None, (self.blocked.why, self.observed.refusal))))
-        steps: list[_Step] = [self._created(self._obstacles)]
-        events: list[Event] = []
-        lost = self.accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
-        if lost:
-            reason = reasons.of_kind(job.kind, reasons.RESTARTING)
-            causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
-            more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-            what = " all replicas" if job.restarts_together else ""
-            message = f"{job.kind} {job.name} is restarting{what} because {causes}{more}"[:MAX_MESSAGE]
-            steps.append((ConditionType.RESTARTING, True, reason, message))
-            events.append(Event(WARNING, reason, message))
-        elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
-            text = (restarts.note(job, self.slots) if self.accounting.in_place else "") + note
-            message = f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]
-            steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))
-        elif (current := job.status.running_or_restarting) is not None:
-            message = waiting.with_note(current.message, note)
-            steps.append((ConditionType(current.type), True, current.reason, message))
-        else:
-            steps[0] = self._created(self._obstacles + self._waits.note)
-        return self._status(*steps), events
-
-    @property
-    def _obstacles(self) -> str:
-        """Why the job's pods are not created, for the Created condition."""
-        gang = self.gang.note(started=begun.is_started(self.job))
-        return gang + "".join(f"; {note}" for note in (self.blocked.why, self.observed.refusal) if note)
-
-    @cached_property
-    def _waits(self) -> waiting.Waits:
-        others = (*self.slots.surplus, *self.slots.unknown, *self.slots.earlier)
-        leaving = [slot for slot in others if slot.deleting]
-        return waiting.waits(
-            (*self.slots.notable, *leaving),
-            self.now,
-            lambda replica: self._pod(replica)["spec"].get("schedulerName", ""),
-            "\n".join(condition.message for condition in self.job.status.conditions if condition.is_true),
-        )
-
-    def _whole(self) -> bool:
-        """Whether every slot runs, has succeeded, or has failed for good with the job tolerating it."""
-        gone = Counter(slot.replica.type for slot in self.slots.notable if getattr(slot.state, "given_up", False))
-        return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
-
-    def _trouble_events(self) -> list[Event]:
-        """Events, one per cause, for what keeps pods from running, and for pods that claim the job as owner wrongly."""
-        events = [*self._waits.events[:MAX_EVENTS]]
-        events += waiting.container_events(self.framework, self.job, self.slots)
-        events += [
-            Event(
-                WARNING,
-                reasons.UNKNOWN_POD,
-                f"Pod {slot.pod.name} names this job as its owner but is none of its replicas",
-                True,
-            )
-            for slot in self.slots.unowned[:MAX_EVENTS]
-        ]
-        events += self.gang.events()
-        events += self.blocked.events
-        if self.observed.predecessors:
-            events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
-        return events
-
-    # -- the status -------------------------------------------------------------------------------------------------
-
-    def _created(self, note: str = "") -> "_Step":
-        reason = reasons.of_kind(self.job.kind, reasons.CREATED)
-        return ConditionType.CREATED, True, reason, f"{self.job.kind} {self.job.name} is created{note}."[:MAX_MESSAGE]
-
-    def _exit_events(self) -> list[Event]:
-        pods: dict[int | None, list[str]] = {}
-        for entry in self.accounting.entries:
-            pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
-        told = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code}
-        events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in told.items()]
-        return [*events[:MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
-
-    def _status(self, *steps: "_Step", active: bool = True, ends: bool = False) -> JobStatus:
-        """The status with this pass's accounting and with `steps` applied to the conditions in order."""
-        job = self.job
-        # The failure that ends a job restarts nothing.
-        attempt_number = job.attempt if ends else self.accounting.attempt
-        conditions = normalized(job.status.conditions)
-        for kind, is_true, reason, message in steps:
-            conditions = set_condition(conditions, kind, is_true, reason, message, self.now)
-        return job.status.model_copy(
-            update={
-                "conditions": list(conditions),
-                "replica_statuses": replica_statuses(
-                    job,
-                    self.accounting,
-                    active={kind: t.active if active else 0 for kind, t in self.tallies.items()},
-                    failed={kind: t.failed for kind, t in self.tallies.items()},
-                    selectors=selectors(self.framework, job),
-                ),
-                "restarts": restarts.count(job, self.accounting, self.slots, ends=ends) or None,
-                "disruptions": self.accounting.disruptions or None,
-                "attempt": attempt_number if job.restarts_together or attempt_number else None,
-                "failures": list(self.accounting.failures),
-                "counted_pods": list(self.accounting.counted_pods),
-                "stopped_pods": list(self.accounting.stopped_pods),
-            }
-        )
-
-
-_Step = tuple[ConditionType, bool, str, str]

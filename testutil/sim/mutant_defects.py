@@ -21,7 +21,7 @@ from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import cleanup, decision, ending, limits, slots
+from jobcommon.reconcile import cleanup, decision, ending, limits, situation, slots
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.plan import Create, Plan
 from jobcommon.runtime.executor import Executor
@@ -260,7 +260,7 @@ DEFECTS = (
     Mutant(
         "D10-index-label-trusted",
         "An index in a label sizes a list, and the job of a pod with a huge one cannot be reconciled any more.",
-        ((decision, "arrange", _by_index),),
+        ((situation, "arrange", _by_index),),
         faults=(),
         always=(Fault("label-edited", at=6.0, value="1"),),
     ),
@@ -293,7 +293,7 @@ DEFECTS = (
     Mutant(
         "D14-launcher-as-worker-off-by-one",
         "With the launcher as a worker one worker is counted too many, and a valid one deleted.",
-        ((decision, "arrange", _last_worker_too_many),),
+        ((situation, "arrange", _last_worker_too_many),),
         where=("mpi/launcher-as-worker",),
     ),
     Mutant(

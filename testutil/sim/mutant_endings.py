@@ -12,7 +12,7 @@ from jobcommon.api.replica import parse_indexes, replica_count
 from jobcommon.api.status import JobStatus
 from jobcommon.controller import job_controller as controller
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import accounting, attempt, cleanup, decision, ending, limits, slots
+from jobcommon.reconcile import accounting, attempt, cleanup, decision, ending, limits, situation, slots
 from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.plan import Action, Plan
@@ -212,7 +212,7 @@ ENDINGS = (
     Mutant(
         "E13-unread-means-unwanted",
         "A type that cannot be read wants no pods, so that after its correction those that run are deleted.",
-        ((decision, "arrange", _of_unread_types_too),),
+        ((situation, "arrange", _of_unread_types_too),),
         where=("*/X-let-in",),
         faults=(),
     ),

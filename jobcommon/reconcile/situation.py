@@ -1,0 +1,175 @@
+"""What is known of a job that has not finished, in one pass, and how its status and its events tell it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from jobcommon.api import reasons
+from jobcommon.api.observed import Observed
+from jobcommon.api.replica import Replica
+from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobStatus
+from jobcommon.framework import Framework, Job, Tallies
+from jobcommon.reconcile import begun, restarts, waiting
+from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
+from jobcommon.reconcile.blocked import Blocked, find_blocked
+from jobcommon.reconcile.children import pod_manifest, selectors
+from jobcommon.reconcile.conditions import normalized, set_condition
+from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.gang import Gang
+from jobcommon.reconcile.plan import NORMAL, WARNING, Event, in_short
+from jobcommon.reconcile.slots import Slots, arrange, tally
+
+MAX_EVENTS = waiting.MAX_EVENTS
+_Step = tuple[ConditionType, bool, str, str]
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The observed state, and the accounting after this pass."""
+
+    framework: Framework
+    job: Job
+    observed: Observed
+    now: float
+    slots: Slots
+    accounting: Accounting
+    tallies: Tallies
+    gang: Gang
+    blocked: Blocked
+
+    @classmethod
+    def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> Self:
+        """The situation of `job`, with each pod classified and those that have ended entered."""
+        slots = arrange(framework, job, observed.pods, find_blocked(framework, job, started=True).types)
+        blocked = find_blocked(framework, job, started=begun.is_started(job) or bool(slots.ours))
+        accounting = account_for_pods(job, slots)
+        tallies = tally(job, slots, accounting.succeeded)
+        gang = Gang(framework, job, observed, slots, tallies)
+        return cls(framework, job, observed, now, slots, accounting, tallies, gang, blocked)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the job is not to be started yet."""
+        return bool(self.gang.waiting) or self.blocked.start
+
+    @property
+    def was_started(self) -> bool:
+        """See `begun.was_started`."""
+        return begun.was_started(self.job, self.slots, grouped=self.gang.found is not None)
+
+    def pod(self, replica: Replica) -> dict[str, Any]:
+        """The manifest of one pod."""
+        return self.gang.mark(replica, pod_manifest(self.framework, self.job, replica))
+
+    def progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
+        """The conditions of an active job, and the events of its transitions."""
+        job = self.job
+        note = self.waits.note_with("; ".join(filter(None, (self.blocked.why, self.observed.refusal))))
+        steps: list[_Step] = [self.created(self.obstacles)]
+        events: list[Event] = []
+        lost = self.accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
+        if lost:
+            reason = reasons.of_kind(job.kind, reasons.RESTARTING)
+            causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
+            more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+            what = " all replicas" if job.restarts_together else ""
+            message = f"{job.kind} {job.name} is restarting{what} because {causes}{more}"[:MAX_MESSAGE]
+            steps.append((ConditionType.RESTARTING, True, reason, message))
+            events.append(Event(WARNING, reason, message))
+        elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
+            text = (restarts.note(job, self.slots) if self.accounting.in_place else "") + note
+            message = f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]
+            steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))
+        elif (current := job.status.running_or_restarting) is not None:
+            message = waiting.with_note(current.message, note)
+            steps.append((ConditionType(current.type), True, current.reason, message))
+        else:
+            steps[0] = self.created(self.obstacles + self.waits.note)
+        return self.status(*steps), events
+
+    @property
+    def obstacles(self) -> str:
+        """Why the job's pods are not created, for the Created condition."""
+        gang = self.gang.note(started=begun.is_started(self.job))
+        return gang + "".join(f"; {note}" for note in (self.blocked.why, self.observed.refusal) if note)
+
+    @cached_property
+    def waits(self) -> waiting.Waits:
+        """What the pods wait for."""
+        others = (*self.slots.surplus, *self.slots.unknown, *self.slots.earlier)
+        leaving = [slot for slot in others if slot.deleting]
+        return waiting.waits(
+            (*self.slots.notable, *leaving),
+            self.now,
+            lambda replica: self.pod(replica)["spec"].get("schedulerName", ""),
+            "\n".join(condition.message for condition in self.job.status.conditions if condition.is_true),
+        )
+
+    def _whole(self) -> bool:
+        """Whether every slot runs, has succeeded, or has failed for good with the job tolerating it."""
+        gone = Counter(slot.replica.type for slot in self.slots.notable if getattr(slot.state, "given_up", False))
+        return all(t.active + t.succeeded + gone[kind] >= t.wanted for kind, t in self.tallies.items())
+
+    def trouble_events(self) -> list[Event]:
+        """Events, one per cause, for what keeps pods from running, and for pods that claim the job as owner wrongly."""
+        events = [*self.waits.events[:MAX_EVENTS]]
+        events += waiting.container_events(self.framework, self.job, self.slots)
+        events += [
+            Event(
+                WARNING,
+                reasons.UNKNOWN_POD,
+                f"Pod {slot.pod.name} names this job as its owner but is none of its replicas",
+                True,
+            )
+            for slot in self.slots.unowned[:MAX_EVENTS]
+        ]
+        events += self.gang.events()
+        events += self.blocked.events
+        if self.observed.predecessors:
+            events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
+        return events
+
+    # -- the status -------------------------------------------------------------------------------------------------
+
+    def created(self, note: str = "") -> _Step:
+        """The Created condition, with what hinders the job."""
+        reason = reasons.of_kind(self.job.kind, reasons.CREATED)
+        return ConditionType.CREATED, True, reason, f"{self.job.kind} {self.job.name} is created{note}."[:MAX_MESSAGE]
+
+    def exit_events(self) -> list[Event]:
+        """Events for the ends that this pass enters."""
+        pods: dict[int | None, list[str]] = {}
+        for entry in self.accounting.entries:
+            pods.setdefault(entry.ending.exit_code, []).append(f"{entry.pod.namespace}.{entry.pod.name}")
+        told = {code: in_short(names, MAX_EVENTS) for code, names in pods.items() if code}
+        events = [Event(NORMAL, reasons.EXITED_WITH_CODE, f"Pod: {who} exited with code {code}") for code, who in told.items()]
+        return [*events[:MAX_EVENTS], *waiting.cut_short(self.accounting.entries)]
+
+    def status(self, *steps: _Step, active: bool = True, ends: bool = False) -> JobStatus:
+        """The status with this pass's accounting and with `steps` applied to the conditions in order."""
+        job = self.job
+        # The failure that ends a job restarts nothing.
+        attempt_number = job.attempt if ends else self.accounting.attempt
+        conditions = normalized(job.status.conditions)
+        for kind, is_true, reason, message in steps:
+            conditions = set_condition(conditions, kind, is_true, reason, message, self.now)
+        return job.status.model_copy(
+            update={
+                "conditions": list(conditions),
+                "replica_statuses": replica_statuses(
+                    job,
+                    self.accounting,
+                    active={kind: t.active if active else 0 for kind, t in self.tallies.items()},
+                    failed={kind: t.failed for kind, t in self.tallies.items()},
+                    selectors=selectors(self.framework, job),
+                ),
+                "restarts": restarts.count(job, self.accounting, self.slots, ends=ends) or None,
+                "disruptions": self.accounting.disruptions or None,
+                "attempt": attempt_number if job.restarts_together or attempt_number else None,
+                "failures": list(self.accounting.failures),
+                "counted_pods": list(self.accounting.counted_pods),
+                "stopped_pods": list(self.accounting.stopped_pods),
+            }
+        )
