@@ -6,7 +6,7 @@ from typing import Any
 
 from jobcommon.cli.doctor.finding import Finding, Severity
 from jobcommon.cli.doctor.state import ClusterState, Json
-from jobcommon.client.pruning import missing_fields
+from jobcommon.controller.unstored import missing_fields
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 

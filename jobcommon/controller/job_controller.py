@@ -30,10 +30,10 @@ from jobcommon.controller.expectations import Expectations, Expected
 from jobcommon.controller.job_state import BACKGROUND, INTERACTIVE, NORMAL, JobState
 from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
 from jobcommon.controller.orphans import job_keys, left_behind, owner_uids, work_on_orphans
-from jobcommon.controller.pruned import Pruned
 from jobcommon.controller.refusals import Refusals, is_transient
 from jobcommon.controller.report import Report, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
+from jobcommon.controller.unstored import Unstored
 from jobcommon.controller.watched import PODS, SERVICES, informers_of, watched
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import FINALIZER, Framework
@@ -66,8 +66,8 @@ class JobController:
         self.expectations, self.barrier = Expectations(), Barrier()
         self.on_lapsed: Callable[[JobKey, Sequence[Expected]], None] = lambda _, __: None
         """Called with the lapsed expectations of a job: writes of ours that no watch has shown in time."""
-        self.pruned = Pruned(f"{self.framework.plural}.{self.framework.group}")
-        self.on_pruned: Callable[[], None] = lambda: None
+        self.unstored = Unstored(f"{self.framework.plural}.{self.framework.group}", self._unstored_changed)
+        self.on_unstored: Callable[[], None] = lambda: None
         """Called when the set of status fields that are not stored changes."""
         self.resources = watched(self.framework)
         self._jobs: Store[ObjectView] = Store()
@@ -128,15 +128,10 @@ class JobController:
         for job in self._jobs.all():
             self.queue.add((job.namespace, job.name))
 
-    def served(self, undeclared: frozenset[str]) -> None:
-        """Record the status fields that the served schema of the jobs lacks."""
-        if self.pruned.served(undeclared):
-            self._pruned_changed()
-
-    def _pruned_changed(self) -> None:
+    def _unstored_changed(self) -> None:
         """Queue every job: a status that was not stored whole may have blocked it, and its condition reports the fields."""
         self.resync()
-        self.on_pruned()
+        self.on_unstored()
 
     def _job_changed(self, change: Change[ObjectView]) -> None:
         if change.new is not None:
@@ -296,7 +291,7 @@ class JobController:
             companions=companions,
             last_observed={kind.plural: state.last_observed.of(kind.plural) for kind in self._unwatched},
             rejections=dict(state.rejections),
-            refusal=self.pruned.text or state.refusals.text,
+            refusal=self.unstored.text or state.refusals.text,
             backed_off=state.refusals.backed_off(moment.monotonic),
             begun=state.begun,
             predecessors=frozenset(pod.name for pod in left),
@@ -342,8 +337,7 @@ class JobController:
                 plural = PODS if isinstance(action, RemoveFinalizer) else action.plural
                 if plural in self.informers:  # no cache ever shows the write of another resource
                     self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
-        if self.pruned.record(work, result):
-            self._pruned_changed()
+        self.unstored.record(work, result)
         if result.status_version is not None:
             if work.plan.status is not None and work.plan.status.finished and work.uid in self.states:
                 self.states[work.uid].finished = True

@@ -23,7 +23,7 @@ from jobcommon.controller.result import Result, Work
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log, bound
 from jobcommon.runtime.protocols import Executes, Observer
-from jobcommon.runtime.served_schema import ServedSchema
+from jobcommon.runtime.served_schema import undeclared_status_fields
 
 # After this many lines of one watch the other tasks get a turn; a burst of buffered lines would starve them.
 LINES_PER_TURN = 100
@@ -33,10 +33,16 @@ SLOW_PLAN = 0.1
 MISHAP_DELAY = 1.0
 # The interval (seconds) at which a lasting state such as a missing CRD is logged again.
 REPEAT_AFTER = 600.0
+# The interval (seconds) at which a served schema that drops fields is read again.
+SCHEMA_SECONDS = 10.0
 
 
 class Driver:
-    """Feeds `controller` from `transport` and passes its plans to `executor`, at most `workers` at a time."""
+    """Feeds `controller` from `transport` and passes its plans to `executor`, at most `workers` at a time.
+
+    The schema of each kind is in one document of megabytes with those of all others of the group: drivers with a `schema_turn`
+    in common read it one after the other, so that the process does not keep the memory for all at once.
+    """
 
     def __init__(
         self,
@@ -63,11 +69,13 @@ class Driver:
         self._pokes = {name: asyncio.Event() for name in controller.informers}
         self._running: set[asyncio.Task[None]] = set()
         self._reconciles = 0
-        self._complaints: dict[str, tuple[str, float]] = {}
+        self._logged: dict[str, tuple[str, float]] = {}
         self._stopped = asyncio.Event()
         self._ready_since: dict[JobKey, float] = {}
         self._heard_at = dict.fromkeys(controller.informers, clock.monotonic())
-        self._schema = ServedSchema(controller, transport, clock, self._log, schema_turn)
+        self._schema_turn = schema_turn or asyncio.Lock()
+        self._unstored_changed = asyncio.Event()
+        controller.on_unstored = self._unstored_changed.set
         controller.on_lapsed = self._lapsed
         controller.queue.on_ready = self._ready
         controller.queue.on_timer = self._wake.set
@@ -84,7 +92,7 @@ class Driver:
 
         Not ready while the API server drops status fields: nothing can be recorded then.
         """
-        return (self.controller.synced or self.crd_missing) and not self.controller.pruned.fields
+        return (self.controller.synced or self.crd_missing) and not self.controller.unstored.fields
 
     @property
     def busy(self) -> int:
@@ -101,7 +109,7 @@ class Driver:
         """Run until `stop`; then return once the plans in progress are carried out. Cancelling it aborts them."""
         async with asyncio.TaskGroup() as tasks:
             followers = [tasks.create_task(self._follow(name), name=f"informer {name}") for name in self._pokes]
-            followers.append(tasks.create_task(self._schema.run(), name="served schema"))
+            followers.append(tasks.create_task(self._check_schema(), name="served schema"))
             try:
                 await self._dispatch()
                 while self._running:
@@ -302,14 +310,37 @@ class Driver:
             if not informer.streaming:
                 self._pokes[name].set()
 
+    async def _check_schema(self) -> None:
+        """Read the served schema once, and repeatedly while it drops status fields."""
+        unstored = self.controller.unstored
+        while True:
+            async with self._schema_turn:
+                found = await undeclared_status_fields(self._transport, self.controller.framework)
+            if found is not None:
+                unstored.served(found)
+            self._unstored_changed.clear()
+            if self._is_news("schema", unstored.text):
+                if unstored.text:
+                    self._log.warning(unstored.text)
+                else:
+                    self._log.info(f"the CustomResourceDefinition {unstored.definition} keeps the whole status again")
+            again = self._clock.monotonic() + SCHEMA_SECONDS if unstored.fields else None
+            await self._clock.wait(self._unstored_changed, again)
+
+    def _is_news(self, what: str, text: str) -> bool:
+        """Whether to log a state: each new text at once, the same one every `REPEAT_AFTER` seconds; "" only after another."""
+        now = self._clock.monotonic()
+        last, logged_at = self._logged.get(what, ("", 0.0))
+        if text == last and (not text or now - logged_at < REPEAT_AFTER):
+            return False
+        self._logged[what] = (text, now)
+        return True
+
     def _log_cache_error(self, name: str, informer: Informer[Any]) -> None:
-        """Log why a cache is not up to date: each new cause at once, the same cause every `REPEAT_AFTER` seconds."""
-        error = informer.last_error
-        text, now = str(error or ""), self._clock.monotonic()
-        last, said_at = self._complaints.get(name, ("", 0.0))
-        if text == last and (not text or now - said_at < REPEAT_AFTER):
+        """Log why a cache is not up to date."""
+        text = str(informer.last_error or "")
+        if not self._is_news(name, text):
             return
-        self._complaints[name] = (text, now)
         # The resource may be optional: then its error completes the sync.
         self._wake.set()
         if not text:

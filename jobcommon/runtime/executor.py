@@ -18,10 +18,10 @@ from jobcommon.api import labels
 from jobcommon.api.decoding import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
-from jobcommon.client.pruning import check_stored
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_too_large, shortened
+from jobcommon.controller.unstored import check_stored
 from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, Update, Urgency
 from jobcommon.runtime.clock import Clock, SystemClock

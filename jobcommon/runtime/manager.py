@@ -261,7 +261,7 @@ def _readings(driver: Driver) -> Readings:
         depth=lambda: len(controller.queue),
         jobs=lambda: controller.conditions,
         cache_ages=lambda: driver.cache_ages,
-        unstored=lambda: len(controller.pruned.fields),
+        unstored=lambda: len(controller.unstored.fields),
     )
 
 

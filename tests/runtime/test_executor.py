@@ -10,10 +10,10 @@ import pytest
 from jobcommon.api.status import Failure, JobCondition, JobStatus, ReplicaStatus
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
-from jobcommon.client.pruning import PrunedError
 from jobcommon.client.request import JSON_PATCH, Request, Response, Transport
 from jobcommon.controller.report import report
 from jobcommon.controller.result import Effect, Result, Work
+from jobcommon.controller.unstored import UnstoredError
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile import Action, Create, Delete, Plan, RemoveFinalizer, Update, read_job
@@ -229,7 +229,7 @@ async def test_a_status_that_is_not_stored_whole_is_not_written(lost: tuple[str,
 
     result = await run(ScriptedTransport().on("PUT", JOB, prunes), work(status=FULL))
     assert result.status_version == (None if fields else "8")
-    assert ((isinstance(result.status_error, PrunedError) and set(result.status_error.fields)) or set()) == fields
+    assert ((isinstance(result.status_error, UnstoredError) and set(result.status_error.fields)) or set()) == fields
 
 
 TOO_LARGE = {

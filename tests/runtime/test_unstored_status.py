@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jobcommon.api.status import JobStatus
-from jobcommon.client.pruning import undeclared
 from jobcommon.client.request import Request, Response
+from jobcommon.controller.unstored import undeclared
 from jobcommon.crd.structural import model_schema
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.runtime import logging
