@@ -30,7 +30,6 @@ from jobcommon.controller.expectations import Expectations, Expected
 from jobcommon.controller.job_state import BACKGROUND, INTERACTIVE, NORMAL, JobState
 from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
 from jobcommon.controller.orphans import job_keys, left_behind, owner_uids, work_on_orphans
-from jobcommon.controller.refusals import Refusals, is_transient
 from jobcommon.controller.report import Report, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.unstored import Unstored
@@ -39,8 +38,7 @@ from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile.at_rest import AT_REST
-from jobcommon.reconcile.ending import is_over
-from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Action, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
+from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
 
 JobKey = tuple[str, str]
 BY_JOB, BY_OWNER = "job", "owner"
@@ -283,8 +281,7 @@ class JobController:
             companions.update(((unwatched.kind, view.name), view) for view in state.last_observed.found(unwatched.plural))
         pods = [pod for pod in named if pod.owner and pod.owner.uid == uid]
         left = left_behind(self.framework.kind, named, uid) if len(pods) < len(named) else []
-        state.active_pods = sum(not is_over(pod) for pod in pods)
-        state.begun = state.begun or bool(pods)
+        state.observed(pods)
         return Observed(
             pods=tuple(pods),
             services=tuple(self._others[SERVICES].indexed(BY_OWNER, uid)),
@@ -339,45 +336,19 @@ class JobController:
                     self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
         self.unstored.record(work, result)
         if result.status_version is not None:
-            if work.plan.status is not None and work.plan.status.finished and work.uid in self.states:
-                self.states[work.uid].finished = True
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)
-        if (state := self.states.get(work.uid)) is not None:
-            state.record(result.outcomes)
-            unwatched = [outcome for outcome in result.outcomes if self._is_unwatched(outcome.action)]
-            if True in [state.last_observed.record(outcome, moment.wall) for outcome in unwatched]:
-                self.queue.add((work.namespace, work.name))
-
-    def _is_unwatched(self, action: Action) -> bool:
-        return not isinstance(action, RemoveFinalizer) and any(kind.plural == action.plural for kind in self._unwatched)
 
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
-        refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.NAME_CONFLICT, Effect.SKIPPED)]
         state = self.states.setdefault(work.uid, JobState()) if work.job is not None else JobState()
-        # Nothing was deleted and no finalizer removed, so no event need follow; the server's answer may have been transient.
-        contested = any(o.effect is Effect.NOT_FOUND and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
-        known = state.refusals.text
-        waits = state.refused(work.plan, result.outcomes, moment.monotonic)
-        if state.refusals.text != known:
-            self.queue.add(key)  # for its status
-        unfinished = (
-            [outcome for outcome in refused if is_transient(outcome) or not waits]
-            or contested
-            or result.status_error is not None
-            or result.stale
-            or work.plan.reason == reasons.INTERNAL_ERROR
-        )
-        errors = (result.status_error, *(outcome.error for outcome in result.outcomes))
-        # The transport waits for a short Retry-After itself; the controller honours a longer one.
-        state.asked_until = moment.monotonic + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
-        if unfinished:
+        again = state.finish(work, result, moment, [kind.plural for kind in self._unwatched])
+        if again.at_once:
+            self.queue.add(key)
+        if again.failed:
             self.queue.add_rate_limited(key, moment.monotonic)
         else:
             self.queue.forget(key)
-            if not state.refusals.pending(moment.monotonic):
-                state.refusals = Refusals()
-        if state.refusals.pending(moment.monotonic):
-            self.queue.add_at(key, state.refusals.until)
+        if again.at is not None:
+            self.queue.add_at(key, again.at)
         if work.plan.wake_at is not None:
             self.queue.add_after(key, min(max(work.plan.wake_at - moment.wall, 0.0), MAX_WAKE) + 0.001, moment.monotonic)
 

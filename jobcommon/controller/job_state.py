@@ -1,11 +1,12 @@
 """What the controller keeps of one job. It is an optimisation only: losing it with the process must never change an outcome."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from sys import intern
 from typing import Any
 
+from jobcommon.api import reasons
 from jobcommon.api.observed import Rejection
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType
@@ -13,13 +14,14 @@ from jobcommon.api.view import ObjectView
 from jobcommon.cache.store import Change
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.last_observed import LastObserved
-from jobcommon.controller.refusals import Refusals
-from jobcommon.controller.result import ActionResult, Effect
+from jobcommon.controller.moment import Moment
+from jobcommon.controller.refusals import Refusals, is_transient
+from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job, reread_job
 from jobcommon.reconcile.at_rest import condition_at_rest
 from jobcommon.reconcile.ending import is_over
-from jobcommon.reconcile.plan import Create, Plan, Urgency
+from jobcommon.reconcile.plan import Create, Plan, RemoveFinalizer, Urgency
 
 # The API server's own messages for an object that it rejects: apimachinery's text for 422 Invalid, and for a body that
 # does not fit the type (400). Admission answers with the same codes, but with other messages: 'admission webhook "x" denied the
@@ -37,6 +39,15 @@ COOLDOWN_FACTOR = 10.0
 plan is therefore delayed by this multiple of the last plan's cost, and covers all events of that time."""
 MAX_COOLDOWN = 1.0
 MIN_COST = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """How a job is queued again: at once, with the back-off of a job that has `failed`, and at a time (monotonic seconds)."""
+
+    at_once: bool
+    failed: bool
+    at: float | None = None
 
 
 @dataclass(slots=True)
@@ -66,11 +77,30 @@ class JobState:
     _raw: dict[str, Any] = field(default_factory=dict)
     _job: Job | None = None
 
-    def record(self, outcomes: Iterable[ActionResult]) -> None:
-        """Record that objects were created, which the job's status may not show yet."""
-        self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
+    def finish(self, work: Work, result: Result, moment: Moment, unwatched: Collection[str]) -> Requeue:
+        """Record the result of a plan. Returns how the job is to be queued again.
 
-    def refused(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
+        `unwatched` are the plurals of companions that no cache shows.
+        """
+        outcomes, now, before = result.outcomes, moment.monotonic, self.refusals.text
+        self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
+        if result.status_version is not None and work.plan.status is not None:
+            self.finished = self.finished or work.plan.status.finished
+        seen = [o for o in outcomes if not isinstance(o.action, RemoveFinalizer) and o.action.plural in unwatched]
+        changed = True in [self.last_observed.record(outcome, moment.wall) for outcome in seen]
+        waits = self._refused(work.plan, outcomes, now)
+        # A new refusal is to be told by the status.
+        at_once = changed or self.refusals.text != before
+        failed = _is_unfinished(work, result, waits=waits)
+        # The transport waits for a short Retry-After itself; the controller honours a longer one.
+        errors = (result.status_error, *(outcome.error for outcome in outcomes))
+        self.asked_until = now + max(getattr(error, "retry_after", None) or 0.0 for error in errors)
+        if self.refusals.pending(now):
+            return Requeue(at_once, failed, self.refusals.until)
+        self.refusals = self.refusals if failed else Refusals()
+        return Requeue(at_once, failed)
+
+    def _refused(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record what the API server refused to create. Returns whether it is to be retried at `refusals.until`.
 
         A refusal is final, for this spec, if the job's spec is certainly its cause and the object is optional or no pod of the
@@ -102,6 +132,11 @@ class JobState:
         if self.finished:
             return BACKGROUND
         return NORMAL if self.begun and self.active_pods > 0 else INTERACTIVE
+
+    def observed(self, pods: Collection[PodView]) -> None:
+        """Record the job's pods as cached when it is planned."""
+        self.active_pods = sum(not is_over(pod) for pod in pods)
+        self.begun = self.begun or bool(pods)
 
     def urgency_of(self, change: Change[PodView]) -> Urgency:
         """How soon the job is to be planned after a change of one of its pods; `active_pods` follows the change.
@@ -177,6 +212,15 @@ class JobState:
                 return due
         self.counts_since = None
         return None
+
+
+def _is_unfinished(work: Work, result: Result, *, waits: bool) -> bool:
+    """Whether the plan is to be made again with back-off. `waits`: what was refused is retried later."""
+    refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.NAME_CONFLICT, Effect.SKIPPED)]
+    # Nothing was deleted and no finalizer removed, so no event need follow; the server's answer may have been transient.
+    contested = any(o.effect is Effect.NOT_FOUND and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
+    left = contested or any(is_transient(outcome) or not waits for outcome in refused)
+    return left or result.stale or result.status_error is not None or work.plan.reason == reasons.INTERNAL_ERROR
 
 
 def is_own_fault(error: StatusError) -> bool:
