@@ -93,7 +93,13 @@ async def _apply(running: LocalCluster, wanted: Wanted, display: Display, namesp
 
 
 def _enough(follower: Follower) -> bool:
-    """Whether nothing more can happen: each job is over, stuck, or suspended in a cluster that no other client can reach."""
+    """Whether nothing more can happen: each job is over, stuck, or suspended in a cluster that no other client can reach.
+
+    Replicas that may end by themselves after the success do so first, or are deleted by the operator.
+    """
+    ending = {job.key for job in follower.jobs if job.succeeded and job.grace}
+    if any(pod.job in ending and pod.state == "Running" for pod in follower.pods.values()):
+        return False
     return all(
         job.over or follower.stuck(job) or (job.suspended and job.current and job.current.type == "Suspended")
         for job in follower.jobs

@@ -46,7 +46,8 @@ class Wanted:
         followed: list[FollowedJob] = []
         for manifest, framework in jobs:
             job = checked(manifest, framework)
-            followed.append(FollowedJob(framework, manifest.namespace or namespace, manifest.name, job.total_replicas))
+            where, grace = manifest.namespace or namespace, not job.run_policy.clean_pod_policy
+            followed.append(FollowedJob(framework, where, manifest.name, job.total_replicas, grace=grace))
             if job.managed_elsewhere:
                 text = f'"{job.run_policy.managed_by}" runs this job, not the operator here; remove the field'
                 raise UserError(f"{manifest.place}: spec.runPolicy.managedBy: {text}")

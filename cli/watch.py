@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 @dataclass
 class FollowedJob:
-    """The last known state of a job. `wanted` is the number of its pods."""
+    """The last known state of a job. `wanted`: the number of its pods; `grace`: they may end by themselves after success."""
 
     framework: Framework
     namespace: str
@@ -47,6 +47,7 @@ class FollowedJob:
     suspended: bool = False
     gone: bool = False
     uid: str = ""
+    grace: bool = False
 
     @property
     def key(self) -> Key:

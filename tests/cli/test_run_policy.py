@@ -1,5 +1,6 @@
 """What the run policy promises, kept with real processes."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.cluster import cluster_for, failed, has, succeeded
+from tests.cli.commands import jobcommon
 from tests.cli.jobs import shell_job
 
 pytestmark = pytest.mark.cluster
@@ -98,3 +100,16 @@ async def test_a_finished_pod_is_not_run_again_when_another_is_restarted(tmp_pat
         await cluster.until(PYTORCH, "demo", succeeded)
     hosts = sorted(line.split()[-1] for line in runs.read_text().splitlines())
     assert hosts == ["demo-worker-0", "demo-worker-1", "demo-worker-1", "demo-worker-2"]
+
+
+def test_run_lets_a_worker_end_that_still_saves(tmp_path: Path) -> None:
+    """The master ends first, which is the job's success; the command stops its cluster once the worker has ended, too."""
+    master = shell_job(f"until [ -e {tmp_path}/works ]; do sleep 0.05; done; touch {tmp_path}/over")
+    specs = master["spec"]["pytorchReplicaSpecs"]
+    specs["Master"] = specs["Worker"]
+    worker = f"touch {tmp_path}/works; until [ -e {tmp_path}/over ]; do sleep 0.05; done; sleep 7; echo has saved"
+    specs["Worker"] = shell_job(worker)["spec"]["pytorchReplicaSpecs"]["Worker"]
+    (tmp_path / "job.json").write_text(json.dumps(master))
+    done = jobcommon("run", "-f", str(tmp_path / "job.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "demo-worker-0 | has saved" in done.stdout
