@@ -8,7 +8,7 @@ from jobcommon.client.status import response_error
 from jobcommon.client.transport import Timeouts
 from jobcommon.controller import job_controller as controller
 from jobcommon.controller import watched
-from jobcommon.runtime import executor, served_schema
+from jobcommon.runtime import driver, executor
 from jobcommon.testutil.sim import processes
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.mutation import Mutant
@@ -68,7 +68,7 @@ PLATFORM = (
     Mutant(
         "F43-dropped-fields-count-as-stored",
         "A status that the API server has pruned is taken for written, and the job stands still.",
-        ((executor, "check_stored", _is_stored), (served_schema, "undeclared_status_fields", _unreadable)),
+        ((executor, "check_stored", _is_stored), (driver, "undeclared_status_fields", _unreadable)),
         where=("pytorch/L2-*", "pytorch/L4-*"),
         faults=(),
         always=(Fault("schema-prunes", at=0.0, seconds=60.0),),
