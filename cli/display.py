@@ -29,6 +29,7 @@ MAX_ROWS = 12
 # The pods of a larger job are counted; failing ones have a line each, up to `MAX_LIKE_IT` for each cause.
 MANY_PODS = 8
 MAX_LIKE_IT = 3
+SHOWN_LINES = 20
 PARTS = 4
 
 
@@ -206,5 +207,5 @@ def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod], *, 
 def _last_lines(console: Console, pod: FollowedPod) -> None:
     if pod.tail:
         console.print(f"  the last lines of {pod.name}:")
-    for line in pod.tail:
+    for line in [*pod.tail][-SHOWN_LINES:]:
         console.print(Text(f"  | {clean(line)}"), soft_wrap=True)

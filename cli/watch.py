@@ -18,11 +18,11 @@ from jobcommon.cli.stalls import Stalls, State
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Transport
+from jobcommon.diagnosis.reading import TAIL_LINES
 from jobcommon.framework import Framework
 from jobcommon.localcluster.list_watch import WatchEvent, list_and_watch
 from jobcommon.localcluster.pod_backend import LogOptions, PodBackendError
 
-TAIL_LINES = 20
 # When a job has ended, its logs are complete except for what is still in the pipes.
 DRAIN_SECONDS = 5.0
 

@@ -17,6 +17,7 @@ from jobcommon.diagnosis.queues import gang, suspended
 from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.refusals import refusal_in, refusal_in_event
 from jobcommon.diagnosis.torchrun import partial_restarts
+from jobcommon.diagnosis.tracebacks import plain
 from jobcommon.reconcile import limits
 
 MAX_EVIDENCE = 6
@@ -66,7 +67,18 @@ def diagnose(found: Found, now: float) -> Diagnosis:
         evidence += filter(None, [partial_restarts(found.read)])
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     told = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
-    return replace(made, state=state, evidence=told, lines=made.lines[-MAX_LINES:])
+    return replace(made, state=state, evidence=told, lines=_excerpt(made))
+
+
+def _excerpt(made: Diagnosis) -> tuple[str, ...]:
+    """The last lines, or those up to the line that the sentence quotes if it is far before the end."""
+    lines = made.lines
+    texts = [in_short(plain(line))[:100] for line in lines]
+    quoted = {at: len(text) for at, text in enumerate(texts) if text and f": {text}" in made.sentence}
+    end = max(quoted, key=lambda at: (quoted[at], at), default=len(lines)) + 1
+    if end > len(lines) - MAX_LINES:
+        return lines[-MAX_LINES:]
+    return (*lines[max(end - MAX_LINES, 0) : end], f"… {len(lines) - end} more lines")
 
 
 def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnosis:

@@ -38,8 +38,9 @@ class Found:
 
     `logs` has the last lines of what failed pods printed, by pod; `nodes`, `workloads` (Kueue's) and `pod_groups` may be empty
     when there are none or they may not be read. `printed_at` is, by pod, when a running one printed its last line (seconds
-    since the epoch). Only where no operator seems to act: `operator`, whether a pod of the operators runs (None when that is
-    unknown), the leader's `lease`, and the kind's `definition`. `unread` says, by resource, why it could not be read.
+    since the epoch), and `last_lines` what it was. Only where no operator seems to act: `operator`, whether a pod of the
+    operators runs (None when that is unknown), the leader's `lease`, and the kind's `definition`. `unread` says, by resource,
+    why it could not be read.
     """
 
     framework: Framework
@@ -51,6 +52,7 @@ class Found:
     workloads: Sequence[Object] = ()
     pod_groups: Sequence[Object] = ()
     printed_at: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    last_lines: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     operator: bool | None = None
     lease: Object | None = None
     definition: Object | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from jobcommon.api.timestamp import parse_time
-from jobcommon.diagnosis.cause import listed, span
+from jobcommon.diagnosis.cause import in_short, listed, span
 from jobcommon.diagnosis.found import Found
 
 # A step or an epoch may take minutes; only its length is told before.
@@ -19,13 +19,18 @@ def silent(found: Found, now: float) -> tuple[str, Sequence[str], str]:
     if not quiet:
         return "", (), ""
     shortest, longest = min(quiet.values()), max(quiet.values())
-    text = f"; nothing was printed for {span(shortest)}" if shortest >= QUIET_SECONDS else ""
+    text = ""
+    if shortest >= QUIET_SECONDS:
+        last = next(m for m in found.members if quiet.get(m.replica) == shortest)
+        line = in_short(found.last_lines.get(last.pod.name, ""), 200)
+        text = f"; nothing was printed for {span(shortest)}" + (f", at last by {last.replica}: {line}" if line else "")
     if longest < HANGING_SECONDS:
         return text, (), ""
     names = [replica for replica, seconds in quiet.items() if seconds >= longest - QUIET_SECONDS]
     if shortest < HANGING_SECONDS and len(names) < len(quiet):
         return text, (f"{listed(names)} printed nothing for {span(longest)}, others did",), ""
-    facts = (f"the last line of {listed(list(quiet))} is {span(shortest)} to {span(longest)} old",)
+    ages = " to ".join(dict.fromkeys((span(shortest), span(longest))))
+    facts = (f"the last line of {listed(list(quiet))} is {ages} old",)
     pod = next(m.pod.name for m in found.members if m.replica == names[0])
     return text, facts, f"if no step takes so long, it hangs: kubectl exec {pod} -- py-spy dump --pid 1 shows where"
 

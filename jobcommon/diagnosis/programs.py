@@ -116,6 +116,8 @@ LINES = (
         "set find_unused_parameters=True in DistributedDataParallel, or use all parameters in the loss",
     ),
     # MPI
+    clue(r"not enough slots available .*satisfy the (\d+)", Reason.TOO_FEW_SLOTS,
+    "not enough slots available for the {0} processes that mpirun should start", _SLOTS),
     clue(r"not enough slots available|All nodes which are allocated for this job are already filled",
     Reason.TOO_FEW_SLOTS, "", _SLOTS),
     clue(
@@ -200,7 +202,8 @@ LINES = (
     ),
     clue(r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC",
     Reason.DISK_FULL, "", "write to a larger volume"),
-    clue(r"Read-only file system|\[Errno 30\]", Reason.PERMISSION_DENIED, "", "write to a volume, such as an emptyDir"),
+    clue(r"Read-only file system|\[Errno 30\]", Reason.PERMISSION_DENIED, "",
+         "write to a volume, such as an emptyDir, whose mount does not have readOnly: true"),
     clue(
         r"Stale (?:NFS )?file handle|Input/output error|\[Errno (?:5|103|107|116)\]|"
         r"Transport endpoint is not connected|database is locked",
@@ -285,8 +288,10 @@ LINES = (
     clue(
         r"404 Client Error|returned error: 404|RepositoryNotFound|EntryNotFoundError|RevisionNotFound|NoSuchBucket|"
         r"NoSuchKey|HTTP Error 404|"
-        r"is not a local folder and is not a valid model identifier|DatasetNotFoundError",
-        Reason.FILE_NOT_FOUND, "", "correct the name of the model, data set or object; a private one needs a token, too",
+        r"is not a local folder and is not a valid model identifier|DatasetNotFoundError|"
+        r"fatal: (?:repository )?'.+' (?:does not appear to be a git repository|does not exist|not found)",
+        Reason.FILE_NOT_FOUND, "",
+        "correct the name of the model, data set, repository or object; a private one needs a token, too",
     ),
     clue(
         rf"(?:Failed to resolve|couldn't connect to|Could not resolve host:?|could not connect to server:?|"
@@ -340,6 +345,10 @@ LINES = (
 #: Of exceptions only: elsewhere such words are part of ordinary output. After all of LINES.
 EXCEPTIONS = (
     clue(
+        r"Input (?:\w+ )?contains (?:NaN|infinity)", Reason.DATA_INVALID, "",
+        "see the data: replace missing and infinite values, or leave out their rows",
+    ),
+    clue(
         r"\b(?:nan|inf|infinity|non-finite|not finite)\b.*(?:loss|grad|summary|tensor|weight|values?|input|"
         r"predictions|detected)|"
         r"(?:loss|grad\w*|tensor|weights?|outputs?|input)\b.*\b(?:nan|inf|infinity|non-finite|not finite)\b|"
@@ -353,8 +362,10 @@ EXCEPTIONS = (
         r"BadGzipFile|zlib\.error|ParserError|DataLossError",
         Reason.DATA_INVALID, "", "see the file: it is damaged, incomplete or of another format than the program reads",
     ),
+    clue(r"IsADirectory", Reason.FILE_NOT_FOUND, "",
+         "give the path of a file; a mount with a subPath that its volume does not have is an empty directory"),
     clue(r"NCCL error", Reason.GPU_ERROR, "", "run once with NCCL_DEBUG=INFO, which says what NCCL tried"),
-    clue(r"FileNotFoundError|No such file or directory|NoSuchFileError|does not exist|NotADirectory|IsADirectory",
+    clue(r"FileNotFoundError|No such file or directory|NoSuchFileError|does not exist|NotADirectory",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
     clue(
         r"PermissionError|Permission denied|\[Errno 13\]|EACCES|Operation not permitted", Reason.PERMISSION_DENIED, "",

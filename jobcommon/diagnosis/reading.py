@@ -28,7 +28,7 @@ Send = Callable[[Sequence[Request]], Awaitable[Sequence[Response]]]
 # Of a job of a thousand pods with the same trouble, some are enough.
 MAX_PODS = 8
 MAX_LOGS = 4
-TAIL_LINES = 60
+TAIL_LINES = 400
 OPERATOR_LABEL = "app.kubernetes.io/name in (training-operators, training-operator)"
 POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API)
 WORKLOAD_APIS = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
@@ -57,6 +57,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     if not pods or any(not (pod.get("spec") or {}).get("nodeName") for pod in pods):
         wanted[POD_GROUPS] = [Request("GET", object_path(api, POD_GROUPS, namespace, name)) for api in POD_GROUP_APIS]
     found = await _read(send, wanted, unread)
+    last = await _last_lines(send, framework, namespace, pods) if pods and not troubled else {}
     made = Found(
         framework=framework,
         job=job,
@@ -66,7 +67,8 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
         nodes=[node for nodes in found.get("nodes", ()) for node in nodes],
         workloads=next(filter(None, (_of(uid, items) for items in found.get("workloads", ()))), []),
         pod_groups=next(filter(None, found.get(POD_GROUPS, ())), []),
-        printed_at=await _printed_at(send, framework, namespace, pods) if pods and not troubled else {},
+        printed_at={pod: at for pod, (at, _) in last.items()},
+        last_lines={pod: line for pod, (_, line) in last.items()},
         unread=unread,
     )
     return replace(made, **await _operator(send, framework)) if not status.conditions or may_be_behind(made) else made
@@ -120,9 +122,9 @@ async def _logs(send: Send, namespace: str, pods: Sequence[Object], failed: Sequ
     }
 
 
-async def _printed_at(send: Send, framework: Framework, namespace: str, pods: Sequence[Object]) -> dict[str, float]:
-    """When some of the pods that run printed their last lines; of one that has printed nothing, when it was started."""
-    found: dict[str, float] = {}
+async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Sequence[Object]) -> dict[str, tuple[float, str]]:
+    """The last lines of some of the pods that run, and when they were printed; if none was, when the pod was started."""
+    found: dict[str, tuple[float, str]] = {}
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"][:MAX_LOGS]
     names = [str(pod["metadata"]["name"]) for pod in running]
     query = (("tailLines", "1"), ("timestamps", "true"))
@@ -133,10 +135,10 @@ async def _printed_at(send: Send, framework: Framework, namespace: str, pods: Se
         path = f"{object_path('v1', 'pods', namespace, name)}/log"
         requests.append(Request("GET", path, (("container", main), *query)))
     for pod, name, answer in zip(running, names, await send(requests), strict=True):
-        first = answer.body.decode(errors="replace").partition(" ")[0]
+        first, _, line = answer.body.decode(errors="replace").partition(" ")
         at = parse_time(first) if first else parse_time((pod.get("status") or {}).get("startTime"))
         if answer.status < 400 and at is not None:
-            found[name] = at
+            found[name] = at, line.strip()
     return found
 
 

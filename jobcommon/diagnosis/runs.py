@@ -7,7 +7,7 @@ from jobcommon.diagnosis.cause import Cause, Clue, in_short, revealed
 from jobcommon.diagnosis.packages import program_package
 from jobcommon.diagnosis.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS
 from jobcommon.diagnosis.reason import Reason
-from jobcommon.diagnosis.starting import COMMANDS
+from jobcommon.diagnosis.starting import COMMANDS, LINE_ENDS
 from jobcommon.diagnosis.tracebacks import Raised, plain, raised
 
 _NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
@@ -40,9 +40,12 @@ _CODES = {
 _ERROR_LINE = re.compile(
     r"error|fatal|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|not found|assert", re.IGNORECASE
 )
+_MARK = re.compile(r'in "[^"]+", line \d+')
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
 # Of the last lines as many are searched for one that reads like an error.
 _TAIL = 15
+# An error far before the end was perhaps overcome; it counts only if these lines tell no cause.
+_LATEST = 60
 
 
 def end_of_program(
@@ -59,10 +62,12 @@ def end_of_program(
         if local:
             advice = "this machine had no memory left: use a smaller batch, fewer data loader workers or fewer replicas"
         return Cause(Reason.OOM_KILLED, f"used more memory than its limit (OOMKilled, {code})", advice)
+    told = [*message.splitlines(), *lines]
+    if (cause := next(filter(None, (_of_line(line, LINE_ENDS, local=local) for line in told)), None)) is not None:
+        return Cause(cause.reason, f"{code}: {cause.text}", cause.advice)
     if reason in _NOT_STARTED or exit_code in (126, 127):
         return _no_command(exit_code, message, lines, local=local)
-    told = [*message.splitlines(), *lines]
-    if reason not in _OUTSIDE and (cause := printed(told, local=local)) is not None:
+    if reason not in _OUTSIDE and (cause := _latest(told, local=local)) is not None:
         return Cause(cause.reason, f"{code}: {cause.text}", cause.advice, cause.symptom)
     last = _last_line(told)
     if reason in _SIGNALS:
@@ -78,6 +83,12 @@ def end_of_program(
 
 
 _SILENT = "it printed nothing: let the program print why it ends, and run python with -u"
+
+
+def _latest(lines: Sequence[str], *, local: bool) -> Cause | None:
+    """The cause that the very last lines tell, else that of those before: a program may print more while it ends."""
+    cause = printed(lines[-_LATEST:], local=local)
+    return printed(lines, local=local) if cause is None or cause.symptom else cause
 
 
 def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
@@ -138,6 +149,10 @@ def _quoted(one: Raised, reason: str) -> str:
     revealing = next((line for line, cause in causes if cause is not None and cause.reason == reason), first)
     if revealing == first and first.endswith(":") and len(one.lines) > 1:
         revealing = one.lines[1]
+    # Parsers of YAML tell the problem last, and where it is.
+    marks = [at for at, line in enumerate(one.lines) if at and _MARK.match(line)]
+    if marks:
+        revealing = " ".join(one.lines[max(marks[-1] - 1, 1) : marks[-1] + 1])
     where = f" ({one.where})" if one.where else ""
     return in_short(first if revealing == first else f"{first.rstrip(':')}: {revealing}") + where
 

@@ -92,7 +92,16 @@ def unschedulable(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[
     if cause.reason == Reason.UNTOLERATED_TAINT and "{" not in told and (taints := _taints(nodes)):
         # Since Kubernetes 1.36 the scheduler does not name them.
         text += f"; the nodes have the taints {listed(taints)}"
+    if cause.reason == Reason.NODE_SELECTOR and (wanted := _unlabelled(pod, nodes)):
+        text += f"; no node has the label {' or '.join(wanted)}"
     return Cause(cause.reason, in_short(text), cause.advice, then=RETRY)
+
+
+def _unlabelled(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The labels of the pod's nodeSelector that none of the nodes has; none if the nodes could not be read."""
+    selector = (pod.get("spec") or {}).get("nodeSelector") or {}
+    labels = [(node.get("metadata") or {}).get("labels") or {} for node in nodes]
+    return [f"{key}={value}" for key, value in selector.items() if nodes and all(one.get(key) != value for one in labels)]
 
 
 def _taints(nodes: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -94,6 +94,16 @@ _MISSING = (
     ),
 )
 
+#: Of any line that a program printed: each command of such a script fails in its own way.
+LINE_ENDS = (
+    clue(
+        r"(.*(?:\$'[^']*\\r'|can't open file '[^']*\\r'|'[^']*\\r': No such file|\^M: bad interpreter).*)",
+        Reason.SHELL_ERROR,
+        "the script has Windows' line ends (CRLF): {0}",
+        "convert the script: dos2unix FILE",
+    ),
+)
+
 COMMANDS = (
     clue(
         r"chdir|set in config\.json failed|^\[Errno \d+\] [^:]+: '/",
@@ -110,10 +120,10 @@ COMMANDS = (
         local="install the library on this machine{debian}",
     ),
     clue(
-        r"bad interpreter|\^M",
+        r"bad interpreter",
         Reason.COMMAND_NOT_FOUND,
         "",
-        "correct the #! line of the script; ^M is the end of a line as Windows writes it: dos2unix FILE",
+        "correct the #! line of the script",
     ),
     clue(
         r"exec format error",

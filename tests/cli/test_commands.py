@@ -243,6 +243,15 @@ def test_the_last_lines_of_a_container_that_was_restarted_in_place_are_kept(tmp_
     assert "  the last lines of quick-worker-0:\n  | before the end\n" in done.stdout
 
 
+@pytest.mark.cluster
+def test_an_error_that_was_printed_long_before_the_end_is_the_cause(tmp_path: Path) -> None:
+    printing = "before the end; echo Traceback '(most recent call last):'; echo ValueError: batch 7; seq 100"
+    (tmp_path / "job.yaml").write_text(JOB.format(code=1).replace("before the end", printing))
+    done = jobcommon("run", "-f", str(tmp_path / "job.yaml"))
+    assert "exit code 1: ValueError: batch 7" in done.stdout
+    assert "  the last lines of quick-worker-0:\n  | 81\n" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

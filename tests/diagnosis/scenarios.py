@@ -677,6 +677,21 @@ SCENARIOS = (
         unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes"),
     ),
     Scenario(
+        "selector, of a label that no node has",
+        "NodeSelector",
+        ("no node has the label gpu=a100",),
+        found(
+            {
+                "Worker-0": running,
+                "Worker-1": lambda pod: pod.unschedulable(
+                    "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
+                ),
+            },
+            template={"nodeSelector": {"gpu": "a100", "disk": "ssd"}},
+            nodes=[{**node(), "metadata": {"name": "node-1", "labels": {"disk": "ssd"}}}],
+        ),
+    ),
+    Scenario(
         "anti-affinity",
         "PodAffinity",
         ("anti-affinity",),
@@ -837,8 +852,11 @@ SCENARIOS = (
     Scenario(
         "nothing is printed",
         "Running",
-        ("2/2 Running; nothing was printed for 20 min",),
-        both_running(printed_at={"demo-worker-0": NOW, "demo-worker-1": NOW}),
+        ("2/2 Running; nothing was printed for 20 min, at last by Worker-1: waiting for /data/_SUCCESS",),
+        both_running(
+            printed_at={"demo-worker-0": NOW - 9, "demo-worker-1": NOW},
+            last_lines={"demo-worker-0": "epoch 1", "demo-worker-1": "waiting for /data/_SUCCESS"},
+        ),
         now=NOW + 1200,
     ),
     Scenario("running", "Running", ("2/2 Running",), found({"Worker-0": running, "Worker-1": running})),

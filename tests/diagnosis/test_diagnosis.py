@@ -10,7 +10,7 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.diagnosis import Found, Reason, diagnose
 from jobcommon.testutil.builders import START
 from tests.architecture.source import ROOT
-from tests.diagnosis.scenarios import NOW, SCENARIOS, Scenario, both_running, created, found, running, then
+from tests.diagnosis.scenarios import NOW, SCENARIOS, Scenario, both_running, created, failed, found, running, then
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
@@ -27,6 +27,19 @@ def test_a_replica_that_is_silent_while_others_print_is_named() -> None:
     made = diagnose(found, NOW + 1200)
     assert "nothing was printed" not in made.sentence
     assert "Worker-1 printed nothing for 20 min, others did" in made.evidence
+
+
+def test_the_lines_shown_end_with_the_one_that_tells_the_cause() -> None:
+    said = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 12, in main',
+        "    run()",
+        "ValueError: batch 7",
+    ]
+    made = diagnose(failed(1, lines=[*said, *(f"removing {n}" for n in range(90))]), NOW)
+    assert made.lines == (*said, "… 90 more lines")
+    made = diagnose(failed(1, lines=[*said, "bye"]), NOW)
+    assert made.lines == (*said, "bye")
 
 
 def test_a_pod_that_was_made_anew_without_a_failure_is_told() -> None:

@@ -94,7 +94,7 @@ async def test_the_last_lines_of_failed_runs_are_read_also_of_one_that_was_start
     found = await read_found(PYTORCH, job(), server.send)
     assert found.logs == {"demo-master-0": ["one", "two"]}
     (request,) = (request for asked in server.asked for request in asked if request.path.endswith("/log"))
-    assert dict(request.query) == {"container": "main", "tailLines": "60", "previous": "true"}
+    assert dict(request.query) == {"container": "main", "tailLines": "400", "previous": "true"}
 
 
 async def test_what_may_not_be_read_is_named_unless_it_is_the_business_of_administrators() -> None:
@@ -130,6 +130,7 @@ async def test_of_pods_that_run_it_is_read_when_they_printed_last() -> None:
     start = parse_time("2026-01-01T00:00:00Z")
     assert start is not None
     assert found.printed_at == {"demo-master-0": pytest.approx(start + 300.123456), "demo-worker-0": start}
+    assert found.last_lines == {"demo-master-0": "step 7", "demo-worker-0": ""}
     queries = [dict(request.query) for asked in server.asked for request in asked if request.path.endswith("/log")]
     assert queries == [{"container": "pytorch", "tailLines": "1", "timestamps": "true"}] * 3
 
