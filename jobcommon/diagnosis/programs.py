@@ -17,8 +17,9 @@ _SHM = "mount an emptyDir with medium: Memory at /dev/shm; its default size is 6
 _LOCAL_SHM = "enlarge /dev/shm of this machine (mount -o remount,size=2G /dev/shm), or use fewer data loader workers"
 _MEMORY = "raise resources.limits.memory, or use a smaller batch or fewer data loader workers"
 _RANKS = "the ranks that print no time-out hang: kubectl exec POD -- py-spy dump --pid 1, or set TORCH_DISTRIBUTED_DEBUG=DETAIL"
-_PEERS = "see whether another replica failed or never started, and whether a NetworkPolicy blocks the job's Service"
-_LOCAL_PEERS = "see whether another replica failed or never started, and which address and port it should listen on"
+_LOST = "see whether another replica failed or never started, whether the world size is that of the job"
+_PEERS = f"{_LOST}, and whether a NetworkPolicy blocks the job's Service"
+_LOCAL_PEERS = f"{_LOST}, and which address and port it should listen on"
 _FILES = "correct the path or workingDir; in a pod only the image and its volumes exist"
 _LOCAL_FILES = "correct the path; a relative one begins at workingDir, or where jobcommon was started"
 
@@ -118,8 +119,7 @@ LINES = (
     # MPI
     clue(r"not enough slots available .*satisfy the (\d+)", Reason.TOO_FEW_SLOTS,
     "not enough slots available for the {0} processes that mpirun should start", _SLOTS),
-    clue(r"not enough slots available|All nodes which are allocated for this job are already filled",
-    Reason.TOO_FEW_SLOTS, "", _SLOTS),
+    clue(r"not enough slots available|All nodes which are allocated for this job", Reason.TOO_FEW_SLOTS, "", _SLOTS),
     clue(
         r"Host key verification failed|Permission denied \(publickey|IDENTIFICATION HAS CHANGED|"
         r"UNPROTECTED PRIVATE KEY|no hostkeys available|"

@@ -240,6 +240,11 @@ def test_the_cause_is_that_of_the_last_error(code: int, printed: str, reason: st
         (1, trace("ModuleNotFoundError: No module named 'cv2'"), "pip install opencv-python-headless"),
         (1, trace("ModuleNotFoundError: No module named 'einops.layers'"), "pip install einops;"),
         (1, trace("ImportError: libGL.so.1: cannot open shared object file: No such file or directory"), "Debian: libgl1"),
+        (
+            1,
+            trace("torch.distributed.DistStoreError: wait timeout after 15000ms, keys: /default_pg/0//cpu//0/0"),
+            "the world size",
+        ),
         (1, NO_NCCL, "install a torch that has the backend"),
     ],
 )
