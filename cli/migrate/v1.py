@@ -7,7 +7,7 @@ from typing import Any
 
 from jobcommon.api.job import RestartPolicy
 from jobcommon.cli.convert.finding import ConvertError, Finding, Notes
-from jobcommon.cli.migrate.grouping import INDEX_ENV
+from jobcommon.cli.migrate.grouping import INDEX, INDEX_ENV
 from jobcommon.cli.migrate.trainjob import (
     ANCESTOR,
     CONTAINER,
@@ -216,14 +216,18 @@ def _drop_own_variables(framework: Framework, manifest: Json, replicas: Json) ->
     """Remove the variables that the operator sets itself, and return them."""
     job = read_job(framework, manifest)
     names = _own_variables(framework, manifest)
+    defaults = {one.name for replica in job.replicas for one in framework.env(job, replica) if one.default}
     dropped = []
     for replica in replicas.values():
         for template in (replica["template"], *(one["template"] for one in replica.get("overrides", ()))):
             _drop_search(template["spec"], f"{job.name}.")
             for container in _containers(template["spec"]):
                 variables = container.pop("env", None) or ()
-                dropped += [one for one in variables if one["name"] in names]
-                if kept := [one for one in variables if one["name"] not in names and one != INDEX_ENV]:
+                # A default that refers to the index of a Job was written on the way there.
+                indexed = {one["name"] for one in variables if f"$({INDEX})" in str(one.get("value"))}
+                own = [one for one in variables if one["name"] in names | (defaults & indexed)]
+                dropped += own
+                if kept := [one for one in variables if one not in own and one != INDEX_ENV]:
                     container["env"] = kept
     return dropped
 

@@ -63,7 +63,7 @@ def test_kubectl_applies_what_convert_writes_and_one_worker_loses_its_cpu(tmp_pa
         assert kubectl("apply", "-f", str(file)) == "pytorchjob.kubeflow.org/ranks unchanged\n"
         path = "jsonpath={.spec.containers[0].resources}"
         found = [json.loads(kubectl("get", "pod", f"ranks-worker-{index}", "-o", path)) for index in range(3)]
-    assert found[1] == {"requests": {"cpu": "0.1", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
+    assert found[1] == {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
     assert found[2] == {"requests": {"memory": "96Mi"}, "limits": {"memory": "768Mi"}}
 
 

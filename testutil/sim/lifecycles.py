@@ -38,7 +38,6 @@ def common_lifecycles(template: JobTemplate) -> Iterator[Scenario]:
     yield from _deletions(template)
     yield from _waiting(template)
     yield from stopped_lifecycles(template)
-    yield from attempt_lifecycles(template)
 
 
 def _ends(template: JobTemplate) -> Iterator[Scenario]:
@@ -203,6 +202,7 @@ LIFECYCLES: Mapping[str, Scenario] = {
     scenario.name: scenario
     for scenarios in (
         *(common_lifecycles(template) for template in JOB_TEMPLATES),
+        *map(attempt_lifecycles, JOB_TEMPLATES),
         own_lifecycles(),
         *map(lifecycles_of, (JAX, XGBOOST, PADDLE)),
     )

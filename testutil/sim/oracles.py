@@ -419,6 +419,9 @@ def _attempt(pod: Item) -> int:
 
 
 def _main_runs(pod: Item) -> bool:
+    """Whether the main program runs, as far as the store tells. A grace of zero says that it does not: its node is gone."""
+    if pod.obj["metadata"].get("deletionGracePeriodSeconds") == 0:
+        return False
     main = pod.obj["spec"]["containers"][0]["name"]
     statuses = (pod.obj.get("status") or {}).get("containerStatuses") or ()
     return any("running" in (one.get("state") or {}) for one in statuses if one["name"] == main)

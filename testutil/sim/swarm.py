@@ -77,7 +77,8 @@ _RARE = frozenset(kind for kind, facts in KINDS.items() if not facts.neutral)
 def case_of(seed: int) -> Case:
     """The case of one seed. Scenarios with many jobs have the network of the first in their block."""
     random = Random(f"{seed}/swarm")  # noqa: S311 - reproducibility is the point
-    names = [name for name in LIFECYCLES if name.startswith(_TEMPLATES)]
+    # How many attempts jobs restarted as a whole need differs with how many of their pods a fault strikes.
+    names = [name for name in LIFECYCLES if name.startswith(_TEMPLATES) and "/A-" not in name]
     first = seed - seed % BLOCK + 1
     scenario, world = (f"crowd-{first}", first) if seed % 4 in (1, 2) else (random.choice(names), seed)
     return Case(scenario, world, faults_of(seed, random))
