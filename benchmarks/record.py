@@ -10,11 +10,10 @@ import msgspec
 from benchmarks.lifecycle_timings import LifecycleTimings
 from benchmarks.processes import ROOT
 
-DIRECTORY = ROOT / "benchmarks" / "results"
+DIRECTORY = ROOT / "build" / "benchmarks"
 
 
-# The names in the files are older than those of the fields; committed results keep them.
-class WorkloadResult(msgspec.Struct, rename={"baseline": "floor"}):
+class WorkloadResult(msgspec.Struct):
     """The timings of one workload, in the order in which they were measured: baseline and operator in turn."""
 
     name: str
@@ -65,7 +64,7 @@ class ColdStart(msgspec.Struct):
     cpu: float
 
 
-class Restart(msgspec.Struct, rename={"baseline": "floor"}):
+class Restart(msgspec.Struct):
     """From the first failed pod until all replicas ran again, in seconds."""
 
     replicas: int
@@ -73,7 +72,7 @@ class Restart(msgspec.Struct, rename={"baseline": "floor"}):
     operator: float
 
 
-class Small(msgspec.Struct, rename={"baseline_beside": "floor_beside"}):
+class Small(msgspec.Struct):
     """Seconds until the pods of each small job were created, alone and while a big job was created."""
 
     replicas: int
@@ -82,7 +81,7 @@ class Small(msgspec.Struct, rename={"baseline_beside": "floor_beside"}):
     baseline_beside: list[float]
 
 
-class Results(msgspec.Struct, rename={"workloads": "shapes"}):
+class Results(msgspec.Struct):
     """One run."""
 
     commit: str
@@ -118,7 +117,7 @@ def machine() -> str:
 
 def keep(results: Results) -> Path:
     """Write the results of a run to their file."""
-    DIRECTORY.mkdir(exist_ok=True)
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
     path = DIRECTORY / results.file_name
     path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
     return path
