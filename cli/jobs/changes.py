@@ -13,8 +13,8 @@ from jobcommon.cli.resources import as_written, owner_of
 from jobcommon.cli.script import SCRIPT_SUFFIX
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, create, delete, merge, object_path
-from jobcommon.diagnosis.queues import QUEUE_LABEL
 from jobcommon.reconcile import read_job
+from jobcommon.reconcile.queueing import QUEUE_LABEL
 
 Say = Callable[[str], None]
 # Waiting is asking: a watch would be for three changes of one object.

@@ -49,6 +49,9 @@ VOLUMES_NOT_READY = "VolumesNotReady"
 CONTAINERS_NOT_CREATED = "ContainersNotCreated"
 NODE_DOES_NOT_ANSWER = "NodeDoesNotAnswer"
 
+# Queues.
+NOT_QUEUED = "NotQueued"
+
 # Gang scheduling.
 GANG_OFF = "GangSchedulingOff"
 OTHER_SCHEDULER = "SetPodTemplateSchedulerName"

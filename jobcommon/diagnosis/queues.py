@@ -4,8 +4,8 @@ from jobcommon.api.template import mappings_in
 from jobcommon.diagnosis.cause import Cause, in_short
 from jobcommon.diagnosis.found import Found, Object
 from jobcommon.diagnosis.reason import Reason
+from jobcommon.reconcile.queueing import QUEUE_LABEL
 
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _NOT_PLACED = ("", "Pending", "Inqueue", "PreScheduling", "Scheduling")
 
 

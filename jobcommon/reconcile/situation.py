@@ -19,6 +19,7 @@ from jobcommon.reconcile.conditions import normalized, set_condition
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event, in_short
+from jobcommon.reconcile.queueing import unqueued
 from jobcommon.reconcile.slots import Slots, arrange, tally
 
 MAX_EVENTS = waiting.MAX_EVENTS
@@ -80,7 +81,8 @@ class Situation:
             events.append(Event(WARNING, reason, message))
         elif running and (not job.status.has(ConditionType.RESTARTING) or self._whole()):
             text = (restarts.note(job, self.slots) if self.accounting.in_place else "") + note
-            message = f"{job.kind} {job.key} is running{text}."[:MAX_MESSAGE]
+            queue = f"; {outside}" if (outside := unqueued(job)) else ""
+            message = f"{job.kind} {job.key} is running{queue}{text}."[:MAX_MESSAGE]
             steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))
         elif (current := job.status.running_or_restarting) is not None:
             message = waiting.with_note(current.message, note)
@@ -127,6 +129,8 @@ class Situation:
         ]
         events += self.gang.events()
         events += self.blocked.events
+        if outside := unqueued(self.job):
+            events.append(Event(WARNING, reasons.NOT_QUEUED, outside, lasting=True))
         if self.observed.predecessors:
             events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
         return events

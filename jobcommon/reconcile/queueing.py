@@ -1,0 +1,24 @@
+"""A job that is labelled for a queue of Kueue while nothing queues it: it starts at once, outside all quota."""
+
+from jobcommon.api import labels
+from jobcommon.framework import Job
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+UNQUEUED = labels.PREFIX + "unqueued"
+"""The annotation of a job that may have a queue's label and run without it, with the value ``allowed``."""
+
+
+def unqueued(job: Job) -> str:
+    """That the job is not queued, and what to change; "" for a job that is, or that needs no queue.
+
+    Kueue's webhook suspends each new job of a kind whose integration is on, and Kueue later sets `suspend` to false. Since
+    Kueue 0.19.0 most kinds of kubeflow.org are off by default (kueue#12606): such a job has no `suspend`.
+    """
+    queue = job.labels.get(QUEUE_LABEL)
+    if not queue or job.run_policy.suspend is not None or job.annotations.get(UNQUEUED) == "allowed":
+        return ""
+    integration = f"{job.api_version.partition('/')[0]}/{job.kind.lower()}"
+    return (
+        f"not queued: the label {QUEUE_LABEL} names queue {queue}, but Kueue has not suspended the job; add {integration} to "
+        f"integrations.frameworks of Kueue's configuration, or annotate the job with {UNQUEUED}=allowed"
+    )

@@ -1,0 +1,34 @@
+"""A job that is labelled for a queue and that nothing queues is told so."""
+
+from typing import Any
+
+import pytest
+
+from jobcommon.reconcile.queueing import QUEUE_LABEL, UNQUEUED
+from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import conditions, decide
+
+RUNNING = {"Master-0": "running"}
+# labels, run policy, annotations, whether it is told
+CASES: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, str], bool]] = {
+    "no webhook has seen it": ({QUEUE_LABEL: "team"}, {}, {}, True),
+    "resumed by Kueue": ({QUEUE_LABEL: "team"}, {"suspend": False}, {}, False),
+    "no queue": ({}, {}, {}, False),
+    "allowed": ({QUEUE_LABEL: "team"}, {}, {UNQUEUED: "allowed"}, False),
+    "something else in the annotation": ({QUEUE_LABEL: "team"}, {}, {UNQUEUED: "yes"}, True),
+}
+
+
+@pytest.mark.parametrize(("labels", "policy", "annotations", "told"), CASES.values(), ids=CASES)
+def test_a_job_outside_its_queue_is_told_so(
+    labels: dict[str, str], policy: dict[str, Any], annotations: dict[str, str], told: bool
+) -> None:
+    manifest = job_manifest(TEST_JOB, {"Master": 1}, run_policy=policy, annotations=annotations)
+    manifest["metadata"]["labels"] = labels
+    decided = decide(TEST_JOB, manifest, RUNNING)
+    reasons = [event.reason for event in decided.events]
+    assert ("NotQueued" in reasons) == told
+    running = conditions(decided)[-1]
+    assert ("is running; not queued: the label kueue.x-k8s.io/queue-name names queue team" in running) == told
+    assert (f"{TEST_JOB.group}/testjob to integrations.frameworks" in running) == told
