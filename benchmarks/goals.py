@@ -1,14 +1,16 @@
 """The goals of the project's performance issue, each met or not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.record import Results, WorkloadResult
+from benchmarks.lifecycle_timings import LifecycleTimings
+from benchmarks.record import PeerResult, Results, WorkloadResult
 from benchmarks.workloads import Workload
 
 FROM_PODS = 100
 MB = 1e6
+SMALL = 2
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,14 @@ class Goal:
         return self.measured <= self.limit
 
 
+def middle(rounds: Iterable[LifecycleTimings], name: str) -> float:
+    """The median of the rounds."""
+    return float(median(getattr(timings, name) for timings in rounds))
+
+
 def created_ratio(workload: WorkloadResult) -> float:
     """Time to the last pod over the baseline's, each the median of its rounds."""
-    return median(timings.created for timings in workload.operator) / median(timings.created for timings in workload.baseline)
+    return middle(workload.operator, "created") / middle(workload.baseline, "created")
 
 
 def settle_ratio(workload: WorkloadResult) -> float:
@@ -40,7 +47,7 @@ def settle_ratio(workload: WorkloadResult) -> float:
 
 def cpu_per_thousand(workload: WorkloadResult) -> float:
     """The operator's CPU seconds for the whole life of a thousand pods."""
-    return median(timings.cpu for timings in workload.operator) / workload.pods * 1000
+    return middle(workload.operator, "cpu") / workload.pods * 1000
 
 
 def p99(values: list[float]) -> float:
@@ -71,6 +78,21 @@ def goals(results: Results) -> Iterator[Goal]:
     if results.small is not None:
         ratio = p99(results.small.beside) / p99(results.small.alone)
         yield Goal(f"small jobs' p99 beside one of {results.small.replicas:,} replicas, over alone", ratio, 2.0, "×")
+    for peer in results.peers:
+        yield from _beside(peer)
+
+
+def _beside(peer: PeerResult) -> Iterator[Goal]:
+    """Ours and the peer's; of jobs of two pods also what one costs the server."""
+
+    def ratio(name: str) -> float:
+        return middle(peer.operator, name) / middle(peer.peer_operator, name)
+
+    yield Goal(f"{peer.name}: time until created, over the peer's", ratio("created"), 0.67, "×")
+    yield Goal(f"{peer.name}: first POST to last Succeeded, over the peer's", ratio("life"), 0.85, "×")
+    if peer.replicas == SMALL:
+        yield Goal(f"{peer.name}: CPU of the server, a job", middle(peer.operator, "server_cpu") / peer.jobs * 1e3, 34, "ms")
+        yield Goal(f"{peer.name}: requests a job", middle(peer.operator, "requests"), 9)
 
 
 def _memory(results: Results) -> Iterator[Goal]:

@@ -37,7 +37,8 @@ class Spread:
 class LifecycleTimings:
     """Seconds until the last job reached a phase, and per job. `settle` counts from the end of a job's last pod.
 
-    `life` is the time from the first job's POST to the last one's final status.
+    `calls` are the requests of a job by verb, as the operator counts them, `requests` as the server does, where they do.
+    `life` is the time from the first job's POST to the last one's final status; `server_cpu` counts until the operator is idle.
     """
 
     created: float
@@ -52,6 +53,8 @@ class LifecycleTimings:
     calls: Mapping[str, float] = field(default_factory=dict)
     resident: int = 0
     life: float = 0.0
+    server_cpu: float = 0.0
+    requests: float = 0.0
 
 
 def by_job(times: Mapping[str, float]) -> dict[str, float]:
@@ -93,6 +96,7 @@ async def operator_lifecycle(
         async with watched(user, namespace) as jobs:
             await operator.idle()
             await operator.mark()
+            server_before, requests_before = server.cpu, await server.operators_requests()
             start = monotonic()
             await baseline_client.send_all(user, jobs_of_user, 16)
             created = await kubelet.seen(namespace, workload.pods)
@@ -103,10 +107,14 @@ async def operator_lifecycle(
             ran = await jobs.having("Running", workload.jobs)
             timings = await _end(kubelet, jobs, workload, namespace, (start, created), (running, marked, ran))
             await operator.idle()
+            server_cpu = server.cpu - server_before
+            requests = await server.operators_requests() - requests_before
             calls = await operator.calls()
             return replace(
                 timings,
                 cpu=operator.cpu,
+                server_cpu=server_cpu,
+                requests=requests / workload.jobs,
                 created_cpu=created_cpu,
                 resident=operator.resident,
                 calls={verb: count / workload.jobs for verb, count in sorted(calls.items())},

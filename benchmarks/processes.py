@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 
 STOP_SECONDS = 20.0
@@ -37,11 +36,6 @@ async def stop(process: asyncio.subprocess.Process) -> None:
 def cpu_seconds(pid: int) -> float:
     """What the process and its descendants have used so far, in user and system mode together."""
     return sum(_ticks(each) for each in _tree(pid)) / _TICKS
-
-
-def descendants_cpu_seconds(pid: int) -> float:
-    """The same for its descendants alone."""
-    return sum(_ticks(each) for each in islice(_tree(pid), 1, None)) / _TICKS
 
 
 def resident_bytes(pid: int) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from statistics import median
 
-from benchmarks.goals import Goal, cpu_per_thousand, created_ratio, goals, p99, settle_ratio
+from benchmarks.goals import Goal, cpu_per_thousand, created_ratio, goals, middle, p99, settle_ratio
 from benchmarks.lifecycle_timings import LifecycleTimings
 from benchmarks.record import PeerResult, Results, WorkloadResult
 from benchmarks.workloads import PER_JOB, WHOLE
@@ -20,8 +20,10 @@ def tables(results: Results) -> str:
         ]
     for (peer, services), found in groupby(results.peers, lambda result: (result.peer, result.services)):
         head = ("work", f"plain client, Service/{PER_JOB}", "ours", f"plain client, Service/{services}", "peer", *_PEER_HEAD)
+        compared = list(found)
         parts.append(f"Peer: {peer}, one Service per {services}.")
-        parts.append(table(head, (line for result in found for line in _compared(result))))
+        parts.append(table(head, (line for result in compared for line in _compared(result))))
+        parts.append(table(_COST_HEAD, map(_costs, compared)))
     others = list(_others(results))
     if others:
         parts.append(table(("what", "measured"), others))
@@ -39,19 +41,20 @@ _WORKLOAD_HEAD = ("jobs × replicas", "baseline", "created", "running", "succeed
 _JOB_HEAD = ("jobs × replicas", "created p50 / p99", "running p50 / p99", "succeeded p50 / p99", "settle p50 / p99",
              "baseline's settle p50 / p99", "API calls per job")  # fmt: skip
 _PEER_HEAD = ("pods/s ours : peer", "CPU-s ours : peer", "memory ours : peer")
+_COST_HEAD = ("work", "API server, CPU ms a job, ours : peer", "requests a job, ours : peer")
 
 
 def _workload(workload: WorkloadResult) -> tuple[str, ...]:
-    baseline = _median(workload.baseline, "created")
+    baseline = middle(workload.baseline, "created")
     return (
         _name(workload),
         f"{workload.pods / baseline:,.0f} pods/s",
         _ratio(created_ratio(workload)),
-        _ratio(_median(workload.operator, "running") / _median(workload.baseline, "running")),
-        _ratio(_median(workload.operator, "succeeded") / _median(workload.baseline, "succeeded")),
+        _ratio(middle(workload.operator, "running") / middle(workload.baseline, "running")),
+        _ratio(middle(workload.operator, "succeeded") / middle(workload.baseline, "succeeded")),
         _ratio(settle_ratio(workload)),
         f"{cpu_per_thousand(workload):.2f} s",
-        f"{_median(workload.operator, 'resident') / 1e6:.0f} MB",
+        f"{middle(workload.operator, 'resident') / 1e6:.0f} MB",
     )
 
 
@@ -70,14 +73,22 @@ def _compared(result: PeerResult) -> Iterator[tuple[str, ...]]:
     ours, theirs = result.operator, result.peer_operator
     for what, seconds, cpu in (("created", "created", "created_cpu"), ("first POST to last Succeeded", "life", "cpu")):
         four = (result.baseline, ours, result.peer_baseline, theirs)
-        rates = [result.pods / _median(rounds, seconds) for rounds in four]
+        rates = [result.pods / middle(rounds, seconds) for rounds in four]
         yield (
             f"{result.jobs:,} × {result.replicas:,}, {what}",
             *(f"{rate:,.0f} pods/s" for rate in rates),
             _ratio(rates[1] / rates[3]),
-            _pair(_median(ours, cpu), _median(theirs, cpu), "{:.2f}"),
-            _pair(_median(ours, "resident") / 1e6, _median(theirs, "resident") / 1e6, "{:.0f}"),
+            _pair(middle(ours, cpu), middle(theirs, cpu), "{:.2f}"),
+            _pair(middle(ours, "resident") / 1e6, middle(theirs, "resident") / 1e6, "{:.0f}"),
         )
+
+
+def _costs(result: PeerResult) -> tuple[str, ...]:
+    """What a job costs the server over its whole life, the writes of user and kubelet included, and the operator's requests."""
+    ours, theirs = result.operator, result.peer_operator
+    milliseconds = [middle(rounds, "server_cpu") / result.jobs * 1e3 for rounds in (ours, theirs)]
+    requests = [middle(rounds, "requests") for rounds in (ours, theirs)]
+    return _name(result), _pair(milliseconds[0], milliseconds[1], "{:.1f}"), _pair(requests[0], requests[1], "{:.1f}")
 
 
 def _pair(ours: float, theirs: float, form: str) -> str:
@@ -110,13 +121,9 @@ def goal_line(goal: Goal) -> tuple[str, ...]:
     return goal.text, f"{goal.limit:g} {goal.unit}".strip(), measured, "met" if goal.met else "**not met**"
 
 
-def _name(workload: WorkloadResult) -> str:
+def _name(workload: WorkloadResult | PeerResult) -> str:
     whole = ", each told of all" if workload.name.endswith(WHOLE) else ""
     return f"{workload.jobs:,} × {workload.replicas:,}{whole}"
-
-
-def _median(rounds: Iterable[LifecycleTimings], name: str) -> float:
-    return float(median(getattr(timings, name) for timings in rounds))
 
 
 def _ratio(value: float) -> str:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
-from jobcommon.api.status import ConditionType, JobCondition
+from jobcommon.api.status import ConditionType, JobCondition, JobStatus
 from jobcommon.api.terminal import clean
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod, Key
@@ -20,6 +20,7 @@ _STYLES = {
     ConditionType.FAILED: "red",
     ConditionType.RESTARTING: "yellow",
     ConditionType.SUSPENDED: "yellow",
+    ConditionType.STALLED: "red",
     ConditionType.RUNNING: "cyan",
 }
 # The part of a condition's message about pods, which have lines of their own.
@@ -164,6 +165,16 @@ def duration_of(seconds: float) -> str:
     minutes, seconds = divmod(max(int(seconds), 0), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def time_spent(status: JobStatus, now: float) -> str:
+    """``queued 0:03, starting 0:12, running 1:02:03, restarting 0:40; availability 98.6 %``; "" if it is not known."""
+    spent = status.time_spent
+    if spent is None:
+        return ""
+    parts = [f"{name} {duration_of(seconds)}" for name, seconds in spent.seconds(now).items()]
+    share = spent.availability(now)
+    return ", ".join(parts) + (f"; availability {share * 100:.1f} %" if share is not None else "")
 
 
 def style_of(condition: JobCondition) -> str:

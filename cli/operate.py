@@ -30,5 +30,7 @@ async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfi
         await run_against(cluster, frameworks, settings, handle_signals=True)
     except OSError as error:
         text = error.strerror or str(error)
+        if settings.progress_port is not None and error.filename is not None:
+            raise UserError(f"--progress-tls {error.filename}: {text}") from error
         where = f"--metrics-host {settings.metrics_host} --metrics-port {settings.metrics_port}"
         raise UserError(f"{where}: {text}; choose another, or --metrics-port -1 for none") from error

@@ -32,6 +32,18 @@ def operator_command(
     metrics_token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file with the bearer token that /metrics then wants.")
     ] = None,
+    progress_port: Annotated[
+        int,
+        typer.Option(
+            metavar="PORT", help="Where pods report their progress, by HTTPS; 0 takes a free port, -1 none.", min=-1, max=65535
+        ),
+    ] = -1,
+    progress_url: Annotated[
+        str, typer.Option(metavar="URL", help="How pods reach it, as in https://NAME.NAMESPACE.svc:8443.")
+    ] = "",
+    progress_tls: Annotated[
+        str, typer.Option(metavar="DIRECTORY", help="Where its tls.crt, tls.key and ca.crt are, as in a mounted Secret.")
+    ] = "",
     leader_elect: Annotated[bool, typer.Option(help="Run with several replicas: one works, the others stand by.")] = False,
     lease_namespace: Annotated[
         str,
@@ -87,6 +99,9 @@ def operator_command(
             metrics_port=None if metrics_port < 0 else metrics_port,
             metrics_host=metrics_host,
             metrics_token=None if metrics_token_file is None else token_in(metrics_token_file),
+            progress_port=None if progress_port < 0 else progress_port,
+            progress_url=progress_url,
+            progress_tls=progress_tls,
             leader_elect=leader_elect,
             lease_namespace=lease_namespace,
             lease_name=lease_name,

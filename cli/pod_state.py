@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobcommon.api.pod import PodView, Terminated
+from jobcommon.api.pod import STOPPED, PodView, Terminated
 from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
-from jobcommon.reconcile.restarts import how, last_failure_in_place
-from jobcommon.reconcile.waiting import said
+from jobcommon.reconcile.ending import last_failure_in_place
+from jobcommon.reconcile.restarts import how
+from jobcommon.reconcile.waiting import reported_cause
 
 
 def why(pod: PodView) -> str:
@@ -17,7 +18,7 @@ def why(pod: PodView) -> str:
         ended = [c.state for c in (*pod.containers, *pod.init_containers) if isinstance(c.state, Terminated)]
         failed = next((run for run in ended if run.exit_code != 0), None)
         return pod.message or (_exit(failed) if failed is not None else pod.reason)
-    cause = said(pod)
+    cause = reported_cause(pod)
     if cause is not None:
         failed = last_failure_in_place(pod) if cause.reason == CRASH_LOOP_BACK_OFF else None
         return how(failed) if failed is not None else cause.message
@@ -40,12 +41,5 @@ def describe(pod: Mapping[str, Any]) -> str:
     for container in status.get("containerStatuses") or ():
         for state in (container.get("state") or {}).values():
             if state and state.get("reason"):
-                return str(state["reason"])
+                return "Restarting" if STOPPED in state.get("message", "") else str(state["reason"])
     return str(status.get("reason") or status.get("phase") or "Pending")
-
-
-def container_status(pod: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """What a pod's status says of a container or init container; empty when it says nothing."""
-    status = pod.get("status") or {}
-    statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    return next((one for one in statuses if one.get("name") == name), {})

@@ -20,6 +20,7 @@ from jobcommon.cli.stalls import State
 from jobcommon.cli.wanted import Limits, Wanted
 from jobcommon.cli.watch import FollowedJob, Follower
 from jobcommon.diagnosis import diagnose
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.cluster import LocalCluster
 from jobcommon.localcluster.training import training_cluster
 
@@ -45,7 +46,8 @@ async def run(manifests: Sequence[Manifest], console: Console, *, namespace: str
 
 async def _follow(running: LocalCluster, wanted: Wanted, display: Display, namespace: str, limits: Limits) -> Follower:
     jobs = wanted.followed
-    follower = Follower(running.transport, running.pods, jobs, display, stuck_after=limits.stuck_after)
+    transport = InProcessTransport(running.server, pods=running.pods)
+    follower = Follower(transport, jobs, display, stuck_after=limits.stuck_after)
     with display:
         display.show(jobs)
         try:

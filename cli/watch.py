@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -11,17 +11,17 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from jobcommon.api import labels
-from jobcommon.api.pod import PodView, Running, pod_view
+from jobcommon.api.pod import STOPPED, PodView, Running, pod_view
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_status
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import Stalls, State
+from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import StatusError
+from jobcommon.client.list_watch import WatchEvent, list_and_watch
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Transport
 from jobcommon.diagnosis.reading import TAIL_LINES
 from jobcommon.framework import Framework
-from jobcommon.localcluster.list_watch import WatchEvent, list_and_watch
-from jobcommon.localcluster.pod_backend import LogOptions, PodBackendError
 
 # When a job has ended, its logs are complete except for what is still in the pipes.
 DRAIN_SECONDS = 5.0
@@ -109,38 +109,32 @@ class Audience(Protocol):
         ...
 
 
-class Logs(Protocol):
-    """Gives the output of containers."""
-
-    def logs(self, pod: Mapping[str, Any], options: LogOptions) -> AsyncIterator[bytes]:
-        """Pieces of a container's log as they come. Raises `PodBackendError` before the first one."""
-        ...
-
-
 class Follower:
     """Watches `jobs` and their pods; reports to `audience`.
 
     With `everything` all pods and events of the cluster are watched, which runs nothing else; otherwise only those of the jobs.
+    `tail`: so many of the lines that a log has already.
     """
 
     def __init__(
         self,
         transport: Transport,
-        logs: Logs,
         jobs: Sequence[FollowedJob],
         audience: Audience,
         *,
         stuck_after: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
         everything: bool = True,
+        tail: int | None = None,
     ) -> None:
         self.jobs = list(jobs)
         self.stalls = Stalls(stuck_after)
         self.clock = clock
         self.pods: dict[str, FollowedPod] = {}
         self._everything = everything
+        self._tail = tail
         self._transport = transport
-        self._logs = logs
+        self._logs = ContainerLogs(transport)
         self._audience = audience
         self._reading: dict[tuple[str, str, int], asyncio.Task[None]] = {}
         self._warned: set[tuple[str, str]] = set()
@@ -250,27 +244,17 @@ class Follower:
     def _read(self, body: Mapping[str, Any], pod: FollowedPod, container: str, run: int, *, previous: bool) -> None:
         key = body["metadata"]["uid"], container, run
         if key not in self._reading:
-            options = LogOptions(container, follow=not previous, previous=previous)
+            options = LogOptions(container, follow=not previous, previous=previous, tail=self._tail)
             self._reading[key] = self._tasks.create_task(self._read_log(body, pod, options))
 
     async def _read_log(self, body: Mapping[str, Any], pod: FollowedPod, options: LogOptions) -> None:
-        rest = b""
-        try:
-            async with aclosing(self._logs.logs(body, options)) as pieces:  # type: ignore[type-var]
-                async for piece in pieces:
-                    *lines, rest = (rest + piece).split(b"\n")
-                    for line in lines:
-                        self._line(pod, line)
-        except PodBackendError:
-            return  # the pod was deleted before its log could be opened; its state explains the rest
-        if rest:
-            self._line(pod, rest)
-
-    def _line(self, pod: FollowedPod, raw: bytes) -> None:
-        text = raw.decode(errors="replace").rstrip("\r")
-        pod.tail.append(text)
-        self.stalls.line(pod.job, pod.name, self.clock())
-        self._audience.line(pod, text)
+        # A log that cannot be read belongs to a pod that was deleted before; its state explains the rest.
+        with suppress(StatusError):
+            async with aclosing(self._logs.lines(body, options)) as lines:
+                async for text in lines:
+                    pod.tail.append(text)
+                    self.stalls.line(pod.job, pod.name, self.clock())
+                    self._audience.line(pod, text)
 
     def _saw_event_of_the_jobs(self, seen: WatchEvent) -> None:
         uid = seen.body.get("involvedObject", {}).get("uid")
@@ -287,6 +271,7 @@ class Follower:
         told = [pod.cause for pod in self.pods.values() if pod.cause]
         told += [job.current.message for job in self.jobs if job.current]
         known = event.get("reason") == "BackOff" or any(one in text or text in one for one in told)
+        known = known or STOPPED in text  # by the operator, for a restart
         if event.get("type") == "Warning" and not (seen.deleted or known or (about, message) in self._warned):
             self._warned.add((about, message))
             self._audience.warning(about, message)

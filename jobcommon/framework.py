@@ -17,7 +17,7 @@ from jobcommon.api.definition import Column as Column
 from jobcommon.api.definition import ScalePaths as ScalePaths
 from jobcommon.api.definition import Version as Version
 from jobcommon.api.gang import GangScheduler
-from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy, RestartScope, RunPolicy, template_for
+from jobcommon.api.job import JobSpec, ReplicaSpec, RestartMethod, RestartPolicy, RestartScope, RunPolicy, template_for
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, pod_name, replica_count
 from jobcommon.api.status import JobStatus
@@ -80,16 +80,26 @@ class EnvVar:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgressServer:
+    """Where pods report their progress: the URL of the operators' server, and its certificate or authority as PEM."""
+
+    url: str
+    certificate: str
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """Operator-wide options, for the jobs of every framework.
 
     `cluster_domain` is appended to the addresses of replicas. `tracking_finalizer`: keep ended pods until they are counted.
     `gang`: the scheduler that places a job's pods all at once; with None each pod keeps the scheduler of its template.
+    `progress`: where pods report their progress; with None none does.
     """
 
     cluster_domain: str = ""
     tracking_finalizer: bool = True
     gang: GangScheduler | None = None
+    progress: ProgressServer | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +158,11 @@ class Job:
     def restarts_together(self) -> bool:
         """Whether a failed or lost replica restarts all of them."""
         return self.run_policy.restart_scope == RestartScope.JOB
+
+    @property
+    def restarts_in_place(self) -> bool:
+        """Whether a new attempt keeps the pods that can be kept."""
+        return self.restarts_together and self.run_policy.restart_method == RestartMethod.AUTO
 
     @property
     def attempt(self) -> int:
@@ -244,11 +259,7 @@ def succeed_with(*leaders: str, any_of_last: bool = False) -> FollowLeader:
     return FollowLeader(leaders, any_of_last)
 
 
-def _no_env(_job: Job, _replica: Replica) -> Sequence[EnvVar]:
-    return ()
-
-
-def _no_errors(_job: Job) -> Iterable[FieldError]:
+def _nothing(*_: object) -> tuple[()]:
     return ()
 
 
@@ -258,10 +269,6 @@ def _same_spec(spec: Mapping[str, Any], _version: str) -> Mapping[str, Any]:
 
 def _same_pod(_job: Job, _replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
     return pod
-
-
-def _no_companions(_job: Job, _pods: Sequence[PodView]) -> Sequence[Companion]:
-    return ()
 
 
 def _no_gate(_job: Job, _replica: Replica, _tallies: Tallies) -> bool:
@@ -329,15 +336,15 @@ class Framework:
     former_controllers: tuple[str, ...] = ()
     versions: tuple[Version, ...] = (Version("v1", storage=True),)
     index_offsets: Callable[[Job], Mapping[str, int]] = _no_offsets
-    env: Callable[[Job, Replica], Sequence[EnvVar]] = _no_env
+    env: Callable[[Job, Replica], Sequence[EnvVar]] = _nothing
     env_in_main_only: bool = False
     outcome: Callable[[Job, Tallies], Outcome] | None = None
     is_master: Callable[[Job, Replica], bool] = _first_replica
     upgrade: Callable[[Mapping[str, Any], str], Mapping[str, Any]] = _same_spec
-    validate: Callable[[Job], Iterable[FieldError]] = _no_errors
+    validate: Callable[[Job], Iterable[FieldError]] = _nothing
     blocked: Callable[[Job], str] = _not_blocked
     shape_pod: Callable[[Job, Replica, dict[str, Any]], dict[str, Any]] = _same_pod
-    companions: Callable[[Job, Sequence[PodView]], Sequence[Companion]] = _no_companions
+    companions: Callable[[Job, Sequence[PodView]], Sequence[Companion]] = _nothing
     companion_kinds: tuple[CompanionKind, ...] = ()
     may_create: Callable[[Job, Replica, Tallies], bool] = _no_gate
     tolerates_failure: Callable[[Job, Replica], bool] = _never

@@ -57,7 +57,6 @@ async def local_cluster(
         journal = FileJournal(directory / "state") if data_dir else MemoryJournal()
         stack.callback(journal.close)
         server = ApiServer(Env.system(), journal=journal, tokens={credentials.token: ADMIN})
-        transport = InProcessTransport(server)
         controllers = Controllers(server, root_ca=credentials.certificate.pem.decode())
         await stack.enter_async_context(background(controllers.run()))
         running = await _listen(stack, server, credentials, directory, port)
@@ -68,6 +67,7 @@ async def local_cluster(
             options = replace(options, capacity={**options.capacity, **capacity}, enforce_resources=True)
         kubelet = await stack.enter_async_context(Kubelet(InProcessTransport(server, user_agent="kubelet"), options))
         running.pods = kubelet.backend
+        transport = InProcessTransport(server, pods=kubelet.backend)
         yield LocalCluster(running.url, credentials, server, transport, kubelet.backend)
 
 

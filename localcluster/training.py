@@ -4,17 +4,21 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import APPLY_PATCH, Request, Transport
 from jobcommon.client.status import response_error
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 from jobcommon.localcluster.cluster import LocalCluster, background, local_cluster
-from jobcommon.localcluster.list_watch import list_and_watch
+from jobcommon.localcluster.credentials import write_secret
+from jobcommon.localcluster.scratch import scratch_directory
 from jobcommon.runtime.manager import run_operators
+from jobcommon.runtime.report_server import CERTIFICATE, KEY
 from jobcommon.runtime.settings import Settings
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -37,6 +41,8 @@ async def training_cluster(
 ) -> AsyncIterator[LocalCluster]:
     """A cluster for the jobs of `frameworks`; without `operators` only their CRDs are installed.
 
+    The operators take reports of progress on a free port of the loopback interface, with the cluster's certificate.
+
     Raises as `localcluster.cluster.local_cluster` does.
     """
     async with local_cluster(data_dir=data_dir, port=port, stop_grace=stop_grace, capacity=capacity) as cluster:
@@ -44,8 +50,12 @@ async def training_cluster(
         if not operators:
             yield cluster
             return
-        async with background(run_operators(cluster.transport, frameworks, settings)):
-            yield cluster
+        with scratch_directory() as directory:
+            write_secret(directory / CERTIFICATE, cluster.credentials.certificate.pem)
+            write_secret(directory / KEY, cluster.credentials.certificate.key)
+            settings = replace(settings, progress_port=0, progress_tls=str(directory))
+            async with background(run_operators(cluster.transport, frameworks, settings)):
+                yield cluster
 
 
 async def install(transport: Transport, frameworks: Sequence[Framework]) -> None:

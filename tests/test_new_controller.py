@@ -6,11 +6,11 @@ import re
 from contextlib import aclosing
 from typing import Any
 
+from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import Request
 from jobcommon.localcluster.apiserver import ApiServer, Env
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.cluster import background
-from jobcommon.localcluster.list_watch import list_and_watch
 from tests.architecture.source import ROOT
 
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/new-controller.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)

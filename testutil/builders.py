@@ -25,6 +25,7 @@ from jobcommon.reconcile.children import pod_manifest, service_manifests
 Manifest = dict[str, Any]
 START = 1_700_000_000.0
 """The time at which tests begin, in seconds since the epoch."""
+IMAGE_ID = f"docker.io/library/image@sha256:{'0' * 64}"
 
 
 def template(framework: Framework, **container: Any) -> Manifest:
@@ -158,7 +159,14 @@ class Pod:
     def crash_looping(self, restarts: int, code: int = 1) -> "Pod":
         """The main container has failed `restarts` + 1 times and waits for its next start."""
         waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
-        last = {"terminated": {"exitCode": code, "reason": "Error"}}
+        last = {
+            "terminated": {
+                "exitCode": code,
+                "reason": "Error",
+                "startedAt": format_time(START),
+                "finishedAt": format_time(START),
+            }
+        }
         return self.running(restarts=restarts)._with(
             status={"containerStatuses": [self._main(restarts, waiting) | {"lastState": last}]}
         )
@@ -177,6 +185,14 @@ class Pod:
     def unschedulable(self, message: str = "0/3 nodes are available") -> "Pod":
         """The scheduler finds no node."""
         return self._condition("PodScheduled", "False", reason="Unschedulable", message=message)
+
+    def lost(self, at: float = START) -> "Pod":
+        """Evicted from a node that is silent: it stays."""
+        return self.running().disrupted("DeletionByTaintManager").deleting(at)
+
+    def placed(self, after: float) -> "Pod":
+        """The scheduler found its node `after` seconds."""
+        return self._condition("PodScheduled", "True", lastTransitionTime=format_time(START + after))
 
     def disrupted(self, reason: str = "EvictionByEvictionAPI") -> "Pod":
         """Marked by the platform as about to be ended."""
@@ -201,6 +217,24 @@ class Pod:
         main = self._main(restarts, {"running": {}}, ready=True) | {"lastState": {"terminated": {"exitCode": code}}}
         return self.running()._with(status={"containerStatuses": [main]})
 
+    def with_gate(self, attempt: int) -> "Pod":
+        """The operator has set an image that stops the main container, for that attempt; the kubelet has not seen it."""
+        return self.with_image(f"image:stopped:attempt-{attempt}", {})._with(metadata={"generation": 2})
+
+    def spec_seen(self) -> "Pod":
+        """The kubelet's status is about the present spec."""
+        return self._with(status={"observedGeneration": self.raw["metadata"]["generation"]})
+
+    def held(self, attempt: int = 0) -> "Pod":
+        """The kubelet has stopped the main container because of its image, that of `with_gate` if `attempt` is given."""
+        if attempt:
+            return self.with_gate(attempt).held()
+        image = next(c["image"] for c in self.raw["spec"]["containers"] if c["name"] == self.main)
+        message = f'Failed to apply default image tag "{image}": couldn\'t parse image name'
+        main = self._main(self.restarts, {"waiting": {"reason": "InvalidImageName", "message": message}})
+        last = {"lastState": {"terminated": {"exitCode": 143, "reason": "Error"}}}
+        return self._with(status={"phase": "Running", "containerStatuses": [main | last]})
+
     def main_ended(self, code: int, at: float = START) -> "Pod":
         """The main container has ended with `code` for good, while an ordinary sidecar runs on."""
         phase = {"phase": "Running"}
@@ -221,6 +255,12 @@ class Pod:
         """Our finalizer taken off."""
         return self._with(metadata={"finalizers": [f for f in self.raw["metadata"].get("finalizers", ()) if f != FINALIZER]})
 
+    def with_image(self, image: str, annotations: Mapping[str, str]) -> "Pod":
+        """With another image of the main container, and more annotations."""
+        containers = [{**c, "image": image} if c["name"] == self.main else c for c in self.raw["spec"]["containers"]]
+        known = self.raw["metadata"].get("annotations") or {}
+        return self._with(spec={"containers": containers}, metadata={"annotations": {**known, **annotations}})
+
     def labelled(self, **labels: str) -> "Pod":
         """With other labels of ours: ``replica_index="-1"``."""
         changed = {f"training.kubeflow.org/{key.replace('_', '-')}": value for key, value in labels.items()}
@@ -237,7 +277,8 @@ class Pod:
         return next((int(s["restartCount"]) for s in statuses if s["name"] == self.main), 0)
 
     def _ended(self, phase: str, code: int, at: float, reason: str, message: str) -> "Pod":
-        run = {"exitCode": code, "reason": reason, "message": message, "finishedAt": format_time(at)}
+        start = {"startedAt": self.raw["status"]["startTime"]} if "startTime" in self.raw["status"] else {}
+        run = {"exitCode": code, "reason": reason, "message": message, **start, "finishedAt": format_time(at)}
         status = {"phase": phase, "containerStatuses": [self._main(self.restarts, {"terminated": run})]}
         return self.scheduled()._condition("Ready", "False")._with(status=status)
 
@@ -246,7 +287,7 @@ class Pod:
         return self._with(status={"conditions": [*others, {"type": kind, "status": status, **fields}]})
 
     def _main(self, restarts: int, state: Manifest, *, ready: bool = False) -> Manifest:
-        return {"name": self.main, "ready": ready, "restartCount": restarts, "state": state}
+        return {"name": self.main, "imageID": IMAGE_ID, "ready": ready, "restartCount": restarts, "state": state}
 
     def _with(self, **parts: Mapping[str, Any]) -> "Pod":
         raw = deepcopy(self.raw)

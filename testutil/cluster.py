@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from jobcommon.api.status import ConditionType, read_status
+from jobcommon.client.list_watch import WatchEvent, list_and_watch
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.client.status import response_error
 from jobcommon.framework import Framework
 from jobcommon.localcluster.cluster import LocalCluster
-from jobcommon.localcluster.list_watch import WatchEvent, list_and_watch
 from jobcommon.localcluster.pod_backend import LogOptions
 from jobcommon.localcluster.training import training_cluster
 

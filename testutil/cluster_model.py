@@ -21,7 +21,7 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.reconcile import plan, plan_for_orphans, read_job
-from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, RemoveFinalizer, Update
+from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, RemoveFinalizer, SetImage, Update
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest
 from jobcommon.testutil.invariants import check_plan
 
@@ -218,6 +218,10 @@ class ClusterModel:
                 self.others[action.manifest["kind"], action.name] = {**action.manifest, **generated, "metadata": metadata}
             case Update():
                 self.others[action.manifest["kind"], action.name] = dict(action.manifest)
+            case SetImage():
+                pod = self.pods.get(action.name)
+                if pod is not None and pod.view.uid == action.uid:
+                    self.put(pod.with_image(action.image, dict(action.annotations)))
             case RemoveFinalizer():
                 pod = self.pods.get(action.name)
                 if pod is not None and pod.view.uid == action.uid:

@@ -9,7 +9,7 @@ from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer
-from jobcommon.reconcile.slots import recorded_success
+from jobcommon.reconcile.slots import attempt_of, recorded_success
 
 ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
 
@@ -48,7 +48,7 @@ def recorded_before_destroyed(job: Job, observed: Observed, decided: Plan) -> No
     done, counted = recorded_success(job), set(job.status.counted_pods)
     replicas = {job.pod_name(replica): replica for replica in job.replicas}
     slot_of = {pod.uid: replicas[pod.name] for pod in observed.pods if pod.name in replicas}
-    over = {pod.uid for pod in observed.pods if is_over(pod)}
+    over = {pod.uid for pod in observed.pods if is_over(pod) and attempt_of(pod) >= job.attempt}
     for action in decided.actions:
         if (
             isinstance(action, RemoveFinalizer | Delete)

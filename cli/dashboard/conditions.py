@@ -22,6 +22,7 @@ _WITHOUT_MESSAGE: Mapping[str, str] = {
     ConditionType.RUNNING: "The job runs.",
     ConditionType.RESTARTING: "Pods of the job are restarted.",
     ConditionType.SUSPENDED: "The job is suspended.",
+    ConditionType.STALLED: "The job makes no progress.",
     ConditionType.SUCCEEDED: "The job has succeeded.",
     ConditionType.FAILED: "The job has failed.",
 }

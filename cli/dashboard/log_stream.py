@@ -7,7 +7,8 @@ from typing import Any
 from aiohttp import web
 
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
-from jobcommon.cli.pod_state import container_status, describe
+from jobcommon.cli.pod_state import describe
+from jobcommon.client.container_log import container_status
 from jobcommon.client.errors import ClientError
 from jobcommon.client.lines import closing
 

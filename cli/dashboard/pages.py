@@ -19,7 +19,7 @@ from jobcommon.cli.dashboard.log_stream import waiting_for
 from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
 from jobcommon.cli.dashboard.timeline import STATES as TIMELINE_STATES
 from jobcommon.cli.dashboard.timeline import timeline
-from jobcommon.cli.display import plural
+from jobcommon.cli.display import plural, time_spent
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.diagnosis import Found, diagnose
 from jobcommon.diagnosis.found import event_view
@@ -91,6 +91,7 @@ class Pages:
         events = event_lines(found)
         return self._page(
             "job.html",
+            spent=time_spent(status, now),
             framework=framework,
             namespace=str(metadata.get("namespace", "")),
             name=str(metadata.get("name", "")),

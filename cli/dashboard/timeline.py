@@ -110,7 +110,7 @@ def job_segments(created: float, status: JobStatus, pods: Sequence[PodRow], end:
     # A job may end before a condition says that it runs.
     ran = status.finished and (begins or any(failure.exit_code is not None for failure in status.failures))
     if ran or any(condition.type in _HAS_RUN for condition in status.conditions):
-        # As far as its pods still tell; the Running condition of a finished job may have another time.
+        # The first run that pods still tell of: the Running condition has only the time of its last change, as after a restart.
         ran_at = min(begins, default=parse_time(status.start_time))
         steps += [(ran_at, "running")] if ran_at is not None else []
     for condition in status.conditions:

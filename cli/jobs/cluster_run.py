@@ -14,16 +14,15 @@ from jobcommon.cli.display import Display, summary
 from jobcommon.cli.errors import JOB_FAILED, STUCK, UserError
 from jobcommon.cli.jobs.access import Api, Place, connected
 from jobcommon.cli.jobs.lookup import FoundJob, find_job
-from jobcommon.cli.jobs.pod_logs import ApiLogs
 from jobcommon.cli.jobs.why import show, why
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.resources import Cluster, owner_of
 from jobcommon.cli.wanted import Limits, Wanted
 from jobcommon.cli.watch import FollowedJob, Follower
 from jobcommon.client.errors import StatusError
+from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.objects import collection_path, merge, object_path
 from jobcommon.diagnosis import Diagnosis
-from jobcommon.localcluster.list_watch import list_and_watch
 
 MAX_EXIT_CODE = 255
 AIMS = ("finished", "succeeded", "failed", "running", "suspended", "deleted")
@@ -58,7 +57,7 @@ async def run_on_cluster(
 async def _followed(
     api: Api, followed: Sequence[FollowedJob], jobs: Sequence[FoundJob], display: Display, limits: Limits
 ) -> int:
-    follower = Follower(api.transport, ApiLogs(api), followed, display, stuck_after=limits.stuck_after, everything=False)
+    follower = Follower(api.transport, followed, display, stuck_after=limits.stuck_after, everything=False)
     with display:
         display.show(followed)
         try:

@@ -14,7 +14,7 @@ from jobcommon.api.quantity import Quantity, parse_quantity
 from jobcommon.api.status import read_status
 from jobcommon.api.terminal import clean
 from jobcommon.api.timestamp import parse_time
-from jobcommon.cli.display import duration_of, style_of
+from jobcommon.cli.display import duration_of, style_of, time_spent
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Api, Object, together
@@ -152,6 +152,8 @@ async def top(api: Api, console: Console, job: FoundJob) -> None:
         table.add_row(member.replica, state, str(restarts), duration_of(age), started, pod.node_name or "-", *amounts, text)
     console.print(table)
     console.print(Text(summary(found, rows)), soft_wrap=True)
+    if spent := time_spent(found.status, now):
+        console.print(Text(spent), soft_wrap=True)
 
 
 def summary(found: Found, starts: Sequence[tuple[float, str]]) -> str:

@@ -14,15 +14,17 @@ from rich.text import Text
 from jobcommon.api.status import JobCondition, read_status
 from jobcommon.api.terminal import clean
 from jobcommon.cli.errors import JOB_FAILED, UserError
-from jobcommon.cli.jobs.access import Api
+from jobcommon.cli.jobs.access import Api, together
 from jobcommon.cli.jobs.lookup import FoundJob
-from jobcommon.cli.jobs.pod_logs import ApiLogs
 from jobcommon.cli.jobs.surroundings import pods_of, surroundings
 from jobcommon.cli.jobs.why import why
 from jobcommon.cli.watch import FollowedJob, FollowedPod, Follower
+from jobcommon.client.container_log import ContainerLogs, LogOptions
+from jobcommon.client.errors import StatusError
+from jobcommon.client.request import Request, Response
 from jobcommon.diagnosis import Found
 from jobcommon.diagnosis.found import Member
-from jobcommon.localcluster.pod_backend import LogOptions, PodBackendError
+from jobcommon.diagnosis.reading import read_kept_logs
 from jobcommon.reconcile import read_job
 
 COLOURS = (
@@ -123,6 +125,8 @@ async def print_logs(api: Api, job: FoundJob, selection: Selection, printer: Pri
     """Print the logs there are, replica by replica. Raises `UserError` if there is none."""
     wanted = chosen_pods(job, selection.ranks)
     pods = [member for member in await _members(api, job) if wanted(member.pod.name)]
+    if not pods and await _print_kept(api, job, wanted, printer):
+        return
     if not pods:
         made = await why(api, job)
         raise UserError(f"{job.title} has no pods whose log could be read: {made.reason}: {made.sentence}", JOB_FAILED)
@@ -130,10 +134,10 @@ async def print_logs(api: Api, job: FoundJob, selection: Selection, printer: Pri
     for member in pods:
         options = _options(member.raw, job, selection)
         try:
-            async with aclosing(ApiLogs(api).logs(member.raw, options)) as lines:  # type: ignore[type-var]
+            async with aclosing(ContainerLogs(api.transport).lines(member.raw, options)) as lines:
                 async for line in lines:
-                    printer.replica_line(member.replica, line.decode(errors="replace").rstrip("\r\n"))
-        except PodBackendError as error:
+                    printer.replica_line(member.replica, line)
+        except StatusError as error:
             if error.code == 403:
                 raise UserError(f"{error.message}; reading logs needs the right to get pods/log", JOB_FAILED) from None
             if error.code == 404:
@@ -143,14 +147,26 @@ async def print_logs(api: Api, job: FoundJob, selection: Selection, printer: Pri
         raise UserError("\n".join(complaints), JOB_FAILED)
 
 
+async def _print_kept(api: Api, job: FoundJob, wanted: Callable[[str], bool], printer: Printer) -> bool:
+    """Print the logs of failed replicas that the operator has kept; whether there are any."""
+
+    async def send(requests: Sequence[Request]) -> Sequence[Response]:
+        return await together(*map(api.transport.send, requests))
+
+    kept = {pod: text for pod, text in (await read_kept_logs(send, job.body)).items() if wanted(pod)}
+    for pod, text in kept.items():
+        for line in text.splitlines():
+            printer.replica_line(replica_of(job, pod), line)
+    return bool(kept)
+
+
 async def follow_logs(api: Api, job: FoundJob, selection: Selection, printer: Printer) -> None:
     """Print the logs as they grow, of every run of every container, until the job is over."""
     if read_status(job.body.get("status")).finished:
         await print_logs(api, job, selection, printer)
         return
     followed = FollowedJob(job.framework, job.namespace, job.name)
-    logs = ApiLogs(api, selection.tail)
-    follower = Follower(api.transport, logs, [followed], printer, everything=False)
+    follower = Follower(api.transport, [followed], printer, everything=False, tail=selection.tail)
     await follower.run(until=lambda _: followed.over)
 
 
@@ -202,10 +218,9 @@ async def _runs(api: Api, member: Member) -> dict[str, str]:
 
 async def _whole(api: Api, pod: Mapping[str, Any], options: LogOptions) -> str | None:
     try:
-        pieces = [piece async for piece in ApiLogs(api).logs(pod, options)]
-    except PodBackendError:
+        return "".join([f"{line}\n" async for line in ContainerLogs(api.transport).lines(pod, options)])
+    except StatusError:
         return None
-    return b"".join(pieces).decode(errors="replace")
 
 
 async def _members(api: Api, job: FoundJob) -> Sequence[Member]:
@@ -221,5 +236,5 @@ def _options(pod: Mapping[str, Any], job: FoundJob, selection: Selection) -> Log
             f"--container {selection.container}: there is no such container; use one of {', '.join((*containers, *inits))}"
         )
     return LogOptions(
-        selection.container or main, previous=selection.previous, tail_lines=selection.tail, since_seconds=selection.since
+        selection.container or main, previous=selection.previous, tail=selection.tail, since_seconds=selection.since
     )

@@ -38,6 +38,28 @@ class RestartScope(StrEnum):
     JOB = "Job"
 
 
+class RestartMethod(StrEnum):
+    """How a pod gets to a new attempt of its job: in place where that is possible, or always by a new pod."""
+
+    AUTO = "Auto"
+    RECREATE = "Recreate"
+
+
+class StallAction(StrEnum):
+    """What follows when a job is stalled."""
+
+    NONE = "None"
+    RESTART = "Restart"
+    FAIL = "Fail"
+
+
+class PendingDeadlineAction(StrEnum):
+    """What follows when a replica has been pending for too long."""
+
+    FAIL = "Fail"
+    RESTART = "Restart"
+
+
 class CleanPodPolicy(StrEnum):
     """Which pods are deleted when the job has finished. The empty string means the default."""
 
@@ -108,6 +130,82 @@ class RunPolicy(ApiModel):
         "attempt, which counts once towards backoffLimit. Programs whose ranks cannot rejoin, such as "
         "DistributedDataParallel, need Job.",
     )
+    restart_method: Annotated[RestartMethod, enum_field(RestartMethod)] | None = Field(
+        None,
+        description="How restartScope Job restarts a replica: Auto keeps its pod, node, address and volumes and starts its "
+        "container again, and makes a new pod where that cannot be done; Recreate (the default) always makes new pods.",
+    )
+    node_loss_seconds: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_SECONDS,
+        description="Evict pods from a node that is not ready for so long, instead of 300 seconds, by tolerations in the pods. "
+        "While the node is silent a pod is replaced only if it has the annotation kueue.x-k8s.io/safe-to-forcefully-delete.",
+    )
+    avoid_failed_nodes: bool | None = Field(
+        None,
+        description="New pods prefer other nodes than those on which two pods of the job failed or were lost. Defaults to true "
+        "with nodeLossSeconds, else to false.",
+    )
+    pending_deadline_seconds: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_SECONDS,
+        description="No pod of the job may wait for a node for longer, in seconds; see pendingDeadlineAction. Unset: no limit.",
+    )
+    pending_deadline_action: Annotated[PendingDeadlineAction, enum_field(PendingDeadlineAction)] | None = Field(
+        None,
+        description="What follows after pendingDeadlineSeconds: Fail (the default), or Restart, which frees the nodes of the "
+        "others: all replicas begin a new attempt, charged like a failure; needs restartScope Job.",
+    )
+    report_progress: bool | None = Field(
+        None,
+        description="Give the pods the address and the token with which programs report their progress, as Kubeflow Trainer "
+        "does; transformers 5.4 or later does so by itself. The reports are in status.trainerStatus.",
+    )
+    progress_deadline_seconds: int | None = Field(
+        None,
+        ge=20,
+        le=MAX_SECONDS,
+        description="The job is Stalled when the reported step has not risen for longer. Holds from the second distinct "
+        "step of a run. At least 20, because reports are recorded every 10 seconds.",
+    )
+    progress_start_deadline_seconds: int | None = Field(
+        None,
+        ge=20,
+        le=MAX_SECONDS,
+        description="The job is Stalled when a run has not reported a second distinct step for longer, from its start or "
+        "first report: loading data, compiling. Unset: no limit.",
+    )
+    evaluation_seconds: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_SECONDS,
+        description="Added to progressDeadlineSeconds, for evaluation and checkpoints, in which programs report nothing. Not "
+        "added after a report with a metric named phase and the value train.",
+    )
+    stall_action: Annotated[StallAction, enum_field(StallAction)] | None = Field(
+        None,
+        description="What follows when the job is Stalled: None (the default), Restart (all replicas, as a new attempt; needs "
+        "restartScope Job) or Fail.",
+    )
+    max_restarts_without_progress: Int32 | None = Field(
+        None,
+        ge=0,
+        description="Fail the job after so many restarts in a row in which the highest reported step has not risen, or after "
+        "so many with the same exit within minUptimeSeconds. Defaults to 3 if progress is reported or minUptimeSeconds is set.",
+    )
+    min_uptime_seconds: Int32 | None = Field(
+        None,
+        ge=1,
+        description="A replica that fails within this time of its start counts towards maxRestartsWithoutProgress, whatever is "
+        "reported.",
+    )
+    keep_failed_logs: bool | None = Field(
+        None,
+        description="Whether the last 64 KiB that a failed replica printed are kept in a ConfigMap of the job before its pod "
+        "goes: of the first 10 failures, and of 4 more replicas at the end of the job.",
+    )
     scheduling_policy: SchedulingPolicy | None = Field(None, description="Gang scheduling.")
     suspend: bool | None = Field(
         None, description="While true, the job has no pods. Set to false to start it, or to start it again."
@@ -124,7 +222,7 @@ class ReplicaOverride(ApiModel):
     indices: list[Annotated[int, Field(ge=0, le=MAX_REPLICAS - 1)]] = Field(
         min_length=1,
         max_length=MAX_REPLICAS,
-        description="The replicas this is for. An index beyond their number waits for it.",
+        description="Indices of the replicas that this override applies to. An index not in use yet is allowed.",
     )
     template: dict[str, Any] = Field(
         description="Merged onto the template of the replica type; containers, env, ports and volumes are merged by name."

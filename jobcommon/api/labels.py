@@ -9,5 +9,11 @@ REPLICA_INDEX = PREFIX + "replica-index"
 JOB_ROLE = PREFIX + "job-role"
 ATTEMPT = PREFIX + "attempt"
 """The annotation of a pod with the attempt it belongs to."""
+PROGRESS_CA = PREFIX + "progress-ca"
+"""The annotation of a pod with the certificate, as PEM, by which its program knows the operator's server of reports."""
+EARLIER_RUNS = PREFIX + "earlier-runs"
+"""The annotation of a pod that was restarted in place: how many runs of its containers belong to earlier attempts."""
+SAFE_TO_DELETE = "kueue.x-k8s.io/safe-to-forcefully-delete"
+"""The annotation of a pod that may be deleted by force: its program does no harm if it runs twice. Kueue has the same one."""
 
 JOB_LABELS = (OPERATOR_NAME, JOB_NAME, REPLICA_TYPE, REPLICA_INDEX, JOB_ROLE)

@@ -7,7 +7,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 
-def remembered(function: Callable[[A], R]) -> Callable[[A], R]:
+def last_result_cached(function: Callable[[A], R]) -> Callable[[A], R]:
     """`function` with a cache of one result: consecutive calls with the same object compute it once.
 
     Building the list of all peers for each of N replicas costs O(N²). `function` must be pure and its argument a frozen value:

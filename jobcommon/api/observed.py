@@ -9,6 +9,8 @@ from jobcommon.api.view import ObjectView
 
 FINALIZERS = "pods/finalizers"
 """Stands for the removal of finalizers among what is backed off."""
+IMAGES = "pods/images"
+"""Stands for the change of a pod's image among what is backed off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,9 @@ class Observed:
     when its objects were last read (seconds since the epoch), by name, found or not. `rejections` holds, by plural and name,
     creates of the current spec that the API server refused for good, `required` ones before the job had begun; `refusal` says
     what it refuses for now, as a quota does ("" when nothing), and `backed_off` names, by plural, what is not to be created
-    until the back-off is over (with `FINALIZERS`, no finalizer is to be removed). `predecessors` are the names of pods that an
-    earlier job of this name has left behind. `begun`: the job had its start, or this process has made objects of it before.
+    until the back-off is over (with `FINALIZERS`, no finalizer is removed; with `IMAGES`, no image is changed). `predecessors`
+    are the names of pods that an earlier job of this name has left behind. `begun`: the job had its start, or this process has
+    made objects of it before. `unkept` says why logs of failed replicas cannot be kept ("" if they can).
     `priorities` are the values of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be used now
     ("" when it can); both are read only with a gang scheduler.
     """
@@ -44,6 +47,7 @@ class Observed:
     last_observed: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
     rejections: Mapping[tuple[str, str], Rejection] = field(default_factory=lambda: MappingProxyType({}))
     refusal: str = ""
+    unkept: str = ""
     backed_off: frozenset[str] = frozenset()
     predecessors: frozenset[str] = frozenset()
     begun: bool = False

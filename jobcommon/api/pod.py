@@ -14,6 +14,7 @@ from jobcommon.api.view import (
     NO_LABELS,
     Owner,
     WireInt32,
+    WireInt64,
     WireMetadata,
     WireTime,
     controller_of,
@@ -23,6 +24,9 @@ from jobcommon.api.view import (
     selected,
     shared,
 )
+
+STOPPED = ":stopped:attempt-"
+"""Part of an image reference that cannot be parsed, because none has two tags: a container with that image does not start."""
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False, tag=True):
@@ -53,6 +57,7 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False):
     """The status of one container. `state` is None while the kubelet has reported none; `last` is the run before.
 
     `restart_policy` is the container's own, which comes before that of the pod: Always makes an init container a sidecar.
+    `image` is the spec's, `image_id` that of the latest run, with the repository's digest if the kubelet knows it.
     """
 
     name: str
@@ -61,16 +66,25 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False):
     state: Waiting | Running | Terminated | None = None
     last: Terminated | None = None
     restart_policy: str = ""
+    image: str = ""
+    image_id: str = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether an image that the operator has set keeps it stopped, as far as the kubelet has reported."""
+        return isinstance(self.state, Waiting) and STOPPED in self.state.message
 
 
 class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One pod at one version.
 
-    `owner` is the controller owner. `labels` holds the job labels only, `annotations` those under our prefix.
-    `disruption` is the reason of a true DisruptionTarget condition ("" when it gives none), None without one.
+    `owner` is the controller owner. `labels` holds the job labels only, `annotations` those under our prefix and
+    `SAFE_TO_DELETE`. `disruption` is the reason of a true DisruptionTarget condition ("" when it gives none), None without one.
+    `scheduled_time` is when it got its node, as far as a condition says.
     `unschedulable` is the scheduler's message while it finds no node. `ready_to_start`: the kubelet has mounted its volumes and
     set up its network. `init_containers` and `containers` are in the order in which the API reports their statuses; they are
-    empty until the kubelet reports any. `restart_policy` is the kubelet's: Always, OnFailure or Never.
+    empty until the kubelet reports any. `restart_policy` is the kubelet's: Always, OnFailure or Never. `spec_seen`: the status
+    is that of a kubelet which acts on the present spec (Kubernetes 1.34 and later tell).
     """
 
     namespace: str
@@ -94,11 +108,18 @@ class PodView(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     ready_transition_time: float | None = None
     disruption: str | None = None
     scheduled: bool = False
+    scheduled_time: float | None = None
     unschedulable: str = ""
     restart_policy: str = ""
+    spec_seen: bool = False
     ready_to_start: bool = False
     init_containers: tuple[ContainerView, ...] = ()
     containers: tuple[ContainerView, ...] = ()
+
+    @property
+    def started(self) -> float | None:
+        """When the kubelet accepted it, else when it was created."""
+        return self.start_time if self.start_time is not None else self.creation_time
 
 
 class _Waiting(msgspec.Struct, gc=False):
@@ -131,6 +152,7 @@ class _Container(msgspec.Struct, rename="camel", gc=False):
     restart_count: WireInt32 | None = None
     state: _State | None = None
     last_state: _State | None = None
+    image_id: str | None = msgspec.field(default=None, name="imageID")
 
 
 class _Condition(msgspec.Struct, rename="camel", gc=False):
@@ -142,6 +164,7 @@ class _Condition(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Status(msgspec.Struct, gc=False):
+    observed_generation: WireInt64 | None = msgspec.field(default=None, name="observedGeneration")
     phase: str | None = None
     reason: str | None = None
     message: str | None = None
@@ -155,6 +178,7 @@ class _Status(msgspec.Struct, gc=False):
 class _ContainerSpec(msgspec.Struct, rename="camel", gc=False):
     name: str | None = None
     restart_policy: str | None = None
+    image: str | None = None
 
 
 class _Spec(msgspec.Struct, rename="camel", gc=False):
@@ -172,7 +196,8 @@ class _Pod(msgspec.Struct, gc=False):
 
 _decoder = msgspec.json.Decoder(_Pod)
 _NO_CONDITION = _Condition()
-_NO_POLICIES: Mapping[str, str] = {}
+_NO_SPEC = _ContainerSpec()
+_ANNOTATIONS = (job_labels.PREFIX, job_labels.SAFE_TO_DELETE)
 
 
 def pod_view(data: bytes) -> PodView:
@@ -197,9 +222,7 @@ def pod_view(data: bytes) -> PodView:
         finalizers=shared(tuple(intern(name) for name in metadata.finalizers or ())),
         owner=controller_of(metadata),
         labels=selected(metadata.labels, job_labels.JOB_LABELS),
-        annotations=selected(
-            metadata.annotations, (key for key in metadata.annotations or () if key.startswith(job_labels.PREFIX))
-        ),
+        annotations=selected(metadata.annotations, (key for key in metadata.annotations or () if key.startswith(_ANNOTATIONS))),
         node_name=intern(node_name or ""),
         phase=intern(status.phase or ""),
         reason=intern(status.reason or ""),
@@ -210,35 +233,35 @@ def pod_view(data: bytes) -> PodView:
         ready_transition_time=epoch(ready.last_transition_time),
         disruption=intern(disruption.reason or "") if disruption.status == "True" else None,
         scheduled=scheduled.status == "True" or bool(node_name),
+        scheduled_time=epoch(scheduled.last_transition_time) if scheduled.status == "True" else None,
         unschedulable=(scheduled.message or scheduled.reason or "") if scheduled.status == "False" else "",
         ready_to_start=conditions.get("PodReadyToStartContainers", _NO_CONDITION).status == "True",
         restart_policy=intern(spec.restart_policy or ""),
-        init_containers=_containers(status.init_containers, _policies(spec.init_containers)),
-        containers=_containers(status.containers, _policies(spec.containers)),
+        spec_seen=(status.observed_generation or 0) >= (metadata.generation or 1),
+        init_containers=_containers(status.init_containers, spec.init_containers),
+        containers=_containers(status.containers, spec.containers),
     )
 
 
-def _policies(specs: list[_ContainerSpec] | None) -> Mapping[str, str]:
-    """The restart policies of the containers that have one of their own, by name."""
-    found = {spec.name or "": intern(spec.restart_policy) for spec in specs or () if spec.restart_policy}
-    return found or _NO_POLICIES
-
-
-def _containers(statuses: list[_Container] | None, policies: Mapping[str, str]) -> tuple[ContainerView, ...]:
-    found = tuple(
-        ContainerView(
-            name=intern(status.name or ""),
-            ready=bool(status.ready),
-            restart_count=max(status.restart_count or 0, 0),
-            state=_state(status.state),
-            last=_terminated(status.last_state.terminated if status.last_state else None),
-            restart_policy=policies.get(status.name or "", ""),
-        )
-        for status in statuses or ()
-    )
+def _containers(statuses: list[_Container] | None, specs: list[_ContainerSpec] | None) -> tuple[ContainerView, ...]:
+    by_name = {spec.name: spec for spec in specs or ()} if statuses else {}
+    found = tuple([_container(status, by_name.get(status.name, _NO_SPEC)) for status in statuses or ()])
     # Other states have messages, which are long and seldom the same.
     calm = all(isinstance(container.state, Running) and container.last is None for container in found)
     return shared(found) if calm else found
+
+
+def _container(status: _Container, spec: _ContainerSpec) -> ContainerView:
+    return ContainerView(
+        name=intern(status.name or ""),
+        ready=bool(status.ready),
+        restart_count=max(status.restart_count or 0, 0),
+        state=_state(status.state),
+        last=_terminated(status.last_state.terminated if status.last_state else None),
+        restart_policy=intern(spec.restart_policy or ""),
+        image=intern(spec.image or ""),
+        image_id=intern(status.image_id or ""),
+    )
 
 
 def _state(state: _State | None) -> Waiting | Running | Terminated | None:

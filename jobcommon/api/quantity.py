@@ -50,7 +50,7 @@ class Quantity:
 
 
 def parse_quantity(value: object) -> Quantity:
-    """The quantity in a manifest: text, or a number. Raises ValueError for what is none."""
+    """The quantity in a manifest: text, or a number. Raises ValueError if it is not a quantity."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(_advice(value))
     text = str(value)

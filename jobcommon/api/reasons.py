@@ -16,6 +16,8 @@ RESUMED = "Resumed"
 INVALID_SPEC = "InvalidSpec"
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
+NO_PROGRESS = "NoProgress"
+PENDING_TOO_LONG = "PendingTooLong"
 
 # What was written.
 SUCCESSFUL_CREATE_POD = "SuccessfulCreatePod"
@@ -34,6 +36,7 @@ FAILED_DELETE_JOB = "FailedDeleteJob"
 NAME_CONFLICT = "NameConflict"
 LOST = "Lost"
 STATUS_TOO_LARGE = "StatusTooLarge"
+FAILED_KEEP_LOGS = "FailedKeepLogs"
 
 # Pods.
 EXITED_WITH_CODE = "ExitedWithCode"
@@ -48,6 +51,12 @@ NO_SCHEDULER = "NoScheduler"
 VOLUMES_NOT_READY = "VolumesNotReady"
 CONTAINERS_NOT_CREATED = "ContainersNotCreated"
 NODE_DOES_NOT_ANSWER = "NodeDoesNotAnswer"
+TOLERATIONS_KEPT = "TolerationsKept"
+
+# Reports of progress. Of a failed job, too: STALLED.
+STALLED = "Stalled"
+PROGRESSING = "Progressing"
+NO_PROGRESS_SERVER = "NoProgressServer"
 
 # Queues.
 NOT_QUEUED = "NotQueued"

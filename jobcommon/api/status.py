@@ -5,14 +5,18 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from jobcommon.api.model import ApiModel
+from jobcommon.api.time_spent import TimeSpent
 
 MAX_FAILURES = 10
 MAX_MESSAGE = 1024
+MAX_METRICS = 256
+_Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+_Text = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class ConditionType(StrEnum):
@@ -22,6 +26,7 @@ class ConditionType(StrEnum):
     RUNNING = "Running"
     RESTARTING = "Restarting"
     SUSPENDED = "Suspended"
+    STALLED = "Stalled"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
@@ -29,7 +34,7 @@ class ConditionType(StrEnum):
 class JobCondition(ApiModel):
     """One condition. The current one is the last in the list and is True."""
 
-    type: str = Field(description="Created, Running, Restarting, Suspended, Succeeded or Failed.")
+    type: str = Field(description="Created, Running, Restarting, Suspended, Stalled, Succeeded or Failed.")
     status: str = Field("True", description="True, False or Unknown: whether it holds now.")
     reason: str = Field("", description="Why, in one word, for programs.")
     message: str = Field("", description="Why, in a sentence.")
@@ -72,11 +77,59 @@ class Failure(ApiModel):
     time: str | None = Field(None, description="When it ended.")
 
 
+class Metric(ApiModel):
+    """One metric of a running program."""
+
+    name: _Text = Field(description="Its name, as in loss.")
+    value: _Text = Field(description="Its value, as text.")
+
+
+class TrainerStatus(ApiModel):
+    """What the program reported last, in the form of a TrainJob's status (Kubeflow Trainer's KEP-2779)."""
+
+    progress_percentage: Annotated[int, Field(ge=0, le=100)] | None = Field(
+        None, description="How much of the training is done."
+    )
+    estimated_remaining_seconds: _Count | None = Field(
+        None, description="How long it still takes, by the program's own estimate."
+    )
+    metrics: list[Metric] | None = Field(None, max_length=MAX_METRICS, description="Its metrics.")
+    last_updated_time: str = Field(description="When the program made the report, by its own clock.")
+
+
+class JobProgress(ApiModel):
+    """What the reports say over time. A step is the metric current_step; of a program without it, the percentage."""
+
+    highest_step: _Count | None = Field(None, description="The highest step ever reported.")
+    restarts: _Count | None = Field(None, description="How many restarts there had been when highestStep last rose.")
+    step: _Count | None = Field(None, description="The highest step of the current run.")
+    armed: bool | None = Field(None, description="Whether the current run has reported two distinct steps.")
+    attempt: _Count | None = Field(None, description="The attempt that the current run belongs to.")
+    last_progress_time: str | None = Field(None, description="When the step of the current run was reported first.")
+    last_report_time: str | None = Field(None, description="When the last recorded report arrived.")
+    recorded_time: str | None = Field(None, description="When it was recorded.")
+
+
+class NodeFailures(ApiModel):
+    """The pods of the job that have failed or were lost on one node."""
+
+    node: str = Field(description="The name of the node.")
+    count: _Count = Field(description="Their number; of two, new pods avoid the node.")
+
+
+class EarlyFailures(ApiModel):
+    """The last failures, as far as each was within minUptimeSeconds of its start and all had the same exit."""
+
+    exit: str = Field(description="The exit code, or the cause of an end without one.")
+    count: _Count = Field(description="Their number.")
+
+
 class JobStatus(ApiModel):
     """The whole status."""
 
     conditions: list[JobCondition] = Field(
-        default_factory=list, description="How the job is and was; the last one, which kubectl shows as STATE, is the current."
+        default_factory=list,
+        description="The job's conditions, oldest first. The last one is the current state (STATE in kubectl get).",
     )
     replica_statuses: dict[str, ReplicaStatus] = Field(default_factory=dict, description="The counts by replica type.")
     start_time: str | None = Field(None, description="When the job was started, or resumed last.")
@@ -89,6 +142,16 @@ class JobStatus(ApiModel):
     attempt: int | None = Field(
         None,
         description="The current attempt of a job with restartScope Job, from 0: how often all its replicas were restarted.",
+    )
+    trainer_status: TrainerStatus | None = Field(None, description="The last report of the program, if reportProgress is set.")
+    progress: JobProgress | None = Field(None, description="What the reports say over time.")
+    time_spent: TimeSpent | None = Field(None, description="Where its time went, in seconds.")
+    early_failures: EarlyFailures | None = Field(
+        None, description="The last failures within minUptimeSeconds of the start, with the same exit."
+    )
+    node_failures: list[NodeFailures] = Field(
+        default_factory=list,
+        description="How many pods have failed or were lost on each node, if avoidFailedNodes; at most 10 nodes.",
     )
     failures: list[Failure] = Field(default_factory=list, description="The first failures, oldest first; at most 10.")
     counted_pods: list[str] = Field(
@@ -163,6 +226,7 @@ def _checked(raw: Mapping[str, Any]) -> JobStatus:
 _ENTRIES: Mapping[str, type[ApiModel]] = {
     "conditions": JobCondition,
     "failures": Failure,
+    "nodeFailures": NodeFailures,
     "replicaStatuses": ReplicaStatus,
 }
 

@@ -78,8 +78,12 @@ def _merge_lists(old: list[Any], new: list[Any], key: str) -> list[Any]:
 
 def containers_of(template: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The containers of a pod template that may be malformed (rule R14)."""
-    pod_spec = template.get("spec")
-    return mappings_in(pod_spec.get("containers") if isinstance(pod_spec, Mapping) else None)
+    return mappings_in(mapping_of(template.get("spec")).get("containers"))
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """The object itself; an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def mappings_in(value: object) -> Iterator[Mapping[str, Any]]:

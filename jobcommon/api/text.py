@@ -1,10 +1,12 @@
-"""Texts of other programs, whose numbers change although their cause does not.
+"""Texts of other programs: cut to a length, and compared without numbers that change although their cause does not.
 
 A quota and a scheduler count the pods of other jobs, too. Their messages must not cause a write each time (rule R19).
 """
 
 import re
+import textwrap
 
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 # Not the digits of a name or a version, and not an exit code, which tell causes apart.
 _NUMBER = re.compile(r"(?<![\w.-])(?<!\bcode )(\d{1,20})(?![\w-]|\.\w)")
 
@@ -30,3 +32,17 @@ def cut(text: str, most: int) -> str:
         kept += part if is_number else part[:left]
         left -= 1 if is_number else len(part)
     return f"{kept}…" if left < 0 else kept
+
+
+def shortened(text: str, limit: int) -> str:
+    """As many whole sentences of the text as fit into `limit` characters; at least the first, cut at a word if need be."""
+    words = " ".join(text.split())
+    if limit <= 0 or not words:
+        return ""
+    sentences = _SENTENCE.split(words)
+    result = sentences[0]
+    for sentence in sentences[1:]:
+        if len(result) + 1 + len(sentence) > limit:
+            break
+        result = f"{result} {sentence}"
+    return result if len(result) <= limit else textwrap.shorten(result, limit, placeholder="…")

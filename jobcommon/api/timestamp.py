@@ -12,6 +12,12 @@ def format_time(seconds: float) -> str:
         return "9999-12-31T00:00:00Z" if seconds > 0 else "0001-01-01T00:00:00Z"
 
 
+def format_moment(seconds: float) -> str:
+    """The same with milliseconds, for times of which differences are added up."""
+    text = format_time(seconds)
+    return f"{text[:-1]}.{int(seconds % 1 * 1000):03}Z"
+
+
 # A status has the same times in each write, and jobs that start together share theirs.
 @lru_cache(maxsize=1024)
 def _text(seconds: int) -> str:

@@ -91,6 +91,7 @@ class WireMetadata(msgspec.Struct, rename="camel", gc=False):
     name: str | None = None
     uid: str | None = None
     resource_version: str | None = None
+    generation: WireInt64 | None = None
     creation_timestamp: WireTime | None = None
     deletion_timestamp: WireTime | None = None
     deletion_grace_period_seconds: WireInt64 | None = None

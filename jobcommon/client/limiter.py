@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from jobcommon.client.lines import closing
-from jobcommon.client.request import Request, Response, Transport
+from jobcommon.client.request import OuterTransport, Request, Response, Transport
 
 
 class TokenBucket:
@@ -46,11 +46,11 @@ class TokenBucket:
             raise
 
 
-class LimitedTransport:
+class LimitedTransport(OuterTransport):
     """A transport that waits before each request: `wait` returns when the next one may be sent, such as with a token."""
 
     def __init__(self, transport: Transport, wait: Callable[[], Awaitable[None]]) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self._wait = wait
 
     async def send(self, request: Request) -> Response:
@@ -64,7 +64,3 @@ class LimitedTransport:
         async with closing(self._transport.stream(request)) as lines:
             async for line in lines:
                 yield line
-
-    async def close(self) -> None:
-        """See `Transport.close`."""
-        await self._transport.close()

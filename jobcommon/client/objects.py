@@ -9,7 +9,7 @@ import msgspec
 from jobcommon.api.decoding import decoder
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.client.errors import ForeignAnswerError
-from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, Request, Response
+from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Request, Response, Transport
 from jobcommon.client.status import response_error
 
 encode = msgspec.json.Encoder().encode
@@ -48,6 +48,13 @@ def written(body: bytes) -> WrittenMetadata:
         return _written(body).metadata
     except msgspec.DecodeError:
         return WrittenMetadata()
+
+
+async def sent(transport: Transport, request: Request) -> Response:
+    """The answer to a request about one object. Raises ClientError, as `check_answer` does."""
+    response = await transport.send(request)
+    check_answer(request, response)
+    return response
 
 
 def check_answer(request: Request, response: Response) -> None:
@@ -114,20 +121,26 @@ def merge(path: str, patch: Mapping[str, Any]) -> Request:
     return Request("PATCH", path, body=encode(patch), content_type=MERGE_PATCH)
 
 
+def merge_by_name(path: str, patch: Mapping[str, Any]) -> Request:
+    """A PATCH by strategic merge, which built-in kinds have: lists are merged by the names of their items."""
+    return Request("PATCH", path, body=encode(patch), content_type=STRATEGIC_PATCH)
+
+
 def modify(path: str, operations: Sequence[Mapping[str, Any]]) -> Request:
     """A PATCH by JSON Patch (RFC 6902)."""
     return Request("PATCH", path, body=encode(operations), content_type=JSON_PATCH)
 
 
-def delete(path: str, uid: str, resource_version: str | None = None) -> Request:
+def delete(path: str, uid: str, resource_version: str | None = None, grace: int | None = None) -> Request:
     """The DELETE of one incarnation (rule R1), with `resource_version` only if unchanged.
 
-    What it owns is left to the garbage collector.
+    `grace`: its grace period in seconds, unless the object's own holds. What it owns is left to the garbage collector.
     """
     preconditions = {"uid": uid}
     if resource_version is not None:
         preconditions["resourceVersion"] = resource_version
-    options = {
+    options: dict[str, Any] = {} if grace is None else {"gracePeriodSeconds": grace}
+    options |= {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "preconditions": preconditions,

@@ -67,3 +67,22 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Release connections."""
         ...
+
+
+class OuterTransport:
+    """A transport around another one, to which it passes everything on."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def send(self, request: Request) -> Response:
+        """See `Transport.send`."""
+        return await self._transport.send(request)
+
+    def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """See `Transport.stream`."""
+        return self._transport.stream(request)
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        await self._transport.close()

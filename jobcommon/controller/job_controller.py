@@ -259,6 +259,8 @@ class JobController:
         for action in plan.actions:
             if isinstance(action, Create) and action.plural in self.informers:
                 self.expectations.expect_creation(cached.uid, action.plural, action.name, moment.monotonic)
+            elif isinstance(action, Delete) and action.force:
+                pass  # The pod is terminating already, so no watch shows that this one took effect; repeated, it has none.
             elif isinstance(action, Delete) and action.plural in self.informers and action.plural != self.jobs:
                 self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
             elif isinstance(action, RemoveFinalizer) and action.uid in terminating:
@@ -289,6 +291,7 @@ class JobController:
             last_observed={kind.plural: state.last_observed.of(kind.plural) for kind in self._unwatched},
             rejections=dict(state.rejections),
             refusal=self.unstored.text or state.refusals.text,
+            unkept=state.unkept,
             backed_off=state.refusals.backed_off(moment.monotonic),
             begun=state.begun,
             predecessors=frozenset(pod.name for pod in left),
@@ -330,10 +333,10 @@ class JobController:
                 self.expectations.creation_failed(work.uid, action.plural, action.name)
             elif isinstance(action, Delete | RemoveFinalizer) and not wrote:
                 self.expectations.deletion_failed(work.uid, action.uid)
-            if wrote and outcome.resource_version and not isinstance(action, Delete):
-                plural = PODS if isinstance(action, RemoveFinalizer) else action.plural
-                if plural in self.informers:  # no cache ever shows the write of another resource
-                    self.barrier.wrote(work.uid, plural, outcome.resource_version, moment.monotonic)
+            # No cache ever shows the write of another resource.
+            cached = action.plural in self.informers
+            if wrote and outcome.resource_version and cached and not isinstance(action, Delete):
+                self.barrier.wrote(work.uid, action.plural, outcome.resource_version, moment.monotonic)
         self.unstored.record(work, result)
         if result.status_version is not None:
             self.barrier.wrote(work.uid, self.jobs, result.status_version, moment.monotonic)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from sys import intern
 from typing import Any
 
@@ -21,7 +22,7 @@ from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job, reread_job
 from jobcommon.reconcile.at_rest import condition_at_rest
 from jobcommon.reconcile.ending import is_over
-from jobcommon.reconcile.plan import Create, Plan, RemoveFinalizer, Urgency
+from jobcommon.reconcile.plan import Create, Plan, Urgency
 
 # The API server's own messages for an object that it rejects: apimachinery's text for 422 Invalid, and for a body that
 # does not fit the type (400). Admission answers with the same codes, but with other messages: 'admission webhook "x" denied the
@@ -56,7 +57,8 @@ class JobState:
 
     `begun` once something was made for it or it had its start, `finished` once it is known to have come to its end,
     `running` while it has the Running condition; `condition` is the type of its current one, "" without one. `active_pods` are
-    those not over, counted when the job is planned and with each event. `emitted` are the lasting events.
+    those not over, counted when the job is planned and with each event. `emitted` are the lasting events; `unkept` says which
+    right is missing to keep logs.
     """
 
     generation: int = 0
@@ -72,6 +74,7 @@ class JobState:
     active_pods: int = 0
     cooldown_until: float = 0.0
     counts_since: float | None = None
+    unkept: str = ""
     _has_run: bool = False
     _seen: ObjectView | None = None
     _raw: dict[str, Any] = field(default_factory=dict)
@@ -82,15 +85,18 @@ class JobState:
 
         `unwatched` are the plurals of companions that no cache shows.
         """
-        outcomes, now, before = result.outcomes, moment.monotonic, self.refusals.text
+        outcomes, now, before = result.outcomes, moment.monotonic, (self.refusals.text, self.unkept)
+        if work.plan.logs and not result.stale:
+            forbidden = getattr(result.log_error, "code", 0) == HTTPStatus.FORBIDDEN
+            self.unkept = f"logs of failed replicas are not kept: {result.log_error}" if forbidden else ""
         self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
         if result.status_version is not None and work.plan.status is not None:
             self.finished = self.finished or work.plan.status.finished
-        seen = [o for o in outcomes if not isinstance(o.action, RemoveFinalizer) and o.action.plural in unwatched]
+        seen = [o for o in outcomes if o.action.plural in unwatched]
         changed = True in [self.last_observed.record(outcome, moment.wall) for outcome in seen]
         waits = self._refused(work.plan, outcomes, now)
         # A new refusal is to be told by the status.
-        at_once = changed or self.refusals.text != before
+        at_once = changed or (self.refusals.text, self.unkept) != before
         failed = _is_unfinished(work, result, waits=waits)
         # The transport waits for a short Retry-After itself; the controller honours a longer one.
         errors = (result.status_error, *(outcome.error for outcome in outcomes))

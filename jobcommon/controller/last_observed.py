@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from jobcommon.api.view import ObjectView
 from jobcommon.controller.result import ActionResult, Effect
-from jobcommon.reconcile.plan import Create, Delete, Get, RemoveFinalizer
+from jobcommon.reconcile.plan import Create, Delete, Get
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class LastObserved:
         Returns whether the job must be requeued, because no watch event will do it.
         """
         action = outcome.action
-        if isinstance(action, RemoveFinalizer) or outcome.effect is Effect.SKIPPED:
+        if outcome.effect is Effect.SKIPPED:
             return False
         plural, name = action.plural, action.name
         before = self._found.get((plural, name))

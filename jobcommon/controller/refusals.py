@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jobcommon.api.observed import FINALIZERS
+from jobcommon.api.observed import FINALIZERS, IMAGES
 from jobcommon.controller.result import ActionResult, Effect
-from jobcommon.reconcile.plan import Create, Plan, RemoveFinalizer
+from jobcommon.reconcile.plan import Action, Create, Plan, RemoveFinalizer, SetImage
 
 FIRST_RETRY_DELAY = 10.0
 MAX_RETRY_DELAY = 600.0
@@ -23,6 +23,7 @@ _CONFLICT = 409
 _OTHERWISE = (401, 404, 408, 410, 429)
 # With those of names: which pod of a type is refused first is no other cause.
 _DIGITS = re.compile(r"\d+")
+_CHANGES: dict[type[Action], str] = {RemoveFinalizer: FINALIZERS, SetImage: IMAGES}
 _WEBHOOK_UNREACHABLE = "failed calling webhook"
 
 
@@ -44,8 +45,8 @@ class Refusals:
         """Record the outcomes of a plan. Returns whether something was refused and is to be retried at `until`."""
         outcomes = tuple(outcomes)
         creates = [outcome for outcome in outcomes if isinstance(outcome.action, Create)]
-        kept = any(_keeps_finalizer(outcome) for outcome in outcomes)
-        refused = kept or any(map(_is_refused, creates))
+        changes = {change for outcome in outcomes if (change := _refused_change(outcome))}
+        refused = bool(changes) or any(map(_is_refused, creates))
         if not refused and not any(getattr(outcome.error, "code", 0) == _CONFLICT for outcome in creates):
             return False
         said = next(filter(None, map(_said, outcomes)), "")
@@ -55,7 +56,7 @@ class Refusals:
         made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.ALREADY_EXISTS)}
         made |= {id(outcome.action) for outcome in creates if is_transient(outcome)}
         missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
-        missing |= {FINALIZERS} if kept else set()
+        missing |= changes
         if now < self.until:
             # A refusal during the back-off of another kind joins that back-off; otherwise the two would extend it in turns. So
             # does a name conflict: every event of the job may try again, and the last try must not wait for all of them.
@@ -87,20 +88,21 @@ def _is_refused(outcome: ActionResult) -> bool:
 
 def is_transient(outcome: ActionResult) -> bool:
     """Whether the write failed for a reason that is neither the platform's nor a name in use: it is soon retried."""
-    if outcome.effect is not Effect.REFUSED or _keeps_finalizer(outcome):
+    if outcome.effect is not Effect.REFUSED or _refused_change(outcome):
         return False
     conflict = getattr(outcome.error, "code", 0) == _CONFLICT
     return not (isinstance(outcome.action, Create) and (conflict or _is_refused(outcome)))
 
 
-def _keeps_finalizer(outcome: ActionResult) -> bool:
-    """Whether the removal of a finalizer was refused."""
-    return isinstance(outcome.action, RemoveFinalizer) and outcome.effect is Effect.REFUSED and _is_refused(outcome)
+def _refused_change(outcome: ActionResult) -> str:
+    """What stands for the change of a pod that was refused; "" if none was."""
+    refused = outcome.effect is Effect.REFUSED and _is_refused(outcome)
+    return _CHANGES.get(type(outcome.action), "") if refused else ""
 
 
 def _said(outcome: ActionResult) -> str:
     """The status's text for a create; none if a terminating predecessor still has the name."""
-    if _keeps_finalizer(outcome):
+    if _refused_change(outcome):
         return f"{outcome.action} is refused: {getattr(outcome.error, 'message', '')}"
     if not isinstance(outcome.action, Create):
         return ""

@@ -12,6 +12,8 @@ from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.text import kind_of
+from jobcommon.api.time_spent import FIELDS, TimeSpent
+from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.controller.observations import Observation, observations
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_too_large
@@ -54,12 +56,15 @@ SERVICES_FAILED = "failed_service_creation"
 
 @dataclass(frozen=True)
 class Report:
-    """Events to emit on the job, in order, by how much each counter grows, restarts by cause, and durations for histograms."""
+    """Events to emit on the job, in order, by how much each counter grows, restarts by cause, durations for histograms, and
+    seconds of the job's time by what they were spent on.
+    """
 
     events: tuple[Event, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     restarts: tuple[tuple[str, int], ...] = ()
     observations: tuple[Observation, ...] = ()
+    time_spent: tuple[tuple[str, float], ...] = ()
 
 
 def report(framework: Framework, work: Work, result: Result, emitted: dict[tuple[str, str], None], now: float) -> Report:
@@ -71,7 +76,8 @@ def report(framework: Framework, work: Work, result: Result, emitted: dict[tuple
     fresh = [event for event in planned if not (event.lasting and _key(event) in emitted)]
     done = _done(result.outcomes)
     finished = work.job is not None and work.job.status.finished
-    written = dict.fromkeys([*_write_events(framework, result.outcomes, done, finished=finished), *_status_events(result)])
+    of_writes = _write_events(framework, result.outcomes, done, finished=finished)
+    written = dict.fromkeys([*of_writes, *_status_events(result), *_log_events(result)])
     writes = [event for event in written if _key(event) not in emitted]
     for key in [_key(event) for event in (*planned, *written) if event.lasting]:
         emitted.pop(key, None)
@@ -80,7 +86,8 @@ def report(framework: Framework, work: Work, result: Result, emitted: dict[tuple
         del emitted[key]
     counts = _counts(framework, work, result, done)
     restarts = work.plan.restarts if result.status_version is not None else ()
-    return Report((*writes, *fresh), counts, restarts, observations(work, result, counts.get(PODS_CREATED, 0), now))
+    seconds = _time_spent(work) if result.status_version is not None else ()
+    return Report((*writes, *fresh), counts, restarts, observations(work, result, counts.get(PODS_CREATED, 0), now), seconds)
 
 
 def _key(event: Event) -> tuple[str, str]:
@@ -124,6 +131,13 @@ def _status_events(result: Result) -> Iterable[Event]:
         yield Event(WARNING, reasons.STATUS_TOO_LARGE, text, lasting=True)
 
 
+def _log_events(result: Result) -> Iterable[Event]:
+    if isinstance(result.log_error, StatusError | TransportError):
+        yield Event(
+            WARNING, reasons.FAILED_KEEP_LOGS, f"A failed replica's log is not kept: {result.log_error}"[:1024], lasting=True
+        )
+
+
 def _done(outcomes: Iterable[ActionResult]) -> _Done:
     """The names of what was created and deleted, by the action's type and the object's plural, in the order of the plan."""
     done: _Done = defaultdict(list)
@@ -153,11 +167,20 @@ def _counts(framework: Framework, work: Work, result: Result, done: _Done) -> di
             (JOBS_CREATED, ConditionType.CREATED),
             (JOBS_SUCCESSFUL, ConditionType.SUCCEEDED),
             (JOBS_FAILED, ConditionType.FAILED),
+            (JOBS_RESTARTED, ConditionType.RESTARTING),
         ):
             counts[name] = int(after.has(kind) and not before.has(kind))
-        counts[JOBS_RESTARTED] = int(after.has(ConditionType.RESTARTING) and not before.has(ConditionType.RESTARTING))
         counts[PODS_FAILED] = max(_charged(after) - _charged(before), 0)
     return {name: count for name, count in counts.items() if count}
+
+
+def _time_spent(work: Work) -> tuple[tuple[str, float], ...]:
+    """What the new status adds to the time spent."""
+    after = work.plan.status.time_spent if work.plan.status is not None else None
+    if work.job is None or after is None or after == (before := work.job.status.time_spent or TimeSpent()):
+        return ()
+    grown = ((name, (getattr(after, name) or 0.0) - (getattr(before, name) or 0.0)) for name in FIELDS)
+    return tuple((name, seconds) for name, seconds in grown if seconds > 0)
 
 
 def _charged(status: JobStatus) -> int:

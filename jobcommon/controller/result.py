@@ -75,7 +75,8 @@ class Result:
     """The result of a plan. `stale`: a live read showed another state, and nothing was written.
 
     `status_version` is the job's resourceVersion after the status write, None if there was no successful write;
-    `status_error` is the error of a failed write. `shortened`: only a shorter status could be stored.
+    `status_error` is the error of a failed write. `shortened`: only a shorter status could be stored. `log_error`: why a log of
+    the plan could not be kept; that holds nothing up.
     """
 
     outcomes: tuple[ActionResult, ...] = ()
@@ -83,3 +84,4 @@ class Result:
     status_error: ClientError | None = None
     stale: bool = False
     shortened: bool = False
+    log_error: ClientError | None = None

@@ -14,6 +14,7 @@ import msgspec
 
 from jobcommon.api.decoding import decoder
 from jobcommon.api.status import JobStatus
+from jobcommon.api.structural import model_schema
 from jobcommon.client.errors import ClientError
 from jobcommon.controller.result import Result, Work
 
@@ -120,22 +121,7 @@ def _in_short(fields: frozenset[str]) -> str:
 
 @cache
 def _status_schema() -> Mapping[str, Any]:
-    schema = JobStatus.model_json_schema(by_alias=True)
-    resolved: Mapping[str, Any] = _resolved(schema, schema.get("$defs", {}))
-    return resolved
-
-
-def _resolved(node: Any, definitions: Mapping[str, Any]) -> Any:
-    """The schema with its references put in, and without the alternative of null."""
-    if isinstance(node, list):
-        return [_resolved(item, definitions) for item in node]
-    if not isinstance(node, dict):
-        return node
-    if "$ref" in node:
-        return _resolved(definitions[node["$ref"].rpartition("/")[2]], definitions)
-    if "anyOf" in node:
-        return _resolved(node["anyOf"][0], definitions)
-    return {key: _resolved(value, definitions) for key, value in node.items() if key != "$defs"}
+    return model_schema(JobStatus)
 
 
 def _children(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from jobcommon.api.status import JobStatus
+from jobcommon.api.structural import bounded, model_schema
 from jobcommon.api.version_priority import version_priority
 from jobcommon.crd.pod_template import QUANTITY, pod_template
 from jobcommon.crd.rules import common_rules
-from jobcommon.crd.structural import bounded, model_schema
 from jobcommon.crd.yaml_text import to_yaml
 from jobcommon.framework import CelRule, Framework, Version
 
@@ -17,30 +17,22 @@ Json = dict[str, Any]
 #: `kubectl apply` keeps the whole manifest in an annotation, and all annotations together may have 262,144 bytes. The rest is
 #: for fields to come, and for annotations of others.
 SIZE_LIMIT = 240_000
-_DESCRIPTION_LIMITS = (240, 200, 160, 120, 100, 80, 60, 40, 0)
+_DESCRIPTION_LIMITS = (240, 200, 160, 120, 100, 80, 60, 40, 30, 20, 0)
 _ESCAPED_BY_GO = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
-_STATE: Json = {
-    "name": "State",
-    "type": "string",
-    "jsonPath": ".status.conditions[-1:].type",
-    "description": "The current condition.",
-}
-_AGE: Json = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
-_WIDE: tuple[Json, ...] = (
-    {
-        "name": "Reason",
-        "type": "string",
-        "jsonPath": ".status.conditions[-1:].reason",
-        "description": "Why the current condition holds.",
-        "priority": 1,
-    },
-    {
-        "name": "Restarts",
-        "type": "integer",
-        "jsonPath": ".status.restarts",
-        "description": "Restarts, in place or by a new pod.",
-        "priority": 1,
-    },
+
+
+def _column(name: str, kind: str, path: str, text: str = "", **priority: int) -> Json:
+    return {"name": name, "type": kind, "jsonPath": path, **({"description": text} if text else {}), **priority}
+
+
+_REPORT = ".status.trainerStatus"
+_COLUMNS = (
+    _column("State", "string", ".status.conditions[-1:].type", "The current condition."),
+    _column("Age", "date", ".metadata.creationTimestamp"),
+    _column("Reason", "string", ".status.conditions[-1:].reason", "Why the current condition holds.", priority=1),
+    _column("Restarts", "integer", ".status.restarts", "Restarts, in place or by a new pod.", priority=1),
+    _column("Progress", "integer", f"{_REPORT}.progressPercentage", "Percent done, as the program reports.", priority=1),
+    _column("ETA", "integer", f"{_REPORT}.estimatedRemainingSeconds", "Seconds left, by its own estimate.", priority=1),
 )
 
 
@@ -102,16 +94,7 @@ def _definition(framework: Framework, limit: int) -> Json:
 def _version(framework: Framework, version: Version, limit: int | None) -> Json:
     """One version; with a `limit` of None without descriptions."""
     schema = _schema(framework, version, limit or 0)
-    own = [
-        {
-            "name": column.name,
-            "type": column.type,
-            "jsonPath": column.json_path,
-            **({"description": column.description} if column.description else {}),
-            "priority": 1,
-        }
-        for column in framework.columns
-    ]
+    own = [_column(c.name, c.type, c.json_path, c.description, priority=1) for c in framework.columns]
     subresources: Json = {"status": {}}
     if framework.scale is not None:
         subresources["scale"] = {
@@ -125,7 +108,7 @@ def _version(framework: Framework, version: Version, limit: int | None) -> Json:
         "storage": version.storage,
         "schema": {"openAPIV3Schema": _without_descriptions(schema) if limit is None else schema},
         "subresources": subresources,
-        "additionalPrinterColumns": [_STATE, _AGE, *_WIDE, *own],
+        "additionalPrinterColumns": [*_COLUMNS, *own],
     }
 
 

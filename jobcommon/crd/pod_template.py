@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from jobcommon.crd.text import shortened
+from jobcommon.api.text import shortened
 
 Json = dict[str, Any]
 

@@ -42,6 +42,9 @@ SHARED = (
     Rule("", "pods", (*_CACHED, "create", "delete", "patch")),
     Rule("", "services", (*_CACHED, "create", "delete")),
     Rule("", "events", ("create", "patch")),
+    # keepFailedLogs: the ends of logs, in a ConfigMap of the job.
+    Rule("", "pods/log", ("get",)),
+    Rule("", "configmaps", ("create", "patch")),
 )
 """What every operator does beside its own kind, in the namespaces of the jobs."""
 

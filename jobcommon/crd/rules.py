@@ -8,7 +8,7 @@ Rules are kept cheap: the API server refuses a CRD whose rules may cost too much
 from collections.abc import Iterator, Mapping
 
 from jobcommon.framework import CelRule, Framework, ReplicaType
-from jobcommon.reconcile.validation import MANAGERS, MAX_NAME
+from jobcommon.reconcile.validation import LETS_GO, MANAGERS, MAX_NAME, NEEDED, RESTARTING, SHORTER, needs, restarts_all
 
 
 def _unchanged(*path: str) -> str:
@@ -82,6 +82,24 @@ def _run_policy(framework: Framework) -> Iterator[CelRule]:
     yield CelRule(
         "!has(self.minAvailable) || self.minAvailable >= 1", "minAvailable must be at least 1",
         ("spec", "runPolicy", "schedulingPolicy"), ".minAvailable",
+    )  # fmt: skip
+    policy = ("spec", "runPolicy")
+    for name, others in NEEDED:
+        set_ = " || ".join(f"has(self.{other}){' && self.reportProgress' * (other == 'reportProgress')}" for other in others)
+        yield CelRule(f"!has(self.{name}) || {set_}", needs(name, others), policy, f".{name}")
+    for name in RESTARTING:
+        together = "has(self.restartScope) && self.restartScope == 'Job'"
+        rule = f"!has(self.{name}) || self.{name} != 'Restart' || {together}"
+        yield CelRule(rule, restarts_all(name), policy, f".{name}")
+    yield CelRule(
+        "!has(self.pendingDeadlineAction) || self.pendingDeadlineAction != 'Restart'"
+        " || !has(self.restartMethod) || self.restartMethod != 'Auto'",
+        LETS_GO, policy, ".pendingDeadlineAction",
+    )  # fmt: skip
+    yield CelRule(
+        "!has(self.progressDeadlineSeconds) || !has(self.activeDeadlineSeconds)"
+        " || self.progressDeadlineSeconds < self.activeDeadlineSeconds",
+        SHORTER, policy, ".progressDeadlineSeconds",
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ _NOT_TEXT = frozenset({"yes", "no", "on", "off", "true", "false", "null", "nan",
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     def ignore_aliases(self, _data: object) -> bool:
-        """Each reader gets the parts where they are."""
+        """Write repeated parts in full: some YAML readers do not resolve aliases."""
         return True
 
 

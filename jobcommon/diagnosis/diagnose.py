@@ -19,6 +19,7 @@ from jobcommon.diagnosis.refusals import refusal_in, refusal_in_event
 from jobcommon.diagnosis.torchrun import partial_restarts
 from jobcommon.diagnosis.tracebacks import plain
 from jobcommon.reconcile import limits
+from jobcommon.reconcile.node_loss import avoided
 
 MAX_EVIDENCE = 6
 MAX_LINES = 12
@@ -65,6 +66,10 @@ def diagnose(found: Found, now: float) -> Diagnosis:
         evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
     if current is not None and current.type in (ConditionType.RESTARTING, ConditionType.FAILED):
         evidence += filter(None, [partial_restarts(found.read)])
+    evidence += [
+        f"new pods avoid node {entry.node}: {entry.count} pods failed or were lost there"
+        for entry in avoided(replace(found.read, status=found.status))
+    ]
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     told = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
     return replace(made, state=state, evidence=told, lines=_excerpt(made))
@@ -99,6 +104,8 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
     if (missed := behind(found, now)) is not None:
         return _of_job(missed)
     message = current.message
+    if current.type == ConditionType.STALLED:
+        return _of_job(Cause(Reason.STALLED, in_short(message), "see what its ranks wait for: py-spy dump, or their logs"))
     if "; it waits: " in message:
         return _of_job(
             Cause(Reason.OPERATOR_BLOCKED, in_short(message.partition("; it waits: ")[2]), "change the operator's options")
@@ -129,10 +136,10 @@ def _succeeded(found: Found, now: float) -> Diagnosis:
     if stuck is not None:
         return stuck
     evidence = []
-    failed = [m.replica for m in found.members if m.pod.phase == "Failed"]
+    failed = [m for m in found.members if m.pod.phase == "Failed"]
     if failed:
-        how = "ended with an error, by itself or because it was stopped"
-        evidence.append(f"{listed(failed)} {how}: the job has succeeded all the same")
+        how = f"ended with an error, by itself or because it was stopped ({ended(failed[0], found).text})"
+        evidence.append(f"{listed([m.replica for m in failed])} {how}: the job has succeeded all the same")
     if status.restarts:
         evidence.append(f"restarts: {status.restarts}")
     then, at = _after_the_end(found)
@@ -151,6 +158,10 @@ def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis
         return replace(_of_job(_invalid(message)), then=then, at=at)
     if reason == reasons.DEADLINE_EXCEEDED:
         return replace(_deadline(found, message), then=then, at=at)
+    if reason == reasons.PENDING_TOO_LONG:
+        why = in_short(message.partition(" has failed because ")[2])
+        advice = "make room for it, request less, or raise runPolicy.pendingDeadlineSeconds"
+        return replace(_of_job(Cause(Reason.PENDING_TOO_LONG, why, advice)), then=then, at=at)
     failure = root(found, message)
     if failure is None:
         members = [member for member in found.members if member.pod.phase == "Failed"]
@@ -162,6 +173,8 @@ def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis
         made = _of_pods(found, [(member, ended(member, found))], (), now)
     else:
         made = _of_failure(found, failure)
+    if reason == reasons.NO_PROGRESS:
+        made = replace(made, evidence=(*made.evidence, "the job ended because its restarts brought no progress"))
     if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
         limit = job.run_policy.backoff_limit
         made = replace(made, evidence=(*made.evidence, f"the job ended because its backoffLimit of {limit} is used up"))
@@ -230,12 +243,19 @@ def _of_failure(found: Found, failure: Failure) -> Diagnosis:
     if others:
         text = cause_of_failure(found, first).text
         evidence.append(f"the first of {len(others) + 1} failures on record was {first.replica}: {text}")
+    lines, advice = found.logs.get(failure.pod or "", ()), cause.advice
+    if failure.pod in found.gone:
+        lines = (failure.message or "").splitlines()
+        kept = ", ".join(filter(None, (f"exit code {failure.exit_code}", failure.node))) + (" and the message" if lines else "")
+        evidence.append(f"the log of {failure.pod} is gone; the status has kept {kept}")
+        if not lines and found.read.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
+            advice += "; cleanPodPolicy: Running keeps failed pods and their logs"
     return Diagnosis(
         cause.reason,
         f"{failure.replica}{where}: {cause.text}",
         evidence=tuple(evidence),
-        lines=tuple(found.logs.get(failure.pod or "", ())),
-        advice=cause.advice,
+        lines=tuple(lines),
+        advice=advice,
         replicas=(failure.replica,),
         node=failure.node or "",
         exit_code=failure.exit_code,
@@ -337,7 +357,7 @@ def _replacement(found: Found, now: float) -> tuple[str, float | None]:
     used = sum(of_type.restarts or 0 for of_type in status.replica_statuses.values())
     left = f"; {used} failed runs of the {limit + 1} that end the job by backoffLimit" if limit is not None else ""
     pods = [member.pod for member in found.members if member.pod.phase == "Failed"]
-    later = [at for pod in pods if (at := limits.restart_due(pod, status.restarts or 0, now).at) > now]
+    later = [at for pod in pods if (at := limits.restart_due(pod.started, status.restarts or 0, now).at) > now]
     return f"the operator replaces the pod{left}", min(later, default=None)
 
 

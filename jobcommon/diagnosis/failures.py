@@ -7,6 +7,7 @@ from jobcommon.diagnosis.found import Found
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import ended
 from jobcommon.diagnosis.runs import end_of_program
+from jobcommon.diagnosis.stops import stopped
 
 # A replica that lost its peers fails after the one that caused it; of failures so close together, symptoms do not count.
 _TOGETHER = 60.0
@@ -35,10 +36,15 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     if by_platform is not None:
         return by_platform
     # It may be that of an init container; the pod's status says so while it is there.
-    member = next((m for m in found.members if m.pod.name == failure.pod and m.pod.phase == "Failed"), None)
+    pod = failure.pod or ""
+    member = next((m for m in found.members if m.pod.name == pod and m.pod.phase == "Failed"), None)
     if member is not None and member.pod.init_containers:
         return ended(member, found)
-    return end_of_program(failure.reason, failure.exit_code, message, found.logs.get(failure.pod or "", ()), local=found.local)
+    by_kubelet = stopped(found.events_of(pod), found.framework.container, failure.exit_code, parse_time(failure.time))
+    lines = found.logs.get(pod, ())
+    return by_kubelet or end_of_program(
+        failure.reason, failure.exit_code, message, lines, gone=pod in found.gone, local=found.local
+    )
 
 
 def _together(one: Failure, other: Failure) -> bool:

@@ -23,9 +23,13 @@ _PROCESSES = "process://"
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """An event: about which object (by UID), its reason and message, when it occurred last, and whether it is a warning."""
+    """An event: about which object (UID and name; of a pod perhaps a `container`), its reason and message, when it occurred
+    last, and whether it is a warning.
+    """
 
     uid: str
+    name: str
+    container: str
     reason: str
     message: str
     at: float
@@ -36,11 +40,11 @@ class EventView:
 class Found:
     """What is known of a job. All objects are JSON as the API server gives them.
 
-    `logs` has the last lines of what failed pods printed, by pod; `nodes`, `workloads` (Kueue's) and `pod_groups` may be empty
-    when there are none or they may not be read. `printed_at` is, by pod, when a running one printed its last line (seconds
-    since the epoch), and `last_lines` what it was. Only where no operator seems to act: `operator`, whether a pod of the
-    operators runs (None when that is unknown), the leader's `lease`, and the kind's `definition`. `unread` says, by resource,
-    why it could not be read.
+    `logs` has the last lines of what failed pods printed, by pod; of those in `gone` nothing can be read any more. `nodes`,
+    `workloads` (Kueue's) and `pod_groups` may be empty when there are none or they may not be read. `printed_at` is, by pod,
+    when a running one printed its last line (seconds since the epoch), and `last_lines` what it was. Only where no operator
+    seems to act: `operator`, whether a pod of the operators runs (None when that is unknown), the leader's `lease`, and the
+    kind's `definition`. `unread` says, by resource, why it could not be read.
     """
 
     framework: Framework
@@ -48,6 +52,7 @@ class Found:
     pods: Sequence[Object] = ()
     events: Sequence[Object] = ()
     logs: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
+    gone: frozenset[str] = frozenset()
     nodes: Sequence[Object] = ()
     workloads: Sequence[Object] = ()
     pod_groups: Sequence[Object] = ()
@@ -94,17 +99,17 @@ class Found:
             found.append(((known[0] if known else len(order), view.name), Member(name, view, raw)))
         return tuple(member for _, member in sorted(found, key=lambda entry: entry[0]))
 
-    def events_of(self, uid: str) -> list[EventView]:
-        """The events on an object, the latest first."""
-        return self._events.get(uid, [])
+    def events_of(self, about: str) -> list[EventView]:
+        """The events on an object, given by UID or name, the latest first."""
+        return self._events.get(about, [])
 
     @cached_property
     def _events(self) -> Mapping[str, list[EventView]]:
-        by_uid: dict[str, list[EventView]] = {}
-        for raw in self.events:
-            event = event_view(raw)
-            by_uid.setdefault(event.uid, []).append(event)
-        return {uid: sorted(events, key=lambda event: -event.at) for uid, events in by_uid.items()}
+        found: dict[str, list[EventView]] = {}
+        for event in map(event_view, self.events):
+            for key in {event.uid, event.name}:
+                found.setdefault(key, []).append(event)
+        return {key: sorted(events, key=lambda event: -event.at) for key, events in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +127,6 @@ def event_view(raw: Object) -> EventView:
     times = (series.get("lastObservedTime"), raw.get("lastTimestamp"), raw.get("eventTime"), raw.get("firstTimestamp"))
     at = next((time for time in map(parse_time, times) if time is not None), 0.0)
     reason, message = str(raw.get("reason") or ""), str(raw.get("message") or "")
-    return EventView(str(about.get("uid") or ""), reason, message, at, raw.get("type") == "Warning")
+    uid, name = str(about.get("uid") or ""), str(about.get("name") or "")
+    container = str(about.get("fieldPath") or "").partition("{")[2].removesuffix("}")
+    return EventView(uid, name, container, reason, message, at, raw.get("type") == "Warning")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from jobcommon.api import reasons
+from jobcommon.api import labels, reasons
 from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, Waiting
 from jobcommon.api.template import mappings_in
 from jobcommon.diagnosis.cause import Cause, in_short, span
@@ -13,16 +13,22 @@ from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.runs import end_of_program
 from jobcommon.diagnosis.scheduling import unschedulable
 from jobcommon.diagnosis.starting import not_prepared, not_started
+from jobcommon.diagnosis.stops import stopped, unhealthy
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.ending import decode, is_over
 from jobcommon.reconcile.waiting import REPORT_AFTER
 
 # The operator removes its finalizer, and a kubelet ends a pod, within seconds.
 OVERDUE_SECONDS = 60.0
+_DEFAULT_SCHEDULER = "default-scheduler"
+# One that runs takes a pod up, and says so, within seconds.
+FOREIGN_SCHEDULER_SECONDS = 15.0
 # The kubelet's back-off of a container: 10 s, doubled with each restart, at most 5 minutes.
 _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 300.0
 # A program that has failed so often is not well until it has run for a while.
 _OFTEN, RELAPSE_SECONDS = 2, 60.0
+PROBE_SECONDS = 600.0
+_PROBES = (Reason.STARTUP_PROBE_FAILED, Reason.LIVENESS_PROBE_FAILED)
 _SIDECAR = "Always"
 #: Reasons of pods with which nothing is wrong: they only take their time.
 CALM = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING, Reason.STARTING)
@@ -39,7 +45,12 @@ def cause_of(member: Member, found: Found, now: float) -> Cause | None:
         return ended(member, found)
     if not pod.scheduled:
         return _unscheduled(member, found, now)
-    for cause in (_containers(member, found), _node(pod, found), _not_ready(member, found), _relapsing(member, found, now)):
+    for cause in (
+        _containers(member, found, now),
+        _node(pod, found),
+        _not_ready(member, found),
+        _relapsing(member, found, now),
+    ):
         if cause is not None:
             return cause
     return _slow(member, found, now) if pod.phase == "Pending" else None
@@ -76,11 +87,13 @@ def _terminating(pod: PodView, found: Found, now: float) -> Cause | None:
             then="nothing, until an operator runs",
         )
     state = _state_of(pod.node_name, found)
+    safe = f"; if its program may run twice: kubectl annotate pod {pod.name} {labels.SAFE_TO_DELETE}=true"
     return Cause(
         Reason.NODE_DOES_NOT_ANSWER,
         f"deleted, but its node {pod.node_name} does not end it{state}",
         "restart the node; if it is shut down for good, taint it with "
-        f"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or kubectl delete pod {pod.name} --force",
+        f"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or kubectl delete pod {pod.name} --force"
+        + (safe if found.read.run_policy.node_loss_seconds is not None else ""),
         then="the replica is replaced when the pod is gone",
     )
 
@@ -93,21 +106,32 @@ def _unscheduled(member: Member, found: Found, now: float) -> Cause | None:
         return Cause(Reason.SCHEDULING_GATED, text, "the controller that set the gate removes it, such as a queue")
     if pod.unschedulable:
         return unschedulable(pod.unschedulable, member.raw, found.nodes)
-    if pod.creation_time is not None and now > pod.creation_time + REPORT_AFTER:
-        name = spec.get("schedulerName") or "default-scheduler"
+    name = str(spec.get("schedulerName") or _DEFAULT_SCHEDULER)
+    patience = REPORT_AFTER if name == _DEFAULT_SCHEDULER else FOREIGN_SCHEDULER_SECONDS
+    if pod.creation_time is not None and now > pod.creation_time + patience:
+        waits = span(now - pod.creation_time)
         advice = "install or restart it, or correct schedulerName; of a gang, see the operator's --gang-scheduler-name"
-        return Cause(Reason.NO_SCHEDULER, f'no scheduler has taken it up; is the scheduler "{name}" running?', advice)
+        return Cause(
+            Reason.NO_SCHEDULER, f'no scheduler has taken it up for {waits}; is the scheduler "{name}" running?', advice
+        )
     return Cause(Reason.STARTING, "is being scheduled")
 
 
-def _containers(member: Member, found: Found) -> Cause | None:
+def _containers(member: Member, found: Found, now: float) -> Cause | None:
     pod, events = member.pod, found.events_of(member.pod.uid)
     for container in pod.init_containers:
         state = container.state
-        if container.restart_policy != _SIDECAR and isinstance(state, Running):
-            return Cause(
-                Reason.INIT_CONTAINER_RUNNING, f"its init container {container.name} runs", then="then the program starts"
-            )
+        if not isinstance(state, Running):
+            continue
+        since = f"{span(now - state.started_at)}" if state.started_at is not None else ""
+        if container.restart_policy != _SIDECAR:
+            return _preparing(member, found, container.name, since, now)
+        if _not_started(member, container.name):
+            said = unhealthy(events, container.name, Reason.STARTUP_PROBE_FAILED)
+            if said is not None:
+                detail = said.text.partition(": ")[2] or said.text
+                text = f"its sidecar {container.name} does not pass its startup probe ({since}): {detail}"
+                return replace(said, text=text, then="the program starts when the sidecar has")
     for container in (*pod.init_containers, *pod.containers):
         state = container.state
         if isinstance(state, Waiting):
@@ -121,14 +145,32 @@ def _containers(member: Member, found: Found) -> Cause | None:
     return _waits_for_sidecar(member, found)
 
 
+def _preparing(member: Member, found: Found, name: str, since: str, now: float) -> Cause:
+    """An init container that runs: for how long, and what it printed last."""
+    pod = member.pod.name
+    text = f"its init container {name} runs" if not since else f"its init container {name} has run for {since}"
+    if (line := found.last_lines.get(pod, "")) and (at := found.printed_at.get(pod)) is not None:
+        text += f"; its last line, {span(now - at)} old: {in_short(line, 200)}"
+    return Cause(Reason.INIT_CONTAINER_RUNNING, text, f"kubectl logs {pod} -c {name}", then="then the program starts")
+
+
+def _not_started(member: Member, name: str) -> bool:
+    """Whether the startup probe of a native sidecar, which runs, has not succeeded yet."""
+    statuses = mappings_in((member.raw.get("status") or {}).get("initContainerStatuses"))
+    return any(status.get("name") == name and status.get("started") is False for status in statuses)
+
+
 def _relapsing(member: Member, found: Found, now: float) -> Cause | None:
     """Why a container that runs again, but has not for long, failed before."""
     for container in member.pod.containers:
         state, last = container.state, container.last
         if not isinstance(state, Running) or last is None or not last.exit_code or container.restart_count < _OFTEN:
             continue
-        if state.started_at is not None and now - state.started_at < RELAPSE_SECONDS:
-            cause = _cause_of_run(member, found, container, last)
+        if state.started_at is None:
+            continue
+        cause = _cause_of_run(member, found, container, last)
+        # A probe needs its time to fail again.
+        if now - state.started_at < (PROBE_SECONDS if cause.reason in _PROBES else RELAPSE_SECONDS):
             again = f"; restarted {container.restart_count} times, it runs again for {span(now - state.started_at)}"
             return replace(cause, text=cause.text + again)
     return None
@@ -137,9 +179,8 @@ def _relapsing(member: Member, found: Found, now: float) -> Cause | None:
 def _waits_for_sidecar(member: Member, found: Found) -> Cause | None:
     pod = member.pod
     main = _main_container(member, found)
-    over = [c.name for c in pod.containers if isinstance(c.state, Terminated) and c.state.exit_code == 0]
     running = [c.name for c in pod.containers if isinstance(c.state, Running)]
-    if main not in over or not running:
+    if main not in _succeeded(pod) or not running:
         return None
     return Cause(
         Reason.SIDECAR_RUNNING,
@@ -149,20 +190,24 @@ def _waits_for_sidecar(member: Member, found: Found) -> Cause | None:
     )
 
 
+def _succeeded(pod: PodView) -> list[str]:
+    return [c.name for c in pod.containers if isinstance(c.state, Terminated) and c.state.exit_code == 0]
+
+
 def _cause_of_run(member: Member, found: Found, container: ContainerView, run: Terminated) -> Cause:
     """Why a run of one of its containers failed."""
     pod = member.pod
     inits = {c.name for c in pod.init_containers}
     lines = found.logs.get(pod.name, ())
-    cause = end_of_program(decode(run), run.exit_code, run.message, lines, local=found.local)
-    probe = next((e for e in found.events_of(pod.uid) if e.reason == "Unhealthy" and e.message.startswith("Liveness")), None)
-    if probe is not None and run.exit_code in (137, 143) and run.reason != "OOMKilled":
-        text = f"restarted by the kubelet: {in_short(probe.message)}"
-        return Cause(Reason.LIVENESS_PROBE_FAILED, text, "correct the livenessProbe, or give it a longer initialDelaySeconds")
+    gone = pod.name in found.gone
+    cause = end_of_program(decode(run), run.exit_code, run.message, lines, gone=gone, local=found.local)
+    if run.reason != "OOMKilled":
+        cause = stopped(found.events_of(pod.uid), container.name, run.exit_code, run.finished_at) or cause
     if container.name in inits and container.restart_policy != _SIDECAR:
         return Cause(Reason.INIT_CONTAINER_FAILED, f"its init container {container.name} failed: {cause.text}", cause.advice)
-    if container.name != _main_container(member, found):
-        return Cause(cause.reason, f"container {container.name}: {cause.text}", cause.advice, cause.symptom)
+    if container.name != (main := _main_container(member, found)):
+        over = f"its container {main} has succeeded, but " if main in _succeeded(pod) else ""
+        return replace(cause, text=f"{over}container {container.name}: {cause.text}")
     return cause
 
 
@@ -204,19 +249,20 @@ def _not_ready(member: Member, found: Found) -> Cause | None:
     running = bool(pod.containers) and all(isinstance(c.state, Running) for c in pod.containers)
     if pod.ready or not running:
         return None
-    for event in found.events_of(pod.uid):
-        if event.reason == "Unhealthy" and event.message.startswith(("Readiness", "Startup")):
-            advice = "correct the readinessProbe or startupProbe; training replicas rarely need one"
-            return Cause(Reason.READINESS_PROBE_FAILED, f"runs, but is not ready: {in_short(event.message)}", advice)
-    return None
+    events, main = found.events_of(pod.uid), _main_container(member, found)
+    said = unhealthy(events, main, Reason.READINESS_PROBE_FAILED, Reason.STARTUP_PROBE_FAILED)
+    if said is None:
+        return None
+    how = "is not started yet" if said.reason == Reason.STARTUP_PROBE_FAILED else "is not ready"
+    return replace(said, text=f"runs, but {how}: {said.text}")
 
 
 def _slow(member: Member, found: Found, now: float) -> Cause:
     """A pod on a node whose containers are not started yet, with no reason in its status."""
     pod = member.pod
-    if (cause := not_prepared(found.events_of(pod.uid))) is not None:
+    if (cause := not_prepared(found.events_of(pod.uid), member.raw)) is not None:
         return cause
-    since = pod.start_time if pod.start_time is not None else pod.creation_time
+    since = pod.started
     if since is None or now < since + REPORT_AFTER or any(_begun(pod)):
         return Cause(Reason.STARTING, "its containers are being created")
     if pod.ready_to_start:

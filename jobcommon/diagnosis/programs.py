@@ -10,11 +10,15 @@ from jobcommon.diagnosis.reason import Reason
 
 _HOST = r"'?([\w-]+(?:\.[\w-]+)*\.[a-z]{2,}|[\w.-]+:\d+)"
 _HUB = "check the address, the cluster's DNS and egress (proxy, NetworkPolicy), or load the data into a volume beforehand"
+_LOCAL_HUB = "check the address and this machine's network or proxy, or load the data beforehand"
+_OWNER = "see who owns the file and as whom the pod runs: securityContext runAsUser and fsGroup"
+_RANK = "see rank {0}: its last lines, or py-spy dump while it hangs"
 _ACCESS = "give the program its token by an environment variable from a Secret, and check what the token may read"
 _SLOTS = "set slotsPerWorker to the processes of a worker, start fewer (-n), or add workers; --oversubscribe shares cores"
 _SSH = "mount the keys that ssh reads with mode 0600, and set OMPI_MCA_plm_rsh_args to -o StrictHostKeyChecking=no"
 _SHM = "mount an emptyDir with medium: Memory at /dev/shm; its default size is 64 MiB"
 _LOCAL_SHM = "enlarge /dev/shm of this machine (mount -o remount,size=2G /dev/shm), or use fewer data loader workers"
+_NCCL = "run once with NCCL_DEBUG=INFO, which says what NCCL tried"
 _MEMORY = "raise resources.limits.memory, or use a smaller batch or fewer data loader workers"
 _RANKS = "the ranks that print no time-out hang: kubectl exec POD -- py-spy dump --pid 1, or set TORCH_DISTRIBUTED_DEBUG=DETAIL"
 _LOST = "see whether another replica failed or never started, whether the world size is that of the job"
@@ -38,7 +42,7 @@ LINES = (
     # GPUs
     clue(
         r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|"
-        r"CUDA_ERROR_OUT_OF_MEMORY|"
+        r"CUDA_ERROR_OUT_OF_MEMORY|Cuda failure.*out of memory|"
         r"RESOURCE_EXHAUSTED: .*(?:memory|allocat)|OOM when allocating|Out of memory error on GPU|ResourceExhausted",
         Reason.GPU_OUT_OF_MEMORY, "", "use a smaller batch, gradient checkpointing or a GPU with more memory",
     ),
@@ -84,7 +88,7 @@ LINES = (
     clue(
         r"\branks? \[?(\d+(?:, ?\d+)*)\]?:? (?:did not join|(?:has|have) not (?:joined|called)|failed to join|"
         r"never (?:joined|called))",
-        Reason.COLLECTIVE_TIMEOUT, "", "see rank {0}: its last lines, or py-spy dump while it hangs",
+        Reason.COLLECTIVE_TIMEOUT, "", _RANK,
     ),
     clue(
         r"\[Rank (\d+)\] Watchdog caught collective operation timeout: \w+\(SeqNum=(\d+), OpType=(\w+)"
@@ -95,7 +99,7 @@ LINES = (
     clue(
         r"Ranks? ([\d, ]+) failed to pass monitoredBarrier in (\d+) ms", Reason.COLLECTIVE_TIMEOUT,
         "rank {0} did not reach the barrier in {1} ms: it hangs or has ended",
-        "see rank {0}: its last lines, or py-spy dump while it hangs",
+        _RANK,
     ),
     clue(
         r"Watchdog caught collective|collective operation timeout|timeout detected by watchdog|CollectiveTimeout|"
@@ -135,7 +139,7 @@ LINES = (
         r"unable to (?:launch|find) the specified (?:application|executable)|Executable: (\S+)|"
         r"(orted|prted|hydra_pmi_proxy): (?:command )?not found|"
         r"could not (?:find|access|execute) (?:an |the )?executable|command '([\w+-]+)' failed: No such file|"
-        r"failed to run command '([\w+-]+)'",
+        r"failed to run command '([\w+-]+)'|No such file or directory: '([\w+./-]+)'[\s\S]*/subprocess\.py\"",
         Reason.COMMAND_NOT_FOUND, "", "install the program in the image; workers of an MPIJob need it, too, and Open MPI",
         local="install it on this machine{debian}, or correct the command",
     ),
@@ -212,14 +216,19 @@ LINES = (
     ),
     # memory and limits
     clue(
+        r"OutOfMemoryError: (?:Java heap|GC overhead|Metaspace|Requested array size)", Reason.MEMORY_EXHAUSTED, "",
+        "raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory), and resources.limits.memory above it",
+        local="raise Java's heap (-Xmx, or spark.driver.memory and spark.executor.memory)",
+    ),
+    clue(
         r"^MemoryError|\bMemoryError\b|ArrayMemoryError|std::bad_alloc|Cannot allocate memory|DefaultCPUAllocator|"
         r"Unable to allocate [\d.]+ \w+ for|"
-        r"OutOfMemoryError: Java|not enough memory: you tried|\[Errno 12\]",
+        r"not enough memory: you tried|\[Errno 12\]",
         Reason.MEMORY_EXHAUSTED, "", _MEMORY,
     ),
     clue(
         r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) (?:is killed by signal: \w+|exited unexpectedly)|"
-        r"terminated abruptly while the future was|BrokenProcessPool",
+        r"terminated abruptly while the future was|BrokenProcessPool|died with <Signals\.SIGKILL",
         Reason.WORKER_PROCESS_KILLED, "", f"most often memory: {_MEMORY}",
     ),
     clue(
@@ -231,7 +240,7 @@ LINES = (
     ),
     clue(
         r"Address already in use|EADDRINUSE|\[Errno 98\]|errno: 98\b|Failed to bind|port is already (?:allocated|"
-        r"in use)|Only one usage of each socket",
+        r"in use)|Only one usage of each socket|Could not start gRPC server",
         Reason.PORT_IN_USE, "", "choose another port, or end what still uses it",
     ),
     clue(
@@ -262,7 +271,8 @@ LINES = (
         r"configparser\.\w+Error|"
         r"omegaconf\.errors|hydra\.errors|MissingConfigException|ConfigAttributeError|validation errors? for|"
         r"jsonschema\.\S*ValidationError|"
-        r"Could not override '|(?:Error|invalid value) in (?:config|configuration)|invalid (?:json|yaml|toml)|"
+        r"Could not override '|Error in call to target '|In '[\w/]+': Could not find '|Missing mandatory value|"
+        r"(?:Error|invalid value) in (?:config|configuration)|invalid (?:json|yaml|toml)|"
         r"InvalidConfig|ConfigError|Invalid TF_CONFIG",
         Reason.CONFIG_INVALID, "", "correct the configuration file or value that the message names",
     ),
@@ -276,7 +286,8 @@ LINES = (
         "(SSL_CERT_FILE, REQUESTS_CA_BUNDLE)",
     ),
     clue(
-        r"40[13] Client Error|40[13]: (?:Unauthorized|Forbidden)|GatedRepoError|gated repo|is restricted|"
+        r"40[13] Client Error|error occurred \(40[13]\)|40[13]: (?:Unauthorized|Forbidden)|GatedRepoError|"
+        r"gated repo|is restricted|"
         r"NoCredentialsError|Unable to locate credentials|"
         r"InvalidAccessKeyId|AccessDenied|SignatureDoesNotMatch|Expired ?Token|DefaultCredentialsError|"
         r"api_key not configured|No API key|InvalidToken|"
@@ -298,14 +309,14 @@ LINES = (
         rf"connection to server at|unable to access|"
         rf"host=|connect to endpoint(?: URL)?:?|HTTPSConnectionPool\(host=|connecting to) ?[\"']?(?:https?://)?{_HOST}",
         Reason.HOST_UNREACHABLE, "", _HUB,
-        local="check the address and this machine's network or proxy, or load the data beforehand",
+        local=_LOCAL_HUB,
     ),
     clue(
         r"LocalEntryNotFoundError|OfflineModeIsEnabled|Max retries exceeded with url|urlopen error|ConnectTimeout|"
         r"EndpointConnectionError|"
         r"NameResolutionError|ProxyError|ReadTimeout(?:Error)?\b|HTTP Error 5\d\d|5\d\d Server Error",
         Reason.HOST_UNREACHABLE, "", _HUB,
-        local="check the address and this machine's network or proxy, or load the data beforehand",
+        local=_LOCAL_HUB,
     ),
     # peers of the job
     clue(
@@ -340,6 +351,8 @@ LINES = (
         r"parameter (?:not set|null or not set)|bad substitution",
         Reason.SHELL_ERROR, "", 'correct the shell command; a manifest\'s "$$" is one "$", and dash is no bash',
     ),
+    # what is left of NCCL's
+    clue(r"^Last error: \S", Reason.GPU_ERROR, "", _NCCL),
 )  # fmt: skip
 
 #: Of exceptions only: elsewhere such words are part of ordinary output. After all of LINES.
@@ -364,12 +377,12 @@ EXCEPTIONS = (
     ),
     clue(r"IsADirectory", Reason.FILE_NOT_FOUND, "",
          "give the path of a file; a mount with a subPath that its volume does not have is an empty directory"),
-    clue(r"NCCL error", Reason.GPU_ERROR, "", "run once with NCCL_DEBUG=INFO, which says what NCCL tried"),
+    clue(r"NCCL error", Reason.GPU_ERROR, "", _NCCL),
     clue(r"FileNotFoundError|No such file or directory|NoSuchFileError|does not exist|NotADirectory",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
     clue(
         r"PermissionError|Permission denied|\[Errno 13\]|EACCES|Operation not permitted", Reason.PERMISSION_DENIED, "",
-        "see who owns the file and as whom the pod runs: securityContext runAsUser and fsGroup",
+        _OWNER,
     ),
 )  # fmt: skip
 
@@ -382,6 +395,10 @@ REMAINS = (
         Reason.WORKER_PROCESS_KILLED, "", f"of SIGKILL the cause is most often memory: {_MEMORY}",
     ),
     clue(
+        r'\(most recent call first\): File "(?:[^"]*/)?([^"]+)", line (\d+) in (.+)', Reason.PROGRAM_FAILED,
+        "Python's faulthandler shows it in {2} ({0}, line {1})", "see why it did not go on there; a time-out may have ended it",
+    ),
+    clue(
         r"Container failed !!!", Reason.PROGRAM_FAILED, "",
         "paddle.distributed.launch writes the processes' output to log/workerlog.N: put --log_dir on a volume",
     ),
@@ -391,7 +408,7 @@ REMAINS = (
          r"No such file or directory)",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
     clue(r"Permission denied|Operation not permitted|EACCES", Reason.PERMISSION_DENIED, "",
-         "see who owns the file and as whom the pod runs: securityContext runAsUser and fsGroup"),
+         _OWNER),
     clue(r"the first process to do so was|Exit code: +(\d+)|non-zero (?:exit )?(?:status|code)", Reason.PROGRAM_FAILED, "",
          "see the lines that the rank printed before", symptom=True),
 )  # fmt: skip

@@ -27,12 +27,16 @@ def suspended(found: Found) -> Cause:
 
 
 def _queue_says(workload: Object) -> str:
-    """The message of the condition that keeps the workload from being admitted."""
+    """What keeps the workload from being admitted: the condition's reason, such as WaitingForQuota (KEP-10852), since when, and
+    its message."""
     conditions = {str(c.get("type")): c for c in mappings_in((workload.get("status") or {}).get("conditions"))}
     for kind, status in (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False")):
         condition = conditions.get(kind)
         if condition is not None and condition.get("status") == status and condition.get("message"):
-            return str(condition["message"])
+            since = f" since {moment}" if (moment := condition.get("lastTransitionTime")) else ""
+            # Before Kueue 0.18 the reason was the same for all causes.
+            reason = str(condition.get("reason") or "Pending")
+            return f"{condition['message']} ({reason}{since})" if reason != "Pending" else str(condition["message"])
     return ""
 
 

@@ -19,6 +19,7 @@ from jobcommon.client.status import answered
 from jobcommon.diagnosis.found import Found
 from jobcommon.diagnosis.operator import LEASE, may_be_behind
 from jobcommon.framework import Framework
+from jobcommon.reconcile.failed_logs import config_map_name
 
 Object = dict[str, Any]
 Query = tuple[tuple[str, str], ...]
@@ -47,9 +48,13 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     pods = owned_by(uid, (await _read(send, {"pods": [pods_request(namespace, name)]}, unread))["pods"][0])
     troubled = [pod for pod in pods if not _is_well(pod)][:MAX_PODS]
     status = read_status(job.get("status"))
-    about = [uid, *(str(pod["metadata"].get("uid")) for pod in troubled)]
+    failed = [failure.pod for failure in status.failures if failure.pod]
+    # Of pods on record by name: they may be gone, and another one may have their name.
+    recorded = dict.fromkeys(failed[:MAX_LOGS])
+    about = [f"uid={one['metadata'].get('uid')}" for one in (job, *troubled) if one["metadata"].get("name") not in recorded]
+    about += [f"name={name}" for name in recorded]
     path = collection_path("v1", "events", namespace)
-    wanted = {"events": [Request("GET", path, (("fieldSelector", f"involvedObject.uid={one}"),)) for one in about]}
+    wanted = {"events": [Request("GET", path, (("fieldSelector", f"involvedObject.{one}"),)) for one in about]}
     if troubled:
         wanted["nodes"] = [Request("GET", collection_path("v1", "nodes", None))]
     if ((job.get("spec") or {}).get("runPolicy") or {}).get("suspend"):
@@ -57,13 +62,19 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     if not pods or any(not (pod.get("spec") or {}).get("nodeName") for pod in pods):
         wanted[POD_GROUPS] = [Request("GET", object_path(api, POD_GROUPS, namespace, name)) for api in POD_GROUP_APIS]
     found = await _read(send, wanted, unread)
-    last = await _last_lines(send, framework, namespace, pods) if pods and not troubled else {}
+    # How long all are silent is known of all only; of others what an init container does.
+    waiting = [pod for pod in troubled if (pod.get("status") or {}).get("phase") == "Pending"]
+    last = await _last_lines(send, framework, namespace, waiting if troubled else pods)
+    logs, gone = await _logs(send, namespace, pods, failed)
+    kept = await read_kept_logs(send, job) if gone else {}
+    logs |= {pod: kept[pod].splitlines() for pod in gone & kept.keys()}
     made = Found(
         framework=framework,
         job=job,
         pods=pods,
         events=[event for events in found["events"] for event in events],
-        logs=await _logs(send, namespace, pods, [failure.pod or "" for failure in status.failures]),
+        logs=logs,
+        gone=gone - kept.keys(),
         nodes=[node for nodes in found.get("nodes", ()) for node in nodes],
         workloads=next(filter(None, (_of(uid, items) for items in found.get("workloads", ()))), []),
         pod_groups=next(filter(None, found.get(POD_GROUPS, ())), []),
@@ -109,37 +120,63 @@ async def _read(send: Send, wanted: Mapping[str, Sequence[Request]], unread: dic
     return {resource: [next(each) for _ in requests] for resource, requests in wanted.items()}
 
 
-async def _logs(send: Send, namespace: str, pods: Sequence[Object], failed: Sequence[str]) -> dict[str, list[str]]:
-    """The last lines of failed runs, by pod: those on record first. None of a log that is gone or may not be read."""
+async def _logs(
+    send: Send, namespace: str, pods: Sequence[Object], failed: Sequence[str]
+) -> tuple[dict[str, list[str]], frozenset[str]]:
+    """The last lines of failed runs, by pod: those on record first. And the pods of which nothing can be read any more."""
     runs = {str(pod["metadata"]["name"]): run for pod in pods if (run := _failed_run(pod))}
     rank = {name: number for number, name in enumerate(dict.fromkeys(failed))}
     chosen = sorted(runs, key=lambda name: rank.get(name, len(rank)))[:MAX_LOGS]
     paths = (f"{object_path('v1', 'pods', namespace, name)}/log" for name in chosen)
     answers = await send([Request("GET", path, runs[name]) for name, path in zip(chosen, paths, strict=True)])
-    return {
-        name: answer.body.decode(errors="replace").splitlines() if answer.status < 400 else []
-        for name, answer in zip(chosen, answers, strict=True)
-    }
+    asked = dict(zip(chosen, answers, strict=True))
+    gone = {name for name, answer in asked.items() if answer.status >= 400}
+    logs = {name: asked[name].body.decode(errors="replace").splitlines() for name in chosen if name not in gone}
+    return logs, frozenset(gone | {name for name in failed if name not in runs})
+
+
+async def read_kept_logs(send: Send, job: Mapping[str, Any]) -> dict[str, str]:
+    """By pod, the log of its latest failure that the operator has kept (`keepFailedLogs`); none if it may not be read."""
+    if not ((job.get("spec") or {}).get("runPolicy") or {}).get("keepFailedLogs"):
+        return {}
+    namespace, name, uid = (str(job["metadata"].get(field) or "") for field in ("namespace", "name", "uid"))
+    (answer,) = await send([Request("GET", object_path("v1", "configmaps", namespace, config_map_name(name)))])
+    try:
+        data = next((found.get("data") or {} for found in _of(uid, [answered(answer)])), {})
+    except StatusError:
+        return {}
+    parts = ((key.partition("."), str(text)) for key, text in data.items())
+    # Failures on record have a number, the oldest first; the others came later.
+    ordered = sorted(parts, key=lambda part: int(number) if (number := part[0][0]).isdecimal() else len(data))
+    return {pod.removesuffix(".log"): text for (_, _, pod), text in ordered}
 
 
 async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Sequence[Object]) -> dict[str, tuple[float, str]]:
-    """The last lines of some of the pods that run, and when they were printed; if none was, when the pod was started."""
+    """The last lines of some of the pods that run, or whose init container does, and when they were printed; if none was, when
+    the pod was started.
+    """
     found: dict[str, tuple[float, str]] = {}
-    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"][:MAX_LOGS]
-    names = [str(pod["metadata"]["name"]) for pod in running]
+    running = [(pod, container) for pod in pods if (container := _running(framework, pod))][:MAX_LOGS]
     query = (("tailLines", "1"), ("timestamps", "true"))
-    requests = []
-    for pod, name in zip(running, names, strict=True):
-        containers = [str(one.get("name")) for one in (pod.get("spec") or {}).get("containers") or ()]
-        main = framework.container if framework.container in containers else next(iter(containers), "")
-        path = f"{object_path('v1', 'pods', namespace, name)}/log"
-        requests.append(Request("GET", path, (("container", main), *query)))
-    for pod, name, answer in zip(running, names, await send(requests), strict=True):
+    paths = [f"{object_path('v1', 'pods', namespace, str(pod['metadata']['name']))}/log" for pod, _ in running]
+    requests = [Request("GET", path, (("container", name), *query)) for path, (_, name) in zip(paths, running, strict=True)]
+    for (pod, _), answer in zip(running, await send(requests) if requests else (), strict=True):
         first, _, line = answer.body.decode(errors="replace").partition(" ")
         at = parse_time(first) if first else parse_time((pod.get("status") or {}).get("startTime"))
         if answer.status < 400 and at is not None:
-            found[name] = at, line.strip()
+            found[str(pod["metadata"]["name"])] = at, line.strip()
     return found
+
+
+def _running(framework: Framework, pod: Object) -> str:
+    """The container of a pod whose last line tells what it does now; "" if none runs."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    if status.get("phase") == "Running":
+        containers = [str(one.get("name")) for one in spec.get("containers") or ()]
+        return framework.container if framework.container in containers else next(iter(containers), "")
+    sidecars = {one.get("name") for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"}
+    inits = (one for one in status.get("initContainerStatuses") or () if one.get("name") not in sidecars)
+    return next((str(one.get("name")) for one in inits if "running" in (one.get("state") or {})), "")
 
 
 async def _operator(send: Send, framework: Framework) -> dict[str, Any]:

@@ -25,6 +25,9 @@ class Reason(StrEnum):
     DEFINITION_OUTDATED = "DefinitionOutdated"
     RESTARTING = "Restarting"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
+    STALLED = "Stalled"
+    NO_PROGRESS = "NoProgress"
+    PENDING_TOO_LONG = "PendingTooLong"
 
     # what the API server refuses
     QUOTA_EXCEEDED = "QuotaExceeded"
@@ -81,7 +84,9 @@ class Reason(StrEnum):
 
     # probes and further containers
     READINESS_PROBE_FAILED = "ReadinessProbeFailed"
+    STARTUP_PROBE_FAILED = "StartupProbeFailed"
     LIVENESS_PROBE_FAILED = "LivenessProbeFailed"
+    POST_START_HOOK_FAILED = "PostStartHookFailed"
     INIT_CONTAINER_FAILED = "InitContainerFailed"
     SIDECAR_RUNNING = "SidecarRunning"
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from jobcommon.diagnosis.cause import Cause, Clue, in_short, revealed
 from jobcommon.diagnosis.packages import program_package
@@ -12,17 +13,18 @@ from jobcommon.diagnosis.tracebacks import Raised, plain, raised
 
 _NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
 
+_FAULTHANDLER = "run with python -X faulthandler"
 _SIGNALS = {
     "SIGKILL": (
         "killed by SIGKILL",
         "often the node had no memory left, or it did not end within its grace period",
     ),
-    "SIGSEGV": ("crashed with a segmentation fault", "a native library is at fault: run with python -X faulthandler"),
+    "SIGSEGV": ("crashed with a segmentation fault", f"a native library is at fault: {_FAULTHANDLER}"),
     "SIGTERM": ("stopped by SIGTERM", "something asked it to end: a deletion, a clean-up, or a launcher whose peer has failed"),
-    "SIGABRT": ("aborted", "a native library or an assertion gave up: run with python -X faulthandler"),
+    "SIGABRT": ("aborted", f"a native library or an assertion gave up: {_FAULTHANDLER}"),
     "SIGBUS": ("crashed with a bus error", "often /dev/shm is full: mount an emptyDir with medium: Memory at /dev/shm"),
     "SIGILL": ("ran an illegal instruction", "the image is built for another kind of CPU than the node has"),
-    "SIGFPE": ("crashed with an arithmetic error", "a native library is at fault: run with python -X faulthandler"),
+    "SIGFPE": ("crashed with an arithmetic error", f"a native library is at fault: {_FAULTHANDLER}"),
     "SIGINT": ("interrupted by SIGINT", "something asked it to end"),
 }
 
@@ -38,9 +40,13 @@ _CODES = {
     255: "; often of ssh or mpirun",
 }
 _ERROR_LINE = re.compile(
-    r"error|fatal|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|not found|assert", re.IGNORECASE
+    r"error|fatal|what\(\):|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|not found|assert", re.IGNORECASE
 )
 _MARK = re.compile(r'in "[^"]+", line \d+')
+# Where the crashed thread was, by Python's faulthandler.
+_CRASHED = re.compile(r'Current thread .*\(most recent call first\):\n\s+File "(?:[^"]*/)?([^"]+)", (line \d+) in (.+)')
+# A hint that reads like an error.
+_HINT = "HYDRA_FULL_ERROR"
 _PROGRAM = re.compile(r'exec: "([^"]+)"|(?:^|: )([^:\s]+): (?:command )?not found')
 # Of the last lines as many are searched for one that reads like an error.
 _TAIL = 15
@@ -49,12 +55,18 @@ _LATEST = 60
 
 
 def end_of_program(
-    reason: str, exit_code: int | None, message: str, lines: Sequence[str] = (), *, local: bool = False
+    reason: str,
+    exit_code: int | None,
+    message: str,
+    lines: Sequence[str] = (),
+    *,
+    gone: bool = False,
+    local: bool = False,
 ) -> Cause:
     """Why a run of a container failed.
 
-    `reason` is the kubelet's or, as in `status.failures`, a signal's name; `lines` are the last ones that it printed. `local`:
-    it was a process of this machine.
+    `reason` is the kubelet's or, as in `status.failures`, a signal's name; `lines` are the last ones that it printed, of which
+    nothing can be read any more if `gone`. `local`: it was a process of this machine.
     """
     code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
     if reason == "OOMKilled":
@@ -62,26 +74,37 @@ def end_of_program(
         if local:
             advice = "this machine had no memory left: use a smaller batch, fewer data loader workers or fewer replicas"
         return Cause(Reason.OOM_KILLED, f"used more memory than its limit (OOMKilled, {code})", advice)
-    told = [*message.splitlines(), *lines]
+    told = [line for line in (*message.splitlines(), *lines) if _HINT not in line]
     if (cause := next(filter(None, (_of_line(line, LINE_ENDS, local=local) for line in told)), None)) is not None:
         return Cause(cause.reason, f"{code}: {cause.text}", cause.advice)
     if reason in _NOT_STARTED or exit_code in (126, 127):
         return _no_command(exit_code, message, lines, local=local)
-    if reason not in _OUTSIDE and (cause := _latest(told, local=local)) is not None:
-        return Cause(cause.reason, f"{code}: {cause.text}", cause.advice, cause.symptom)
-    last = _last_line(told)
+    crashed = _CRASHED.search("\n".join(told)) if reason in _SIGNALS else None
+    cause = _latest(told, local=local) if reason not in _OUTSIDE else None
+    # Of a crash, the shell around it says less than Python.
+    if cause is not None and not (crashed and cause.reason == Reason.WORKER_PROCESS_KILLED):
+        return replace(cause, text=f"{code}: {cause.text}")
+    # What Python's faulthandler prints is told by the function.
+    ends = (at for at, line in enumerate(told) if line.startswith("Fatal Python error"))
+    last = _last_line(told[: next(ends, None)] if crashed else told)
     if reason in _SIGNALS:
         text, advice = _SIGNALS[reason]
         shown = f": {in_short(last)}" if reason not in _OUTSIDE and _ERROR_LINE.search(last) else ""
         advice = (_LOCAL_SIGNALS.get(reason) if local else None) or advice
+        if crashed is not None:
+            file, number, function = crashed.groups()
+            shown = f" in {function} ({file}, {number}){shown}"
+            advice = advice.replace(_FAULTHANDLER, f"see the library that {function} calls")
         return Cause(reason, f"{text} ({reason}, {code}){shown}", advice, symptom=reason == "SIGTERM")
-    said = "its last lines may say why" if any(line.strip() for line in told) else _SILENT
+    said = "its last lines may say why" if any(line.strip() for line in told) else _GONE if gone else _SILENT
     if reason.startswith("SIG"):
         return Cause(reason, f"killed by {reason} ({code})", said)
     meaning = _CODES.get(exit_code or 0, "")
-    return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{f': {in_short(last)}' if last else ''}", said)
+    shown = f": {in_short(last)}" if last else "; its log is gone" if gone else ""
+    return Cause(Reason.PROGRAM_FAILED, f"failed with {code}{meaning}{shown}", said)
 
 
+_GONE = "to keep its last lines in the job's status, set terminationMessagePolicy: FallbackToLogsOnError in the container"
 _SILENT = "it printed nothing: let the program print why it ends, and run python with -u"
 
 
@@ -99,6 +122,8 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
     chains = _chains([one for one in found if not one.wraps])
     causes = [_of_exception(chain, local=local) for chain in reversed(chains)]
     own = [plain(line) for line in lines]
+    # What ends with a colon goes on in the next line.
+    own = [f"{line} {after.strip()}" if line.endswith(":") else line for line, after in zip(own, [*own[1:], ""], strict=False)]
     errors = [line for line in own if not MERELY_A_WARNING.search(line)]
     texts = (cause for line in reversed(errors) if (cause := _of_line(line, LINES, local=local)) is not None)
     plainly = [] if any(not cause.symptom for cause in causes) else [*texts]
@@ -109,10 +134,18 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
     if candidates:
         # Of lines that follow from another replica's end the first says most.
         return causes[0] if causes else plainly[-1]
+    said = ""
+    if found and found[-1].type.endswith("CalledProcessError"):
+        # The lines before it are those of the command.
+        said, own = f"{in_short(found[-1].lines[0])}: ", own[: found[-1].begin]
+        errors = [line for line in own if not MERELY_A_WARNING.search(line)]
     for some, clues in ((errors, REMAINS), (own, LINES)):
         for line in reversed(some):
             if (cause := _of_line(line, clues, local=local)) is not None:
-                return cause
+                return replace(cause, text=said + cause.text)
+    if said:
+        text = said.removesuffix(": ") if not (last := _last_line(own)) else said + in_short(last)
+        return Cause(Reason.PROGRAM_FAILED, text, "see what this command printed")
     return _unknown(found[-1]) if found else None
 
 
@@ -132,21 +165,26 @@ def _chains(found: Sequence[Raised]) -> list[list[Raised]]:
 
 
 def _of_exception(chain: Sequence[Raised], *, local: bool) -> Cause:
-    """The cause of the last exception of a chain; if it is not known, that of one before."""
+    """The cause of a chain: of what an exception was raised from, or a variable that is not set, else of the last one known."""
     last = chain[-1]
-    for one in reversed(chain):
-        if (cause := revealed(one.text, (*LINES, *EXCEPTIONS), local=local)) is not None:
-            text = cause.text if cause.text != in_short(one.text) else _quoted(one, cause.reason)
+    known: list[tuple[tuple[bool, bool, int], Cause]] = []
+    for at, one in enumerate(chain):
+        clues = (*LINES, *EXCEPTIONS)
+        if (cause := revealed(one.innermost, clues, local=local) or revealed(one.text, clues, local=local)) is not None:
+            quoted = cause.text in (in_short(one.text), in_short(one.innermost))
+            text = _quoted(one, cause.reason) if quoted else cause.text
             before = "" if one is last else f"{in_short(last.lines[0])}, after "
-            return Cause(cause.reason, before + text, cause.advice, cause.symptom)
-    return _unknown(last)
+            first = cause.reason == Reason.ENVIRONMENT_MISSING or (one is not last and chain[at + 1].direct)
+            told = Cause(cause.reason, before + text, cause.advice, cause.symptom)
+            known.append(((cause.symptom, not first, at if first else -at), told))
+    return min(known, key=lambda entry: entry[0])[1] if known else _unknown(last)
 
 
 def _quoted(one: Raised, reason: str) -> str:
     """The first line of the exception, and the one further down that reveals the cause."""
     first = one.lines[0]
     causes = ((line, revealed(line, LINES)) for line in one.lines)
-    revealing = next((line for line, cause in causes if cause is not None and cause.reason == reason), first)
+    revealing = one.innermost or next((line for line, cause in causes if cause is not None and cause.reason == reason), first)
     if revealing == first and first.endswith(":") and len(one.lines) > 1:
         revealing = one.lines[1]
     # Parsers of YAML tell the problem last, and where it is.

@@ -1,12 +1,16 @@
 """Why a container is not started: the kubelet's reasons in the pod's status, and what it reports in events only."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from jobcommon.api.pod import Waiting
+from jobcommon.api.template import mappings_in
 from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
 from jobcommon.diagnosis.found import EventView
 from jobcommon.diagnosis.reason import Reason
+from jobcommon.diagnosis.stops import CLUES
 
 PULL_RETRY = "the kubelet tries again, every 5 minutes at the latest"
 RETRY = "the kubelet tries again"
@@ -57,9 +61,9 @@ _MISSING = (
         "add the key, or correct the reference",
     ),
     clue(
-        r"references non-existent (secret|config) key: (\S+)",
+        r'for volume "([^"]+)" : .*references non-existent (?:secret|config) key: (\S+)',
         Reason.KEY_NOT_FOUND,
-        'the {0} of a volume has no key "{1}"',
+        'the volume {0} has no key "{1}"',
         "add the key, or correct items of the volume",
     ),
     clue(
@@ -165,8 +169,9 @@ def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
         return _pull(message, events)
     if reason in ("", "ContainerCreating", "PodInitializing"):
         return None
-    if (cause := revealed(message, (*_MISSING, *COMMANDS))) is not None:
-        return Cause(cause.reason, cause.text, cause.advice, then=RETRY)
+    clues = CLUES if reason == "PostStartHookError" else (*_MISSING, *COMMANDS)
+    if (cause := revealed(message, clues)) is not None:
+        return replace(cause, then=RETRY)
     return Cause(
         Reason.CONTAINER_NOT_CREATED, f"{reason}: {message}" if message else reason, "kubectl describe pod", then=RETRY
     )
@@ -185,12 +190,23 @@ def _pull(message: str, events: Sequence[EventView]) -> Cause:
     return Cause(cause.reason, in_short(text), cause.advice, then=PULL_RETRY)
 
 
-def not_prepared(events: Sequence[EventView]) -> Cause | None:
+def _with_source(text: str, pod: Mapping[str, Any]) -> str:
+    """The text with the ConfigMap or Secret of the volume that it names; the kubelet gives the volume only."""
+    for volume in mappings_in((pod.get("spec") or {}).get("volumes")):
+        for kind, field, key in (("ConfigMap", "configMap", "name"), ("Secret", "secret", "secretName")):
+            if (name := (volume.get(field) or {}).get(key)) is not None:
+                text = text.replace(
+                    f"the volume {volume.get('name')} has", f'the {kind} "{name}" of the volume {volume.get("name")} has'
+                )
+    return text
+
+
+def not_prepared(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause | None:
     """Why volumes, network or image are not ready yet, by the latest of the pod's events; None if they do not say."""
     for event in events:
         if event.reason in ("FailedMount", "FailedAttachVolume", "FailedMapVolume"):
             cause = revealed(event.message, _MISSING)
-            text = cause.text if cause else in_short(event.message)
+            text = _with_source(cause.text, pod) if cause else in_short(event.message)
             found = cause.reason if cause else Reason.VOLUMES_NOT_READY
             return Cause(found, text, cause.advice if cause else "check the volumes of the pod template", then=RETRY)
         if event.reason in ("FailedCreatePodSandBox", "NetworkNotReady"):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 _PREFIX = re.compile(r"^(?:\[(?:rank|default)?\d+(?:,\d+)*\](?:<\w+>)?:?\s?|\(\w+ pid=\d+[^)]*\)\s?|\s*\|\s?|\s*\+[-+ ]*)")
 _LOG = re.compile(r"^(?:\[|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8})")
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
-_FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
 _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?::(?:\s|$)|$)")
-_CHAINED = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
+_CHAINED = re.compile(r"^(?:During handling of the above exception|(The above exception was the direct cause))")
 # Tracebacks after these lines belong to clean-up, or were only logged.
 _IGNORED = re.compile(r"^(?:Exception ignored in|Error in atexit|--- Logging error ---|Exception in thread .*tqdm)")
 # These only report that another process has failed.
@@ -19,21 +19,26 @@ _WRAPPERS = re.compile(
     r"ProcessExitedException|HorovodInternalError)$"
 )
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python|^<|/usr/bin/|\.venv/bin")
-# Of a message of several lines, as many are read: NCCL names its cause in the third.
+# Of a message of several lines, as many are read: NCCL names its cause in the third. Frames of Java do not count.
 _MOST_LINES = 12
+_JAVA_FRAME = re.compile(r"^\s+(?:at |\.{3} )")
+_NCCL = "Last error:"
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An exception: its lines (the type and message first), its frames, where the program's own code raised it, and whether it
-    follows from the one before. `at` is the number of its line.
+    """An exception: its lines (the type and message first), its frames, and where the program's own code raised it.
+
+    `chained`: it follows from the one before, which is its direct cause if `direct` (``raise … from``). `begin` is the number
+    of the first line of its traceback.
     """
 
     lines: tuple[str, ...]
     frames: tuple[str, ...]
     where: str
     chained: bool
-    at: int
+    direct: bool
+    begin: int
 
     @property
     def type(self) -> str:
@@ -51,6 +56,11 @@ class Raised:
         """All that a pattern may look at: the message, and the frame that raised it."""
         return "\n".join((*self.lines, *self.frames[-2:]))
 
+    @property
+    def innermost(self) -> str:
+        """What NCCL names as its last error; "" of other exceptions."""
+        return " ".join(self.lines[self.lines.index(_NCCL) + 1 :][:1]) if _NCCL in self.lines else ""
+
 
 def plain(line: str) -> str:
     """The line without the prefix of its process."""
@@ -65,22 +75,24 @@ def raised(lines: Sequence[str]) -> list[Raised]:
 def _raised(lines: Sequence[str]) -> Iterator[Raised]:
     frames: list[str] = []
     where = ""
-    inside = chained = ignored = False
+    inside = chained = direct = ignored = False
+    begin = 0
     for at, line in enumerate(lines):
         if _HEADER.search(line):
-            inside, frames, where = True, [], ""
+            inside, frames, where, begin = True, [], "", at
             ignored = at > 0 and _IGNORED.match(lines[at - 1]) is not None
         elif (frame := _FRAME.match(line)) is not None:
+            begin = begin if inside else at
             inside = True
             frames.append(line.strip())
             if not _LIBRARY.search(frame["file"]):
                 where = f"{frame['file'].rpartition('/')[2]}, line {frame['line']}"
-        elif _CHAINED.match(line):
-            chained = True
+        elif (link := _CHAINED.match(line)) is not None:
+            chained, direct = True, link[1] is not None
         elif inside and line[:1].strip() and (_EXCEPTION.match(line) is not None):
             if not ignored:
-                yield Raised(_message(lines, at), tuple(frames), where, chained, at)
-            inside = chained = ignored = False
+                yield Raised(_message(lines, at), tuple(frames), where, chained, direct, begin)
+            inside = chained = direct = ignored = False
             frames, where = [], ""
         elif inside:
             frames.append(line.strip())
@@ -89,8 +101,10 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
 def _message(lines: Sequence[str], at: int) -> tuple[str, ...]:
     """The lines of the exception's message."""
     found = [lines[at].strip()]
-    for line in lines[at + 1 : at + _MOST_LINES]:
-        if not line.strip() or _HEADER.search(line) or _CHAINED.match(line) or _IGNORED.match(line) or _LOG.match(line):
+    for line in lines[at + 1 :]:
+        over = not line.strip() or _HEADER.search(line) or _CHAINED.match(line) or _IGNORED.match(line) or _LOG.match(line)
+        if over or len(found) == _MOST_LINES:
             break
-        found.append(line.strip())
+        if not _JAVA_FRAME.match(line):
+            found.append(line.strip())
     return tuple(found)

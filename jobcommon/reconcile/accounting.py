@@ -16,7 +16,7 @@ from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, format_indexes, replica_count
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, Failure, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_time
-from jobcommon.framework import Job
+from jobcommon.framework import Job, Tallies
 from jobcommon.reconcile.ending import Ending, Verdict, failures_in_place, restarts_in_place
 from jobcommon.reconcile.slots import (
     MAX_ENTRIES,
@@ -80,39 +80,27 @@ class Accounting:
 
     def having(self, *verdicts: Verdict) -> tuple[Slot, ...]:
         """The new entries with one of those verdicts."""
-        return tuple([slot for slot in self.entries if slot.state.ending.verdict in verdicts])  # type: ignore[union-attr]
-
-
-@dataclass(frozen=True, slots=True)
-class LateEnds:
-    """The pods that have ended since the job finished and are not on record.
-
-    `succeeded` holds all indexes that have succeeded, by type where there are new ones; `pods` are the UIDs of their pods,
-    `failed` those of the other pods.
-    """
-
-    succeeded: Mapping[str, frozenset[int]]
-    pods: frozenset[str]
-    failed: frozenset[str]
+        return tuple(slot for slot in self.entries if slot.ending.verdict in verdicts)
 
 
 def account_for_pods(job: Job, slots: Slots) -> Accounting:
     """Enter the pods that have ended since the status was written."""
-    if job.unread:
-        # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
-        return _as_recorded(job, slots)
     status = job.status
+    # What an end means for the job is unknown until the whole spec can be read; the pods remain as evidence.
+    notable, surplus = ((), ()) if job.unread else (slots.notable, slots.surplus)
     succeeded = {kind: set(indexes) for kind, indexes in recorded_success(job).items()}
     restarts = recorded_restarts(job)
     disruptions = max(status.disruptions or 0, 0)
     entries: list[Slot] = []
     in_place = remembered = 0
-    for slot in slots.notable:
+    # Where all replicas are restarted together, a failed run in a pod that lives ends the attempt, and is an entry.
+    alone = not job.restarts_together
+    for slot in notable:
         match slot.state:
             case Ended(ending) if ending.verdict == Verdict.SUCCEEDED or remembered < MAX_ENTRIES:
                 entries.append(slot)
                 kind = slot.replica.type
-                restarts[kind] += restarts_in_place(slot.pod, restart_policy(job, slot.replica))
+                restarts[kind] += alone and restarts_in_place(slot.pod, restart_policy(job, slot.replica))
                 restarts[kind] += ending.verdict == Verdict.RETRYABLE
                 disruptions += ending.verdict == Verdict.DISRUPTED
                 if ending.verdict == Verdict.SUCCEEDED:
@@ -120,8 +108,8 @@ def account_for_pods(job: Job, slots: Slots) -> Accounting:
                 else:
                     remembered += 1
             case Ended() | Running(disturbed=True) | Starting() | Leaving():
-                in_place += failures_in_place(slot.pod, restart_policy(job, slot.replica))
-    for slot in slots.surplus:
+                in_place += alone and failures_in_place(slot.pod, restart_policy(job, slot.replica))
+    for slot in surplus:
         if isinstance(slot.state, Ended):
             entries.append(slot)
             succeeded[slot.replica.type].add(slot.replica.index)
@@ -138,58 +126,16 @@ def account_for_pods(job: Job, slots: Slots) -> Accounting:
     )
 
 
-def _as_recorded(job: Job, slots: Slots) -> Accounting:
-    """The accounting of the stored status."""
-    return Accounting(
-        succeeded=recorded_success(job),
-        restarts=recorded_restarts(job),
-        disruptions=max(job.status.disruptions or 0, 0),
-        failures=tuple(job.status.failures),
-        counted_pods=(counted := pods_to_remember(job.status, slots, [])),
-        stopped_pods=_stopped(job.status, slots, [], counted),
-        attempt=job.attempt,
-    )
-
-
 def is_counted(accounting: Accounting, slot: Slot) -> bool:
     """Whether the accounting of this pass includes the end of the pod, of any kind."""
     done = accounting.succeeded.get(slot.replica.type, ())
     return slot.pod.uid in accounting.counted_pods or slot.replica.index in done
 
 
-def late_ends(job: Job, slots: Slots) -> LateEnds:
-    """The pods that have ended since the job finished, as far as they are not on record.
-
-    Successes count where they make the number on record higher: another operator counts replicas as succeeded that still run
-    when it finishes a job.
-    """
-    recorded = recorded_success(job)
-    succeeded: dict[str, list[tuple[int, str]]] = {}
-    failed: list[str] = []
-    for slot in slots.notable:
-        if not isinstance(slot.state, Ended) or slot.deleting or not slot.over:
-            continue
-        if slot.ending.verdict == Verdict.SUCCEEDED:
-            succeeded.setdefault(slot.replica.type, []).append((slot.replica.index, slot.pod.uid))
-        else:
-            failed.append(slot.pod.uid)
-    known = {kind: status.succeeded or 0 for kind, status in job.status.replica_statuses.items()}
-    more = {
-        kind: new
-        for kind, new in succeeded.items()
-        if kind in known and sum(i < job.count(kind) for i in recorded[kind]) + len(new) > known[kind]
-    }
-    return LateEnds(
-        succeeded={kind: recorded[kind].union(index for index, _ in new) for kind, new in more.items()},
-        pods=frozenset(uid for new in more.values() for _, uid in new),
-        failed=frozenset(failed),
-    )
-
-
 def replica_statuses(
-    job: Job, accounting: Accounting, active: Mapping[str, int], failed: Mapping[str, int], selectors: Mapping[str, str]
+    job: Job, accounting: Accounting, tallies: Tallies, selectors: Mapping[str, str], *, active: bool
 ) -> dict[str, ReplicaStatus]:
-    """The counts per type as they are written; zero fields are left out, as in the reference.
+    """The counts per type as they are written; zero fields are left out, as in the reference. `active`: whether any pod is.
 
     Fields of other writers are kept, and so is a type that the job no longer has, because its results are recorded. No pod of
     such a type runs, unless the spec has the type and it could not be read.
@@ -203,9 +149,9 @@ def replica_statuses(
     ours = {
         kind: known.get(kind, ReplicaStatus()).model_copy(
             update={
-                "active": active.get(kind) or None,
+                "active": (tallies[kind].active if active else 0) or None,
                 "succeeded": sum(index < replica_count(spec) for index in accounting.succeeded[kind]) or None,
-                "failed": failed.get(kind) or None,
+                "failed": tallies[kind].failed or None,
                 "selector": selectors.get(kind),
                 "succeeded_indexes": format_indexes(accounting.succeeded[kind]),
                 "restarts": accounting.restarts.get(kind) or None,

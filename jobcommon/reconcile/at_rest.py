@@ -12,7 +12,19 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from pydantic import BaseModel
 
-from jobcommon.api.status import ConditionType, Failure, JobCondition, JobStatus, ReplicaStatus
+from jobcommon.api.status import (
+    ConditionType,
+    EarlyFailures,
+    Failure,
+    JobCondition,
+    JobProgress,
+    JobStatus,
+    Metric,
+    NodeFailures,
+    ReplicaStatus,
+    TrainerStatus,
+)
+from jobcommon.api.time_spent import TimeSpent
 from jobcommon.api.timestamp import parse_time
 from jobcommon.reconcile.plan import Plan
 
@@ -32,7 +44,8 @@ def _part(model: type[BaseModel], *, without: tuple[str, ...] = (), always: tupl
     for name, field in model.model_fields.items():
         types = [kind for kind in get_args(field.annotation) if kind is not NoneType]
         optional = NoneType in get_args(field.annotation)
-        kind = types[0] if optional else _PARTS.get(field.annotation, field.annotation)
+        kind = types[0] if optional else field.annotation
+        kind = _PARTS.get(kind, kind)
         if name in always or not (optional or field.default_factory):
             fields.append((name, kind))
         elif name not in without:
@@ -43,7 +56,10 @@ def _part(model: type[BaseModel], *, without: tuple[str, ...] = (), always: tupl
 
 
 _PARTS: dict[Any, Any] = {}
+_PARTS[list[Metric]] = list[_part(Metric)]  # type: ignore[misc]
+_PARTS.update({model: _part(model) for model in (TrainerStatus, JobProgress, EarlyFailures, TimeSpent)})
 _PARTS[list[JobCondition]] = list[_part(JobCondition)]  # type: ignore[misc]
+_PARTS[list[NodeFailures]] = list[_part(NodeFailures)]  # type: ignore[misc]
 _PARTS[list[Failure]] = list[_part(Failure)]  # type: ignore[misc]
 # Without `active`, for no pod is left to be counted.
 _PARTS[dict[str, ReplicaStatus]] = dict[str, _part(ReplicaStatus, without=("active",))]  # type: ignore[misc]

@@ -2,19 +2,18 @@
 
 An attempt is one life of the whole job. Its first failed or lost replica ends it: that replica is charged, and its exit code
 decides. What ends afterwards is a consequence, because ranks that cannot rejoin fail when a peer is gone. The number of the new
-attempt is recorded first (rule R1). Only then are the pods of the earlier attempts deleted, and no pod of the new attempt is
-created while a program of an earlier one may still run.
+attempt is recorded first (rule R1). Only then are the pods of the earlier attempts deleted or stopped, and no program of the
+new attempt is started while one of an earlier attempt may still run.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import inf
 
 from jobcommon.api.pod import PodView
-from jobcommon.api.status import ConditionType, JobStatus
-from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import cleanup, limits
+from jobcommon.reconcile import cleanup, in_place, limits
 from jobcommon.reconcile.accounting import Accounting, first_failures, recorded_restarts
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.plan import Action
@@ -50,10 +49,21 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
     )
     if verdict == Verdict.PERMANENT:
         return counted
+    return _in_new_attempt(job, counted, pods)
+
+
+def after_stall(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
+    """The accounting in which a stall begins a new attempt. It is charged to the first replica type."""
+    first = next(kind for kind in job.replica_specs if job.count(kind))
+    charged = {**accounting.restarts, first: accounting.restarts[first] + 1}
+    return _in_new_attempt(job, replace(accounting, entries=(), restarts=charged), pods)
+
+
+def _in_new_attempt(job: Job, accounting: Accounting, pods: Iterable[PodView]) -> Accounting:
     # A status that was deleted by hand has lost the number; the pods still have it.
     begun = 1 + max([job.attempt, *map(attempt_of, pods)])
     return replace(
-        counted,
+        accounting,
         succeeded={kind: frozenset[int]() for kind in accounting.succeeded},
         counted_pods=(),
         stopped_pods=(),
@@ -61,22 +71,60 @@ def without_consequences(framework: Framework, job: Job, accounting: Accounting,
     )
 
 
-def retire_earlier(status: JobStatus, slots: Collection[Slot], now: float) -> tuple[list[Action], float | None]:
-    """How the pods of earlier attempts are removed, and whether the next one has to wait.
+def retire_earlier(
+    job: Job, slots: Collection[Slot], backed_off: Collection[str], now: float
+) -> tuple[Sequence[Action], float | None]:
+    """How the pods of earlier attempts are removed or restarted in place, and whether the next attempt has to wait.
 
-    Running pods are deleted at once. Ended pods are kept until the next attempt is due, because they say when the last one
-    started. The second value is None if the pods of the new attempt may be created now. Otherwise it is the time (seconds since
-    the epoch) at which they are due, infinity while a pod still runs.
+    Running pods are stopped at once. Ended pods are kept until the next attempt is due, because they say when the last one
+    started. The second value is None if the next attempt may begin now. Otherwise it is when to look again (seconds since
+    the epoch), infinity while the kubelet is awaited. `backed_off`: see `Observed`.
     """
-    earlier = max(status.restarts or 0, 0) + max(status.disruptions or 0, 0)
-    restarting = status.condition(ConditionType.RESTARTING)
-    recorded_at = parse_time(restarting.last_update_time) if restarting else None
-    ended = [slot.pod for slot in slots if slot.over and not slot.deleting]
-    running = [slot for slot in slots if not slot.over]
-    due = max((limits.restart_due(pod, earlier, now, recorded_at).at for pod in ended), default=now)
-    why = "all replicas are restarted"
-    actions = cleanup.stop_pods(running if due > now else slots, why)
-    return actions, inf if running else due if due > now else None
+    earlier, recorded_at = limits.restarts_so_far(job.status)
+    kept, late = _kept(job, slots, backed_off, recorded_at, now)
+    names = {slot.pod.name for slot in kept}
+    replaced = [slot for slot in slots if slot.pod.name not in names]
+    running = [slot for slot in replaced if not slot.over]
+    stopped = [slot for slot in kept if in_place.is_stopped(slot.pod)]
+    starts = [slot.pod.started for slot in replaced if slot.over and not slot.deleting]
+    starts += [in_place.last_start(slot.pod) for slot in stopped]
+    due = max((limits.restart_due(started, earlier, now, recorded_at).at for started in starts), default=now)
+    actions = cleanup.stop_pods(running if due > now else replaced, "all replicas are restarted")
+    if running or len(stopped) < len(kept):
+        stops = (in_place.stop(job, slot) for slot in kept)
+        return [*actions, *chain.from_iterable(stops)], late
+    if due > now:
+        return actions, due
+    return [*actions, *(in_place.start(job, slot) for slot in kept)], None
+
+
+def how(job: Job, slots: Iterable[Slot], backed_off: Collection[str]) -> str:
+    """How the replicas are restarted, for the condition, and why not all of them in place."""
+    if not job.restarts_in_place:
+        return " all replicas"
+    obstacles = {slot.replica: why for slot in slots if (why := in_place.obstacle(job, slot, backed_off))}
+    if not obstacles:
+        return " all replicas in place"
+    replica, why = next(iter(obstacles.items()))
+    more = f", as {len(obstacles) - 1} more" if len(obstacles) > 1 else ""
+    return f" all replicas in place, {replica} with a new pod ({why}){more},"
+
+
+def _kept(
+    job: Job, slots: Iterable[Slot], backed_off: Collection[str], recorded_at: float | None, now: float
+) -> tuple[list[Slot], float]:
+    """The slots whose pods are restarted in place, and when the first of those that have not stopped is given up."""
+    kept, late = [], inf
+    for slot in slots if job.restarts_in_place else ():
+        if in_place.obstacle(job, slot, backed_off):
+            continue
+        if recorded_at is not None and not in_place.is_stopped(slot.pod):
+            given_up_at = recorded_at + in_place.seconds_to_stop(job, slot)
+            if now >= given_up_at:
+                continue
+            late = min(late, given_up_at)
+        kept.append(slot)
+    return kept, late
 
 
 def _order(entry: Slot) -> tuple[int, float, str]:

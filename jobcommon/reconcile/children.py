@@ -1,6 +1,6 @@
 """The objects a job owns, as manifests: its pods, its Services, and the owner reference on each."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -8,6 +8,7 @@ from jobcommon.api import labels
 from jobcommon.api.job import ReplicaSpec, RestartPolicy, template_for
 from jobcommon.api.replica import Replica
 from jobcommon.framework import FINALIZER, EnvVar, Framework, Job
+from jobcommon.reconcile import node_loss, reporting
 from jobcommon.reconcile.plan import Create
 
 CORE = "v1"
@@ -32,6 +33,11 @@ def owner_reference(job: Job) -> dict[str, Any]:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def owned(job: Job, name: str, own_labels: Mapping[str, str]) -> dict[str, Any]:
+    """The metadata of an object of the job."""
+    return {"name": name, "namespace": job.namespace, "labels": dict(own_labels), "ownerReferences": [owner_reference(job)]}
 
 
 def job_selector(framework: Framework, job: Job) -> dict[str, str]:
@@ -68,22 +74,19 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
     spec = job.replica_specs[replica.type]
     template = template_for(spec, replica.index)
     metadata = template.get("metadata") or {}
-    name = job.pod_name(replica)
     roles = {labels.JOB_ROLE: "master"} if framework.is_master(job, replica) else {}
+    own_labels = {**replica_labels(framework, job, replica), **roles}
     pod: dict[str, Any] = {
         "apiVersion": CORE,
         "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": job.namespace,
-            "labels": {**(metadata.get("labels") or {}), **replica_labels(framework, job, replica), **roles},
-            "ownerReferences": [owner_reference(job)],
-        },
+        "metadata": owned(job, job.pod_name(replica), {**(metadata.get("labels") or {}), **own_labels}),
         "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}),
     }
     attempt = {labels.ATTEMPT: str(job.attempt)} if job.restarts_together or job.attempt else {}
     if annotations := {**(metadata.get("annotations") or {}), **attempt}:
         pod["metadata"]["annotations"] = annotations
+    node_loss.prepare(job, pod["spec"])
+    reporting.add_credentials(framework, job, pod, framework.main_container(spec, replica.index))
     if job.options.tracking_finalizer:
         pod["metadata"]["finalizers"] = [FINALIZER]
     return framework.shape_pod(job, replica, pod)
@@ -117,8 +120,10 @@ def service_manifests(framework: Framework, job: Job) -> list[dict[str, Any]]:
     return services
 
 
-def with_env(container: dict[str, Any], variables: Iterable[EnvVar]) -> dict[str, Any]:
+def with_env(container: dict[str, Any], variables: Collection[EnvVar]) -> dict[str, Any]:
     """The container with `variables` after its own; each name occurs once (see `EnvVar` for the precedence)."""
+    if not variables:
+        return container
     own = [entry for entry in container.get("env") or () if isinstance(entry, dict)]
     set_by_user = {entry.get("name") for entry in own}
     added = [v for v in variables if not (v.default and v.name in set_by_user)]
@@ -134,11 +139,14 @@ def _pod_spec(framework: Framework, job: Job, replica: Replica, spec: ReplicaSpe
     pod_spec = {
         **template,
         **_host(job, replica),
-        "restartPolicy": _restart_policy(job, policy),
-        "containers": [_container(framework, c, c.get("name") == main, variables) for c in template.get("containers") or ()],
+        "restartPolicy": _restart_policy(job, policy, template),
+        "containers": [
+            _main_container(framework, job, container, variables)
+            if container.get("name") == main
+            else with_env(container, () if framework.env_in_main_only else variables)
+            for container in template.get("containers") or ()
+        ],
     }
-    if job.restarts_together:
-        pod_spec["containers"] = [_with_attempt(c) if c.get("name") == main else c for c in pod_spec["containers"]]
     if template.get("hostNetwork") and not template.get("dnsPolicy"):
         pod_spec["dnsPolicy"] = "ClusterFirstWithHostNet"
     return pod_spec
@@ -152,46 +160,31 @@ def _host(job: Job, replica: Replica) -> dict[str, str]:
     return {"hostname": name, "subdomain": job.name} if len(name) <= MAX_LABEL else {}
 
 
-def _restart_policy(job: Job, policy: RestartPolicy) -> str:
+def _restart_policy(job: Job, policy: RestartPolicy, template: Mapping[str, Any]) -> str:
     # The kubelet's first restart is immediate, before the operator sees the failure: with a limit of 0 it must be ruled out.
-    # Where all replicas are restarted together, a container must not start again by itself.
+    # Where all replicas are restarted together, a container must not start again by itself, unless it is restarted in place:
+    # in a pod whose policy is Never, a container that is stopped ends the pod.
+    if job.restarts_in_place and policy != RestartPolicy.NEVER and job.run_policy.backoff_limit != 0:
+        return "OnFailure" if len(template.get("containers") or ()) == 1 else "Never"
     if job.restarts_together or (policy == RestartPolicy.ON_FAILURE and job.run_policy.backoff_limit == 0):
         return "Never"
     return _IN_PLACE.get(policy, "Never")
 
 
-def _container(framework: Framework, container: dict[str, Any], is_main: bool, variables: Sequence[EnvVar]) -> dict[str, Any]:
-    if is_main and framework.port_name:
-        container = _with_port(container, framework)
-    if variables and (is_main or not framework.env_in_main_only):
-        container = with_env(container, variables)
-    return container
-
-
-def _with_attempt(container: dict[str, Any]) -> dict[str, Any]:
+def _main_container(framework: Framework, job: Job, container: dict[str, Any], variables: Collection[EnvVar]) -> dict[str, Any]:
+    """The container whose exit code counts, with the framework's port and all that the program is told."""
+    ports = container.get("ports") or []
+    if framework.port_name and not any(port.get("name") == framework.port_name for port in ports):
+        container = {**container, "ports": [*ports, {"name": framework.port_name, "containerPort": framework.port}]}
+    container = with_env(with_env(container, variables), reporting.variables(framework, job))
+    if not job.restarts_together:
+        return container
     kept = [entry for entry in container.get("env") or () if entry.get("name") != ATTEMPT_VARIABLE]
     return {**container, "env": [*kept, _ATTEMPT_ENV]}
-
-
-def _with_port(container: dict[str, Any], framework: Framework) -> dict[str, Any]:
-    ports = container.get("ports") or []
-    if any(port.get("name") == framework.port_name for port in ports):
-        return container
-    return {**container, "ports": [*ports, {"name": framework.port_name, "containerPort": framework.port}]}
 
 
 def _service(job: Job, name: str, selector: dict[str, str], ports: list[dict[str, Any]]) -> dict[str, Any]:
     spec: dict[str, Any] = {"clusterIP": HEADLESS, "selector": selector, "publishNotReadyAddresses": True}
     if ports:
         spec["ports"] = ports
-    return {
-        "apiVersion": CORE,
-        "kind": "Service",
-        "metadata": {
-            "name": name,
-            "namespace": job.namespace,
-            "labels": dict(selector),
-            "ownerReferences": [owner_reference(job)],
-        },
-        "spec": spec,
-    }
+    return {"apiVersion": CORE, "kind": "Service", "metadata": owned(job, name, selector), "spec": spec}

@@ -9,7 +9,7 @@ from jobcommon.api import labels
 from jobcommon.api.observed import Observed
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import SERVICE_PER_REPLICA, Companion, Framework, Job
-from jobcommon.reconcile.children import CORE, job_selector, owner_reference, service_manifests
+from jobcommon.reconcile.children import CORE, job_selector, owned, service_manifests
 from jobcommon.reconcile.plan import Action, Create, Delete, Get, Update
 
 # An unwatched companion is read again if its last read is at least this many seconds old and pods are about to need it.
@@ -111,13 +111,8 @@ def _due_read(job: Job, observed: Observed, companion: Companion, found: ObjectV
 
 def _manifest(framework: Framework, job: Job, companion: Companion, wanted: Mapping[str, Any]) -> dict[str, Any]:
     metadata = wanted.get("metadata") or {}
-    metadata = {
-        **metadata,
-        "labels": {**(metadata.get("labels") or {}), **job_selector(framework, job)},
-        "name": companion.name,
-        "namespace": job.namespace,
-        "ownerReferences": [owner_reference(job)],
-    }
+    own_labels = {**(metadata.get("labels") or {}), **job_selector(framework, job)}
+    metadata = {**metadata, **owned(job, companion.name, own_labels)}
     return {"apiVersion": companion.api_version, "kind": companion.kind, **wanted, "metadata": metadata}
 
 

@@ -20,9 +20,10 @@ _EXCLUDES = {
 }
 # The conditions that each type sets to False; they stay in the list.
 _ENDS = {
-    ConditionType.SUCCEEDED: (ConditionType.RUNNING, ConditionType.SUSPENDED),
-    ConditionType.FAILED: (ConditionType.RUNNING, ConditionType.SUSPENDED),
-    ConditionType.SUSPENDED: (ConditionType.RUNNING,),
+    ConditionType.SUCCEEDED: (ConditionType.RUNNING, ConditionType.SUSPENDED, ConditionType.STALLED),
+    ConditionType.FAILED: (ConditionType.RUNNING, ConditionType.SUSPENDED, ConditionType.STALLED),
+    ConditionType.SUSPENDED: (ConditionType.RUNNING, ConditionType.STALLED),
+    ConditionType.RESTARTING: (ConditionType.STALLED,),
 }
 _KNOWN = frozenset(ConditionType)
 # Bounds the size of a status with a forged list.
@@ -67,13 +68,13 @@ def normalized(conditions: Iterable[JobCondition]) -> Conditions:
 
 
 def _ended(condition: JobCondition, by: JobCondition) -> JobCondition:
-    """The condition set to False because of `by`. A suspension gives its reason and times.
+    """The condition set to False because of `by`. A suspension and a restart give their reason and times.
 
     A terminal condition changes nothing else, as in the reference: programs take the condition with the latest transition for
     the job's state, and of several the first.
     """
     changes: dict[str, str | None] = {"status": "False"}
-    if by.type == ConditionType.SUSPENDED:
+    if by.type in (ConditionType.SUSPENDED, ConditionType.RESTARTING):
         moment = by.last_update_time
         changes |= {"reason": by.reason, "message": by.message, "last_update_time": moment, "last_transition_time": moment}
     return condition.model_copy(update=changes)
@@ -84,7 +85,8 @@ def _current_last(conditions: Conditions) -> Conditions:
     foreign = tuple(c for c in conditions if c.type not in _KNOWN)
     created = tuple(c for c in conditions if c.type == ConditionType.CREATED)
     others = tuple(c for c in conditions if c.type in _KNOWN and c.type != ConditionType.CREATED)
-    ordered = sorted(others, key=lambda c: c.is_true)
+    # A job that is stalled runs as well, and that is the lesser news.
+    ordered = sorted(others, key=lambda c: (c.is_true, c.type == ConditionType.STALLED))
     if any(c.is_true for c in others):
         return (*foreign, *created, *ordered)
     return (*foreign, *ordered, *created)

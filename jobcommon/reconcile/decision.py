@@ -13,12 +13,13 @@ from operator import attrgetter
 from typing import Any
 
 from jobcommon.api import reasons
-from jobcommon.api.observed import FINALIZERS, Observed
+from jobcommon.api.job import PendingDeadlineAction, StallAction
+from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_time, readable_time
 from jobcommon.framework import Framework, Job, Outcome
-from jobcommon.reconcile import attempt, begun, cleanup, limits, restart_causes, restarts
+from jobcommon.reconcile import attempt, begun, cleanup, in_place, limits, node_loss, progress, restarts
 from jobcommon.reconcile.children import create_pods
 from jobcommon.reconcile.companions import (
     RECHECK_PERIOD,
@@ -28,6 +29,7 @@ from jobcommon.reconcile.companions import (
     with_companions_deleted,
 )
 from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.failed_logs import logs_to_keep
 from jobcommon.reconcile.finished import plan_finished
 from jobcommon.reconcile.gang import remove_pod_group
 from jobcommon.reconcile.plan import (
@@ -38,9 +40,9 @@ from jobcommon.reconcile.plan import (
     Delete,
     Event,
     Plan,
-    RemoveFinalizer,
     Urgency,
     deletes_pod,
+    in_order,
 )
 from jobcommon.reconcile.retirement import is_stopping, pods_scaled_down, retire_recorded
 from jobcommon.reconcile.situation import MAX_EVENTS, Situation
@@ -59,35 +61,16 @@ def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan
     )
     if job.managed_elsewhere:
         return replace(NOTHING, reason=f"managed by {job.run_policy.managed_by}")
-    return _ordered(_decide(framework, job, observed, now), observed)
-
-
-def _decide(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
     if job.deleting:
-        return Plan(tuple(cleanup.release_all(observed.pods)), reason="job is being deleted")
+        return Plan(in_order(cleanup.remove_all_finalizers(observed.pods), observed.backed_off), reason="job is being deleted")
     if job.status.finished:
         return plan_finished(framework, job, observed, now)
-    this = _Pass.start(framework, as_addressed(job, observed), observed, now)
-    decided = restart_causes.added(this.decide(), job.status, this.accounting, this.slots)
-    return replace(decided, must_exist=must_exist) if (must_exist := this.accounting.must_exist(now)) else decided
-
-
-def _ordered(plan: Plan, observed: Observed) -> Plan:
-    """The plan without the actions in back-off, and with the background actions at its end."""
-    early = observed.backed_off
-    if not plan.actions or not (early or any(isinstance(action, RemoveFinalizer) for action in plan.actions)):
-        return plan
-    last = set(map(id, background := plan.background))
-    first = [action for action in plan.actions if id(action) not in last]
-    kept = [action for action in first if not (isinstance(action, Create) and action.plural in early)]
-    if FINALIZERS in early:
-        return replace(plan, actions=tuple(action for action in kept if not isinstance(action, RemoveFinalizer)))
-    return replace(plan, actions=(*kept, *background))
+    return _Pass.start(framework, as_addressed(job, observed), observed, now).decide()
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
     """The plan for pods whose job is deleted: remove the finalizer, so that the garbage collector can delete them."""
-    return Plan(tuple(cleanup.release_all(pods)), reason="job is gone")
+    return Plan(tuple(cleanup.remove_all_finalizers(pods)), reason="job is gone")
 
 
 class _Pass(Situation):
@@ -126,8 +109,8 @@ class _Pass(Situation):
             return self._fail(reasons.of_kind(job.kind, reasons.FAILED), f"{job.kind} {job.name} has failed because {cause}")
         if job.suspended or is_stopping(job, self.slots, self.accounting):
             return self._suspend()
-        if limits.backoff_exceeded(job, self.accounting):
-            return self._fail(reasons.BACKOFF_LIMIT_EXCEEDED, restarts.backoff_message(job, self.accounting, self.slots))
+        if (reached := self._reached_limit()) is not None:
+            return self._fail(*reached)
         due = limits.deadline(job, now)
         if due is not None and due.passed and not job.status.has(ConditionType.SUSPENDED):
             text = f"Job {job.name} has failed because it was active longer than specified deadline"
@@ -137,7 +120,52 @@ class _Pass(Situation):
             return self._resume()
         if self.accounting.attempt > job.attempt:
             return self._begin_attempt()
+        if self.stall is not None and self.stall.acts:
+            return self._end_attempt(reasons.STALLED, self.stall.text, fail=self.stall.action == StallAction.FAIL)
+        if (late := self.pending) is not None and late.due.passed:
+            text = f"Job {job.name} has failed because {late.text}"
+            return self._end_attempt(reasons.PENDING_TOO_LONG, text, fail=late.action == PendingDeadlineAction.FAIL)
         return self._progress(outcome.running)
+
+    def _reached_limit(self) -> tuple[str, str] | None:
+        """The reason and the message with which a job fails that may not be restarted again."""
+        if limits.backoff_exceeded(self.job, self.accounting):
+            return reasons.BACKOFF_LIMIT_EXCEEDED, restarts.backoff_message(self.job, self.accounting, self.slots)
+        text = progress.in_vain(self.job, self.accounting, self.early_failures)
+        return (reasons.NO_PROGRESS, text) if text else None
+
+    def _end_attempt(self, reason: str, text: str, *, fail: bool) -> Plan:
+        """Fail the job or restart all its replicas, which is charged as a failure of one is."""
+        if fail:
+            return self._fail(reason, text)
+        again = replace(self, accounting=attempt.after_stall(self.job, self.accounting, [slot.pod for slot in self.slots.ours]))
+        reached = again._reached_limit()
+        return again._begin_attempt() if reached is None else self._fail(*reached)
+
+    def _plan(
+        self,
+        status: JobStatus,
+        reason: str,
+        actions: Iterable[Action] = (),
+        events: Iterable[Event] = (),
+        wake_at: float | None = None,
+        *,
+        verify_live: bool = False,
+        urgency: Urgency = Urgency.NORMAL,
+    ) -> Plan:
+        """The plan with that status, if it must be written, and with events for the ends that this pass enters."""
+        return Plan(
+            actions=(ordered := in_order(actions, self.observed.backed_off)),
+            logs=logs_to_keep(self.job, ordered, self.observed.pods),
+            status=(written := if_changed(self.job, status)),
+            events=(*self.exit_events(), *events),
+            wake_at=wake_at,
+            reason=reason,
+            verify_live=verify_live,
+            must_exist=self.must_exist,
+            urgency=urgency,
+            restarts=restarts.causes(self.job.status, written, self.accounting, self.slots) if written is not None else (),
+        )
 
     # -- the ends ---------------------------------------------------------------------------------------------------
 
@@ -160,17 +188,9 @@ class _Pass(Situation):
         if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
             changes["failures"] = [*status.failures, *restarts.last_failures(self.slots)][:MAX_FAILURES]
         status = status.model_copy(update=changes)
-        return Plan(
-            status=if_changed(self.job, status),
-            urgency=Urgency.TERMINAL,
-            events=(*self.exit_events(), event),
-            wake_at=self._expiry_of(status),
-            reason=f"{kind}: {reason}",
-        )
-
-    def _expiry_of(self, status: JobStatus) -> float | None:
         due = limits.expiry(replace(self.job, status=status), self.now)
-        return due.at if due else None
+        wake_at = due.at if due else None
+        return self._plan(status, f"{kind}: {reason}", events=[event], wake_at=wake_at, urgency=Urgency.TERMINAL)
 
     # -- suspension -------------------------------------------------------------------------------------------------
 
@@ -184,24 +204,21 @@ class _Pass(Situation):
         message = f"{job.kind} {job.name} is suspended."
         created = self.created(self.waits.note)
         status = self.status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
-        events = [*self.exit_events(), *self.waits.events[:MAX_EVENTS]]
+        events, why = self.waits.events[:MAX_EVENTS], "job is suspended"
         if not job.status.has(ConditionType.SUSPENDED):
-            events.append(Event(NORMAL, reason, message))
-            return Plan((), if_changed(job, status), tuple(events), reason="job is suspended")
+            return self._plan(status, why, events=[*events, Event(NORMAL, reason, message)])
         clean_up = [
-            *cleanup.stop_pods(self._recorded_or_running(), "job is suspended"),
-            *cleanup.release(self.slots.unowned),
-            *cleanup.delete_services(self.observed, "job is suspended"),
+            *cleanup.stop_pods(self._recorded_or_running(), why),
+            *cleanup.remove_finalizers(self.slots.unowned),
+            *cleanup.delete_services(self.observed, why),
             *remove_pod_group(job, self.observed),
         ]
         actions = with_companions_deleted(self.framework, job, self.observed, clean_up)
         # The ends of pods that the suspension has stopped are no failures, so their record need not be written one by one.
         urgent = urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
         # Another operator may have resumed the job and created its pods before this one's watch has shown it.
-        live = any(map(deletes_pod, actions))
-        written = if_changed(job, status)
-        wake_at = self.waits.wake_at
-        return Plan(tuple(actions), written, tuple(events), wake_at, "job is suspended", verify_live=live, urgency=urgent)
+        live, wake_at = any(map(deletes_pod, actions)), self.waits.wake_at
+        return self._plan(status, why, actions, events, wake_at, verify_live=live, urgency=urgent)
 
     def _recorded_or_running(self) -> list[Slot]:
         """The pods that may be deleted: all but those whose end this pass only begins to record, or cannot record."""
@@ -219,28 +236,25 @@ class _Pass(Situation):
             # The next life of the job begins when the pods of the last one are gone.
             changes["attempt"] = self.accounting.attempt + 1
         status = status.model_copy(update=changes)
-        events = (*self.exit_events(), Event(NORMAL, reason, message))
-        return Plan(status=if_changed(job, status), events=events, reason="job is resumed")
+        return self._plan(status, "job is resumed", events=[Event(NORMAL, reason, message)])
 
     def _begin_attempt(self) -> Plan:
         """Record the new attempt. Once it is stored, the pods of the earlier one are deleted: they are the evidence."""
         status, events = self.progress_status(running=False)
-        return Plan(
-            status=if_changed(self.job, status),
-            events=(*self.exit_events(), *events),
-            reason="all replicas are restarted",
-        )
+        return self._plan(status, "all replicas are restarted", events=events)
 
     # -- progress ---------------------------------------------------------------------------------------------------
 
     def _progress(self, running: bool) -> Plan:
         job = self.job
-        released, delays = self._retire_recorded()
+        replaced, delays = retire_recorded(job, self.slots, self.now, self.blocked.types)
         to_delete = pods_scaled_down(self.slots)
         # A pod may have just succeeded; then that is recorded first (rule R1: the decision depends on its state).
-        surplus = [*cleanup.stop_pods(to_delete, "scaled down", unchanged=True), *cleanup.release(self.slots.unowned)]
-        retired, awaited = attempt.retire_earlier(job.status, self.slots.earlier, self.now)
-        surplus += retired
+        surplus = [*cleanup.stop_pods(to_delete, "scaled down", unchanged=True), *cleanup.remove_finalizers(self.slots.unowned)]
+        retired, awaited = attempt.retire_earlier(job, self.slots.earlier, self.observed.backed_off, self.now)
+        leaving = (*self.slots.notable, *self.slots.surplus, *self.slots.earlier)
+        forced, due_by_force = node_loss.force_deletions(job, leaving, self.now)
+        surplus += [*retired, *in_place.put_back(job, self.slots.notable), *forced]
         pods = self._missing_pods() if awaited is None else []
         about_to_need = self._waiting_to_be_started or bool(pods)
         creates = self._others(self.now - RECHECK_PERIOD if about_to_need else -inf) + pods
@@ -251,26 +265,28 @@ class _Pass(Situation):
         due = limits.deadline(replace(job, status=status), self.now)
         recheck = [self.now + RECHECK_PERIOD] if about_to_need and self.observed.last_observed else []
         delays += [awaited] if awaited is not None and isfinite(awaited) else []
-        wakes = [*delays, *([due.at] if due else []), *recheck, *filter(None, [self.waits.wake_at])]
-        return Plan(
-            actions=(*released, *surplus, *creates),
-            status=if_changed(job, status),
+        soon = (
+            self.waits.wake_at,
+            self.stall.wake_at if self.stall is not None else None,
+            self.pending.due.at if self.pending is not None else None,
+        )
+        wakes = [*delays, *due_by_force, *([due.at] if due else []), *recheck, *(at for at in soon if at is not None)]
+        return self._plan(
+            status,
+            "job is active",
+            [*replaced, *surplus, *creates],
+            [*events, *self.trouble_events()],
+            min(wakes, default=None),
             urgency=urgency(job.status, status),
-            events=(*self.exit_events(), *events, *self.trouble_events()),
-            wake_at=min(wakes, default=None),
-            reason="job is active",
             # The first objects of a new job need no live read. Later a missing object may mean that the job is deleted and
             # the garbage collector was faster; and a surplus object may be wanted again by now.
             verify_live=any(map(deletes_pod, surplus))
-            or any(isinstance(a, Delete) and a.resource_version for a in released)
+            or any(isinstance(a, Delete) and a.resource_version for a in replaced)
             or (
                 (self.was_started or begun.may_have_objects(job, self.observed, self.now))
                 and any(isinstance(a, Create) for a in creates)
             ),
         )
-
-    def _retire_recorded(self) -> tuple[list[Action], list[float]]:
-        return retire_recorded(self.job, self.slots, self.now, blocked=self.blocked.types)
 
     def _missing_pods(self) -> list[Action]:
         if self.gang.waiting:

@@ -4,19 +4,21 @@ Total: any JSON object gives a Job, never an exception (rule R14). Defaults live
 rewritten.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from jobcommon.api.job import JobSpec, ReplicaSpec, RunPolicy
 from jobcommon.api.status import read_status
+from jobcommon.api.template import mapping_of
 from jobcommon.api.timestamp import parse_time
-from jobcommon.framework import FieldError, Framework, Job, ReplicaType
+from jobcommon.framework import FieldError, Framework, Job
 from jobcommon.reconcile.validation import template_errors, validate
 
+M = TypeVar("M", bound=BaseModel)
 _WORDS = {
     "missing": "Required value",
     "dict_type": "must be an object",
@@ -40,7 +42,7 @@ _BOOKKEEPING = {"resourceVersion", "managedFields"}
 
 def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     """The job in `raw`: replica types in canonical spelling and declared order, defaults set, `errors` complete."""
-    metadata = _mapping(raw.get("metadata"))
+    metadata = mapping_of(raw.get("metadata"))
     version = str(raw.get("apiVersion", "")).rpartition("/")[2] or framework.storage_version
     defaults = framework.defaults_of(version)
     errors: list[FieldError] = []
@@ -48,7 +50,7 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     if not isinstance(raw_spec, Mapping):
         errors.append(FieldError("spec", f"must be an object with {framework.replica_specs}"))
     # As the API server does: null is nothing where there is a default.
-    given = {key: value for key, value in _mapping(raw_spec).items() if value is not None or key not in defaults}
+    given = {key: value for key, value in mapping_of(raw_spec).items() if value is not None or key not in defaults}
     spec = dict(framework.upgrade({**defaults, **given}, version))
     raw_replicas = spec.pop(framework.replica_specs, None)
     unread: set[str] = {kind.name for kind in framework.replica_types} if errors else set()
@@ -63,12 +65,12 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         generation=metadata.get("generation") if isinstance(metadata.get("generation"), int) else 0,  # type: ignore[arg-type]
         creation_time=parse_time(metadata.get("creationTimestamp")),
         deleting=metadata.get("deletionTimestamp") is not None,
-        labels=_mapping(metadata.get("labels")),
-        annotations=_mapping(metadata.get("annotations")),
+        labels=mapping_of(metadata.get("labels")),
+        annotations=mapping_of(metadata.get("annotations")),
         spec=_read_spec(framework, spec, errors),
         replica_specs=replica_specs,
         status=read_status(raw.get("status")),
-        raw_status=_mapping(raw.get("status")),
+        raw_status=mapping_of(raw.get("status")),
         options=framework.options,
         own_options=framework.own_options,
         unread=frozenset(unread),
@@ -76,7 +78,10 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     )
     if offsets := framework.index_offsets(job):
         job = replace(job, index_offsets=offsets)
-    return _with_errors(framework, job, errors)
+    # Rules over the whole job need a job whose parts could be read.
+    # Templates are checked in any case: the pods of a job that has begun are built from them.
+    found = (*errors, *template_errors(framework, job)) if errors else tuple(validate(framework, job))
+    return replace(job, errors=found) if found else job
 
 
 def reread_job(framework: Framework, job: Job, before: Mapping[str, Any], raw: Mapping[str, Any]) -> Job:
@@ -85,9 +90,9 @@ def reread_job(framework: Framework, job: Job, before: Mapping[str, Any], raw: M
         return read_job(framework, raw)
     return replace(
         job,
-        resource_version=_text(_mapping(raw.get("metadata")).get("resourceVersion")),
+        resource_version=_text(mapping_of(raw.get("metadata")).get("resourceVersion")),
         status=read_status(raw.get("status")),
-        raw_status=_mapping(raw.get("status")),
+        raw_status=mapping_of(raw.get("status")),
     )
 
 
@@ -95,29 +100,15 @@ def differs_in_status_alone(before: Mapping[str, Any], raw: Mapping[str, Any]) -
     """Whether a job as it was `before` and as it is have everything in common but their statuses."""
     if any(before.get(part) != raw.get(part) for part in ("apiVersion", "spec")):
         return False
-    metadata, earlier = _mapping(raw.get("metadata")), _mapping(before.get("metadata"))
+    metadata, earlier = mapping_of(raw.get("metadata")), mapping_of(before.get("metadata"))
     return all(metadata.get(key) == earlier.get(key) for key in {*metadata, *earlier} - _BOOKKEEPING)
 
 
-def _with_errors(framework: Framework, job: Job, errors: list[FieldError]) -> Job:
-    # Rules over the whole job need a job whose parts could be read.
-    # Templates are checked in any case: the pods of a job that has begun are built from them.
-    found = (*errors, *template_errors(framework, job)) if errors else tuple(validate(framework, job))
-    return replace(job, errors=found) if found else job
-
-
 def _read_spec(framework: Framework, spec: dict[str, Any], errors: list[FieldError]) -> JobSpec:
-    """The spec; without the fields that cannot be read, which a job that has begun goes on without."""
-    try:
-        return framework.spec.model_validate(spec)
-    except ValidationError as error:
-        errors += _field_errors(error, "spec")
-        with suppress(ValidationError, RecursionError):
-            return framework.spec.model_validate(_without(spec, error))
-    except RecursionError:
-        errors.append(FieldError("spec", "is nested too deeply"))
+    if (found := _read(framework.spec, spec, "spec", errors)) is not None:
+        return found
     # Whatever else is wrong with it, a job that another controller manages is none of our business.
-    managed_by = _mapping(spec.get("runPolicy")).get("managedBy")
+    managed_by = mapping_of(spec.get("runPolicy")).get("managedBy")
     policy = RunPolicy(managed_by=managed_by if isinstance(managed_by, str) else None)
     return framework.spec.model_construct(run_policy=policy)
 
@@ -139,9 +130,14 @@ def _read_replica_specs(
             errors.append(FieldError(f"{path}[{key}]", f"Unsupported value: use one of {', '.join(names)}"))
         elif name in found:
             errors.append(FieldError(f"{path}[{key}]", f"Duplicate value: {name} is given twice in different spellings"))
-        elif (spec := _read_replica_spec(framework.replica_spec, value, f"{path}[{key}]", errors)) is not None:
+        elif not isinstance(value, Mapping):
+            errors.append(FieldError(f"{path}[{key}]", "Required value: a replica spec with a template"))
+            unread.add(name)
+        elif (spec := _read(framework.replica_spec, value, f"{path}[{key}]", errors, _HAVE_DEFAULTS)) is not None:
             kind = next(kind for kind in framework.replica_types if kind.name == name)
-            found[name] = _with_replica_defaults(kind, spec)
+            replicas = kind.replicas if spec.replicas is None else spec.replicas
+            policy = spec.restart_policy or kind.restart_policy
+            found[name] = spec.model_copy(update={"replicas": replicas, "restart_policy": policy})
         else:
             unread.add(name)
     if any(str(key).lower() not in canonical for key in raw):
@@ -150,29 +146,23 @@ def _read_replica_specs(
     return {name: found[name] for name in names if name in found}
 
 
-def _read_replica_spec(model: type[ReplicaSpec], value: object, path: str, errors: list[FieldError]) -> ReplicaSpec | None:
-    if not isinstance(value, Mapping):
-        errors.append(FieldError(path, "Required value: a replica spec with a template"))
-        return None
+def _read(
+    model: type[M], value: Mapping[str, Any], path: str, errors: list[FieldError], spared: Collection[str] | None = None
+) -> M | None:
+    """The model without the fields that cannot be read, if all of these are in `spared` (None: any), else None.
+
+    A job that has begun goes on without them.
+    """
     try:
         return model.model_validate(dict(value))
     except ValidationError as error:
         errors += _field_errors(error, path)
-        if all(detail["loc"][0] in _HAVE_DEFAULTS for detail in error.errors()):
+        if spared is None or all(detail["loc"][0] in spared for detail in error.errors()):
             with suppress(ValidationError, RecursionError):
                 return model.model_validate(_without(value, error))
     except RecursionError:
         errors.append(FieldError(path, "is nested too deeply"))
     return None
-
-
-def _with_replica_defaults(kind: ReplicaType, spec: ReplicaSpec) -> ReplicaSpec:
-    return spec.model_copy(
-        update={
-            "replicas": kind.replicas if spec.replicas is None else spec.replicas,
-            "restart_policy": spec.restart_policy or kind.restart_policy,
-        }
-    )
 
 
 def _field_errors(error: ValidationError, path: str) -> list[FieldError]:
@@ -197,10 +187,6 @@ def _without(value: Mapping[str, Any], error: ValidationError) -> dict[str, Any]
             del path[0]
         at.pop(path[0], None)
     return result
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _text(value: object) -> str:

@@ -76,17 +76,19 @@ def is_over(pod: PodView) -> bool:
     return pod.deletion_time is not None and (not pod.scheduled or pod.deletion_grace_seconds == 0)
 
 
-def runs_undisturbed(pod: PodView) -> bool:
+def runs_undisturbed(pod: PodView, earlier_runs: int = 0) -> bool:
     """Whether the pod runs and none of its containers has ended or restarted, so that there is nothing to count.
 
-    Called for every pod in every pass, and true for most.
+    `earlier_runs` of its containers were restarted with their job. Called for every pod in every pass, and true for most.
     """
     if pod.phase != "Running" or pod.deletion_time is not None:
         return False
+    restarts = 0
     for container in pod.containers:
-        if container.restart_count or not isinstance(container.state, Running):
+        if not isinstance(container.state, Running):
             return False
-    return not any(container.restart_count for container in pod.init_containers)
+        restarts += container.restart_count
+    return restarts + sum([container.restart_count for container in pod.init_containers]) == earlier_runs
 
 
 def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Ending | None:
@@ -125,6 +127,24 @@ def main_failed(pod: PodView, main_container: str) -> bool:
     if main is None or main.restart_policy or not isinstance(main.state, Terminated) or not main.state.exit_code:
         return False
     return bool(left_running(pod))
+
+
+def failed_in_place(pod: PodView, earlier_runs: int, policy: RestartPolicy) -> Ending | None:
+    """How the latest run in a pod that still lives has failed, if more runs of it have failed than `earlier_runs`."""
+    if failures_in_place(pod, RestartPolicy.ON_FAILURE) <= earlier_runs or (run := last_failure_in_place(pod)) is None:
+        return None
+    if run.exit_code is None or _code_is_unknown(run):
+        return _without_fault(pod, policy, run)
+    return Ending(_verdict(run.exit_code, policy), decode(run), run.exit_code, run.message, run.finished_at)
+
+
+def last_failure_in_place(pod: PodView) -> Terminated | None:
+    """The latest failed run of a container in a pod that still lives."""
+    for container in charged_containers(pod):
+        run = container.state if isinstance(container.state, Terminated) else container.last
+        if run is not None and run.exit_code != 0:
+            return run
+    return None
 
 
 def left_running(pod: PodView) -> tuple[str, ...]:

@@ -1,20 +1,41 @@
-"""A finished job: its clean-up, the successes of replicas that end after it, and its time to live."""
+"""A finished job: its clean-up by cleanPodPolicy, the successes of replicas that end after it, and its time to live."""
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from jobcommon.api import reasons
+from jobcommon.api.job import CleanPodPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import format_indexes
 from jobcommon.api.status import ConditionType, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import parse_time, readable_time
-from jobcommon.framework import Framework, Job
+from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.reconcile import cleanup, limits
-from jobcommon.reconcile.accounting import LateEnds, late_ends
 from jobcommon.reconcile.companions import with_companions_deleted
+from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.failed_logs import logs_to_keep
 from jobcommon.reconcile.gang import remove_pod_group
-from jobcommon.reconcile.plan import Delete, Plan
-from jobcommon.reconcile.slots import Slots, arrange
+from jobcommon.reconcile.plan import Action, Delete, Plan, in_order
+from jobcommon.reconcile.slots import Ended, Slots, arrange, recorded_success
 from jobcommon.reconcile.status_change import if_changed, urgency
+
+# With these reasons the job must stop; policy None then keeps the finished pods only.
+_STOPPED = (reasons.BACKOFF_LIMIT_EXCEEDED, reasons.DEADLINE_EXCEEDED, reasons.PENDING_TOO_LONG, reasons.INVALID_SPEC)
+
+
+@dataclass(frozen=True, slots=True)
+class _LateEnds:
+    """The pods that have ended since the job finished and are not on record.
+
+    `succeeded` holds all indexes that have succeeded, by type where there are new ones; `pods` are the UIDs of their pods,
+    `failed` those of the other pods.
+    """
+
+    succeeded: Mapping[str, frozenset[int]]
+    pods: frozenset[str]
+    failed: frozenset[str]
 
 
 def plan_finished(framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
@@ -28,10 +49,11 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
         # Delete the job as it was read: its TTL may have been changed since (rule R1).
         version = job.resource_version
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
-        return Plan((*cleanup.release_all(observed.pods), owner), reason="time to live is over")
+        actions: list[Action] = [*cleanup.remove_all_finalizers(observed.pods), owner]
+        return Plan(in_order(actions, observed.backed_off), reason="time to live is over")
     slots = arrange(framework, job, observed.pods)
-    late = late_ends(job, slots)
-    pods, until = cleanup.clean_up_finished(framework, job, observed, slots, late, now)
+    late = _late_ends(job, slots)
+    pods, until = clean_up_finished(framework, job, observed, slots, late, now)
     actions = with_companions_deleted(framework, job, observed, [*pods, *remove_pod_group(job, observed)])
     status = _with_counts(job, slots, late)
     if parse_time(status.completion_time) is None:
@@ -40,7 +62,8 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
         )
         status = status.model_copy(update={"completion_time": readable_time(end.last_transition_time, now)})
     return Plan(
-        actions=tuple(actions),
+        actions=(ordered := in_order(actions, observed.backed_off)),
+        logs=logs_to_keep(job, ordered, observed.pods),
         status=if_changed(job, status),
         urgency=urgency(job.status, status),
         wake_at=min(filter(None, (expiry.at if expiry else None, until)), default=None),
@@ -48,7 +71,94 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
     )
 
 
-def _with_counts(job: Job, slots: Slots, late: LateEnds) -> JobStatus:
+def _late_ends(job: Job, slots: Slots) -> _LateEnds:
+    """The pods that have ended since the job finished, as far as they are not on record.
+
+    Successes count where they make the number on record higher: another operator counts replicas as succeeded that still run
+    when it finishes a job.
+    """
+    recorded = recorded_success(job)
+    succeeded: dict[str, list[tuple[int, str]]] = {}
+    failed: list[str] = []
+    for slot in slots.notable:
+        if not isinstance(slot.state, Ended) or slot.deleting or not slot.over:
+            continue
+        if slot.ending.verdict == Verdict.SUCCEEDED:
+            succeeded.setdefault(slot.replica.type, []).append((slot.replica.index, slot.pod.uid))
+        else:
+            failed.append(slot.pod.uid)
+    known = {kind: status.succeeded or 0 for kind, status in job.status.replica_statuses.items()}
+    more = {
+        kind: new
+        for kind, new in succeeded.items()
+        if kind in known and sum(i < job.count(kind) for i in recorded[kind]) + len(new) > known[kind]
+    }
+    return _LateEnds(
+        succeeded={kind: recorded[kind].union(index for index, _ in new) for kind, new in more.items()},
+        pods=frozenset(uid for new in more.values() for _, uid in new),
+        failed=frozenset(failed),
+    )
+
+
+def _effective_policy(job: Job) -> CleanPodPolicy:
+    """The effective policy of a finished job, with the default filled in."""
+    policy = job.run_policy.clean_pod_policy or CleanPodPolicy.RUNNING
+    failed = job.status.condition(ConditionType.FAILED)
+    stopped = failed is not None and failed.is_true and failed.reason in _STOPPED
+    return CleanPodPolicy.RUNNING if policy == CleanPodPolicy.NONE and stopped else policy
+
+
+def clean_up_finished(
+    framework: Framework, job: Job, observed: Observed, slots: Slots, late: _LateEnds, now: float
+) -> tuple[list[Action], float | None]:
+    """Remove the finalizer of every ended pod of a finished job; delete its pods and Services according to the policy.
+
+    Nothing happens to the pods of `late` successes until these are on record. The time is the end of the grace of replicas that
+    may end by themselves, and that keep the Services; None if there are none.
+    """
+    policy, grace = _effective_policy(job), limits.grace(job, now)
+    ending = _ending_by_themselves(framework, slots) if grace is not None and not grace.passed else frozenset()
+    lost = _without_servers(framework, job, slots, late) if grace is not None else frozenset()
+    there = sorted((*slots.ours, *slots.unowned), key=lambda slot: slot.pod.name)
+    # The pods of `lost` are deleted first: once without the finalizer, it is not known any more when they ended.
+    actions: list[Action] = [
+        *cleanup.remove_finalizers(s for s in there if s.pod.uid not in late.pods and (s.deleting or s.pod.uid not in lost))
+    ]
+    for slot in slots.ours:
+        pod = slot.pod
+        if slot.deleting or pod.uid in ending or pod.uid in late.pods:
+            continue
+        if policy == CleanPodPolicy.ALL or pod.uid in lost:
+            actions.append(cleanup.delete_pod(pod, f"cleanPodPolicy {policy}"))
+        elif policy == CleanPodPolicy.RUNNING and not slot.over:
+            # The pod may have just finished; then it must be kept (rule R1: the decision depends on its state).
+            actions.append(cleanup.delete_pod(pod, "cleanPodPolicy Running", unchanged=True))
+    if policy != CleanPodPolicy.NONE and not ending:
+        actions += cleanup.delete_services(observed, "job finished")
+    return actions, grace.at if grace is not None and ending else None
+
+
+def _ending_by_themselves(framework: Framework, slots: Slots) -> frozenset[str]:
+    """The UIDs of the pods that may end by themselves after the success: those with work of their own that are on a node.
+
+    One that has failed for good and which another container keeps alive is on record.
+    """
+    working = (slot for slot in slots.wanted.values() if slot.pod.scheduled and not framework.serves(slot.replica.type))
+    return frozenset(slot.pod.uid for slot in working if slot.stays and not slot.recorded)
+
+
+def _without_servers(framework: Framework, job: Job, slots: Slots, late: _LateEnds) -> frozenset[str]:
+    """The UIDs of the pods that failed after the success of a job with servers: these were deleted, so that end tells nothing.
+
+    A pod without our finalizer may have ended before.
+    """
+    if not any(framework.serves(kind) and job.count(kind) for kind in job.replica_specs):
+        return frozenset()
+    pods = (slot.pod for slot in slots.wanted.values())
+    return frozenset(pod.uid for pod in pods if pod.uid in late.failed and FINALIZER in pod.finalizers)
+
+
+def _with_counts(job: Job, slots: Slots, late: _LateEnds) -> JobStatus:
     """The status with the pods that are still active and the successes after the job's end."""
     active = Counter(slot.replica.type for slot in slots.wanted.values() if slot.active)
     # Most finished jobs need no change; a restart of the operator plans all of them.

@@ -18,10 +18,10 @@ from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
-from jobcommon.api.template import Positions
+from jobcommon.api.template import Positions, mapping_of
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile.children import job_selector, owner_reference
+from jobcommon.reconcile.children import job_selector, owned
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
 from jobcommon.reconcile.resources import Resources, pod_resources, total
 from jobcommon.reconcile.slots import Slots
@@ -74,8 +74,8 @@ class Gang:
         if self.scheduler is None or not self.members:
             return ""
         if self.found is not None and self.found.deleting:
-            return f"the earlier PodGroup {self.job.name} to go"
-        phase = _object(self._raw.get("status")).get("phase") or ""
+            return f"the previous PodGroup {self.job.name} to be deleted"
+        phase = mapping_of(self._raw.get("status")).get("phase") or ""
         if not self.scheduler.holds_pods or phase not in _NOT_TAKEN_UP:
             return ""
         return f"{self.scheduler.name} to take up PodGroup {self.job.name}"
@@ -112,7 +112,7 @@ class Gang:
         if self.scheduler is None or not self.members:
             return list(remove_pod_group(self.job, self.observed))
         api_version, name = self.scheduler.api_version, self.job.name
-        spec = _object(self._raw.get("spec"))
+        spec = mapping_of(self._raw.get("spec"))
         wanted = self.spec(spec, self.scheduler)
         if self.found is None:
             return [Create(api_version, POD_GROUPS, name, self._manifest(self.scheduler, wanted))]
@@ -192,12 +192,7 @@ class Gang:
 
     def _manifest(self, scheduler: GangScheduler, spec: Mapping[str, Any]) -> dict[str, Any]:
         job = self.job
-        metadata: dict[str, Any] = {
-            "name": job.name,
-            "namespace": job.namespace,
-            "labels": job_selector(self.framework, job),
-            "ownerReferences": [owner_reference(job)],
-        }
+        metadata = owned(job, job.name, job_selector(self.framework, job))
         if annotations := {key: value for key, value in job.annotations.items() if key != _LAST_APPLIED}:
             metadata["annotations"] = annotations
         return {"apiVersion": scheduler.api_version, "kind": POD_GROUP, "metadata": metadata, "spec": dict(spec)}
@@ -226,7 +221,7 @@ def remove_pod_group(job: Job, observed: Observed) -> list[Delete]:
 def other_schedulers(job: Job, name: str) -> list[str]:
     """The schedulers other than `name` that templates of the job ask for."""
     templates = [t for spec in job.replica_specs.values() for t in (spec.template, *(o.template for o in spec.overrides))]
-    named = {_object(template.get("spec")).get("schedulerName") for template in templates}
+    named = {mapping_of(template.get("spec")).get("schedulerName") for template in templates}
     return sorted(str(other) for other in named if other and other != name)
 
 
@@ -239,11 +234,7 @@ class _Shape:
 
 
 def _shape(template: Mapping[str, Any]) -> _Shape:
-    return _Shape(str(_object(template.get("spec")).get("priorityClassName") or ""), pod_resources(template))
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return _Shape(str(mapping_of(template.get("spec")).get("priorityClassName") or ""), pod_resources(template))
 
 
 def _policy(job: Job) -> SchedulingPolicy:

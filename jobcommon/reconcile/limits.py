@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from jobcommon.api.job import CleanPodPolicy
-from jobcommon.api.pod import PodView
-from jobcommon.api.status import ConditionType
+from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile.accounting import Accounting
@@ -65,17 +64,23 @@ def grace(job: Job, now: float) -> Due | None:
     return Due(end + GRACE_SECONDS, now)
 
 
-def restart_due(pod: PodView, earlier: int, now: float, recorded_at: float | None = None) -> Due:
-    """When the slot of an ended pod may be filled again, after `earlier` restarts of this job.
+def restarts_so_far(status: JobStatus) -> tuple[int, float | None]:
+    """How often replicas have been restarted, and when the last restart was recorded (seconds since the epoch)."""
+    restarting = status.condition(ConditionType.RESTARTING)
+    earlier = max(status.restarts or 0, 0) + max(status.disruptions or 0, 0)
+    return earlier, parse_time(restarting.last_update_time) if restarting else None
 
-    The first restart is immediate. Later ones keep starts apart: a pod that ran for longer than the delay is replaced at
+
+def restart_due(started: float | None, earlier: int, now: float, recorded_at: float | None = None) -> Due:
+    """When what started at `started` (epoch seconds) and has ended may be restarted, after `earlier` restarts of this job.
+
+    The first restart is immediate. Later ones keep starts apart: what ran for longer than the delay is restarted at
     once, too. A start that lies in the future was written by a clock ahead of ours: then the delay counts from
     `recorded_at`, when the end was recorded by our own, and is over if that lies in the future, too.
     """
     if earlier <= 1:
         return Due(now, now)
     delay = min(FIRST_RESTART_DELAY * 2.0 ** min(earlier - 2, 10), MAX_RESTART_DELAY)
-    started = pod.start_time if pod.start_time is not None else pod.creation_time
     if started is not None and started > now:
         started = recorded_at
     return Due(started + delay if started is not None and started <= now else now, now)

@@ -1,10 +1,11 @@
 """The decision as a value: the actions for one job, its new status, its events, and the time of its next reconcile."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, ClassVar
 
+from jobcommon.api.observed import FINALIZERS
 from jobcommon.api.status import JobStatus
 from jobcommon.api.terminal import clean
 
@@ -62,7 +63,8 @@ class Update:
 class Delete:
     """Delete one incarnation of an object (rule R1: the UID is a precondition).
 
-    With `resource_version`, only if the object has not changed: the decision depended on its state.
+    With `resource_version`, only if the object has not changed: the decision depended on its state. By `force` without a grace
+    period: a pod that is terminating already is taken for ended.
     """
 
     api_version: str
@@ -71,9 +73,10 @@ class Delete:
     uid: str
     why: str
     resource_version: str | None = None
+    force: bool = False
 
     def __str__(self) -> str:
-        return f"delete {self.plural}/{self.name} ({self.why})"
+        return f"delete {self.plural}/{self.name}{' by force' if self.force else ''} ({self.why})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ class RemoveFinalizer:
     `awaited`: the pod is terminating already, and its replacement waits until it is gone.
     """
 
+    plural: ClassVar[str] = "pods"
+    api_version: ClassVar[str] = "v1"
     name: str
     uid: str
     finalizers: tuple[str, ...]
@@ -90,6 +95,23 @@ class RemoveFinalizer:
 
     def __str__(self) -> str:
         return f"remove finalizer from pods/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetImage:
+    """Change the image of a pod's container, and with it the pod's `annotations`: the container is stopped or started."""
+
+    plural: ClassVar[str] = "pods"
+    api_version: ClassVar[str] = "v1"
+    name: str
+    uid: str
+    container: str
+    image: str
+    why: str
+    annotations: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return f"set image of pods/{self.name} to {self.image} ({self.why})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +132,23 @@ class Get:
         return f"get {self.plural}/{self.name}"
 
 
-Action = Create | Update | Delete | RemoveFinalizer | Get
+Action = Create | Update | Delete | RemoveFinalizer | SetImage | Get
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLog:
+    """Copy the end of a failed run's log into the job's ConfigMap, as `key`, because an action of the plan ends its pod.
+
+    `previous`: the container has been started again since.
+    """
+
+    pod: str
+    container: str
+    previous: bool
+    key: str
+
+    def __str__(self) -> str:
+        return f"keep log of pods/{self.pod} as {self.key}"
 
 
 def deletes_pod(action: Action) -> bool:
@@ -156,9 +194,9 @@ class Urgency(IntEnum):
 class Plan:
     """What to do for one job now.
 
-    It is carried out in this order: expectations (controller), then by the executor `actions`, the one write of `status` (None:
-    no change; see `urgency`), then `events` and the `background` actions. The job is requeued at `wake_at` (seconds since the
-    epoch) unless an event queues it before.
+    It is carried out in this order: expectations (controller), then by the executor `logs`, `actions`, the one write of
+    `status` (None: no change; see `urgency`), then `events` and the `background` actions. The job is requeued at `wake_at`
+    (seconds since the epoch) unless an event queues it before.
     With `verify_live`, a live read must show the job unchanged before anything is created or deleted (rule R7). The pods in
     `must_exist` (name, UID) have ended and must still exist: a pod lives until its finalizer is removed, which is done only
     once it is counted. If one is absent, another pass has counted it, and the plan is discarded. `restarts`: those that
@@ -174,6 +212,7 @@ class Plan:
     must_exist: tuple[tuple[str, str], ...] = ()
     urgency: Urgency = Urgency.NORMAL
     restarts: tuple[tuple[str, int], ...] = ()
+    logs: tuple[KeepLog, ...] = ()
 
     @property
     def background(self) -> tuple[RemoveFinalizer, ...]:
@@ -182,17 +221,37 @@ class Plan:
         The finalizer of a pod that the plan deletes is not among them: it is removed before the deletion, which then takes
         effect at once.
         """
-        deleted = {action.name for action in self.actions if deletes_pod(action)}
-        finalizers = (action for action in self.actions if isinstance(action, RemoveFinalizer))
-        return tuple(action for action in finalizers if not action.awaited and action.name not in deleted)
+        return _background(self.actions)
 
     def describe(self) -> str:
         """The plan as text, a line per action, for the command line and for golden tests."""
         lines = [f"reason: {self.reason}"]
-        lines += [f"action: {action}" for action in self.actions]
+        lines += [f"action: {action}" for action in (*self.logs, *self.actions)]
         if self.status is not None:
             lines += [f"status: {c.type}={c.status} {c.reason}: {c.message}" for c in self.status.conditions]
         lines += [f"event: {event}" for event in self.events]
         if self.wake_at is not None:
             lines.append(f"wake at: {self.wake_at:.0f}")
         return "\n".join(map(clean, lines))
+
+
+def in_order(actions: Iterable[Action], backed_off: Collection[str]) -> tuple[Action, ...]:
+    """The actions without those that are `backed_off` (see `Observed`), and with the background actions at their end."""
+    actions = tuple(actions)
+    if background := _background(actions):
+        last = set(map(id, background))
+        actions = (*(action for action in actions if id(action) not in last), *background)
+    if not backed_off:
+        return actions
+    kept = FINALIZERS in backed_off
+    return tuple(
+        action
+        for action in actions
+        if not (kept if isinstance(action, RemoveFinalizer) else isinstance(action, Create) and action.plural in backed_off)
+    )
+
+
+def _background(actions: tuple[Action, ...]) -> tuple[RemoveFinalizer, ...]:
+    finalizers = [action for action in actions if isinstance(action, RemoveFinalizer) and not action.awaited]
+    deleted = {action.name for action in actions if deletes_pod(action)} if finalizers else ()
+    return tuple(action for action in finalizers if action.name not in deleted)

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jobcommon.api.quantity import Quantity, parse_quantity
-from jobcommon.api.template import mappings_in
+from jobcommon.api.template import mapping_of, mappings_in
 
 Resources = Mapping[str, Quantity]
 
 
 def pod_resources(template: Mapping[str, Any]) -> Resources:
     """The resources that a pod of this template requests."""
-    spec = _object(template.get("spec"))
+    spec = mapping_of(template.get("spec"))
     running = total(_requests(container) for container in mappings_in(spec.get("containers")))
     sidecars: dict[str, Quantity] = {}
     starting: dict[str, Quantity] = {}
@@ -50,19 +50,15 @@ def _nanos(amount: Quantity) -> int:
 
 
 def _requests(holder: Mapping[str, Any]) -> Resources:
-    resources = _object(holder.get("resources"))
+    resources = mapping_of(holder.get("resources"))
     return {**_read(resources.get("limits")), **_read(resources.get("requests"))}
 
 
 def _read(amounts: object) -> Resources:
     found = {}
-    for name, amount in _object(amounts).items():
+    for name, amount in mapping_of(amounts).items():
         try:
             found[str(name)] = parse_quantity(amount)
         except ValueError:
             continue
     return found
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -1,18 +1,34 @@
-"""The restarts of a job: their number for the status, and what the kubelet restarted in place, in words."""
+"""The restarts of a job: their number for the status, what the kubelet restarted in place, in words, and causes for metrics."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from jobcommon.api import reasons
-from jobcommon.api.pod import PodView, Terminated, Waiting
-from jobcommon.api.status import Failure
-from jobcommon.api.timestamp import format_time
+from jobcommon.api.pod import Terminated, Waiting
+from jobcommon.api.status import Failure, JobStatus
 from jobcommon.framework import Job
-from jobcommon.reconcile.accounting import Accounting
-from jobcommon.reconcile.ending import Verdict, charged_containers, decode, restarts_in_place
-from jobcommon.reconcile.slots import Slot, Slots, restart_policy
+from jobcommon.reconcile.accounting import Accounting, failure_of
+from jobcommon.reconcile.ending import (
+    PLATFORM_REASONS,
+    SIGNALS,
+    Ending,
+    Verdict,
+    charged_containers,
+    decode,
+    last_failure_in_place,
+    restarts_in_place,
+)
+from jobcommon.reconcile.slots import Ended, Slot, Slots, restart_policy
 
 # The characters that are kept of a termination message, from its end, where the cause is.
 MAX_TEXT = 300
+OTHER_CAUSE = "Other"
+# The kubelet's and the control plane's own words: of a container's end, of a DisruptionTarget condition, and of this package.
+KNOWN_CAUSES = PLATFORM_REASONS | frozenset(SIGNALS) | {
+    "Error", "Completed", "OOMKilled", "ContainerCannotRun", "StartError", "ContainerStatusUnknown", "PreemptionByScheduler",
+    "DeletionByTaintManager", "EvictionByEvictionAPI", "DeletionByPodGC", "TerminationByKubelet", "DeadlineExceeded", "Deleted",
+    "Lost",
+}  # fmt: skip
 
 
 def count(job: Job, accounting: Accounting, slots: Slots, *, ends: bool) -> int:
@@ -37,6 +53,26 @@ def note(job: Job, slots: Slots) -> str:
     return f"; {slot.replica} restarted {'once' if times == 1 else f'{times} times'}{why}{more}"
 
 
+def causes(before: JobStatus, after: JobStatus, accounting: Accounting, slots: Slots) -> tuple[tuple[str, int], ...]:
+    """The restarts that the status records `after` this pass and did not `before` it, by cause, sorted, for metrics.
+
+    The causes are a bounded set, whatever a platform writes into a pod. The status has only the number of restarts in place:
+    all of them get the cause of the latest.
+    """
+    if after.restarts == before.restarts and after.disruptions == before.disruptions:
+        return ()
+    replaced = accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED) if not after.finished else ()
+    found = Counter(entry.ending.reason for entry in replaced)
+    failed = sum(entry.ending.verdict == Verdict.RETRYABLE for entry in replaced)
+    if (in_place := (after.restarts or 0) - (before.restarts or 0) - failed) > 0:
+        latest = max((run for _, run in runs_in_place(slots)), key=lambda run: run.finished_at or 0.0, default=None)
+        found[decode(latest) if latest is not None else OTHER_CAUSE] += in_place
+    known: Counter[str] = Counter()
+    for cause, times in found.items():
+        known[cause if cause in KNOWN_CAUSES else OTHER_CAUSE] += times
+    return tuple(sorted(known.items()))
+
+
 def backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
     """Why a job with an exhausted backoffLimit has failed, with the last cause."""
     text = f"Job {job.name} has failed because it has reached the specified backoff limit"
@@ -49,30 +85,14 @@ def backoff_message(job: Job, accounting: Accounting, slots: Slots) -> str:
 def last_failures(slots: Slots) -> Iterable[Failure]:
     """The last failures of living pods, for the status of a job that ends because of them."""
     for slot, run in runs_in_place(slots):
-        yield Failure(
-            replica=str(slot.replica),
-            pod=slot.pod.name,
-            node=slot.pod.node_name or None,
-            reason=decode(run),
-            exit_code=run.exit_code,
-            message=run.message or None,
-            time=format_time(run.finished_at) if run.finished_at is not None else None,
-        )
+        ending = Ending(Verdict.RETRYABLE, decode(run), run.exit_code, run.message, run.finished_at)
+        yield failure_of(slot.replica, slot.pod, ending)
 
 
 def runs_in_place(slots: Slots) -> Iterator[tuple[Slot, Terminated]]:
     """The living pods in which a run has failed, each with the latest."""
     runs = ((slot, last_failure_in_place(slot.pod)) for slot in _living(slots))
     return ((slot, run) for slot, run in runs if run is not None)
-
-
-def last_failure_in_place(pod: PodView) -> Terminated | None:
-    """The latest failed run of a container in a pod that still lives."""
-    for container in charged_containers(pod):
-        run = container.state if isinstance(container.state, Terminated) else container.last
-        if run is not None and run.exit_code != 0:
-            return run
-    return None
 
 
 def how(run: Terminated) -> str:
@@ -84,7 +104,7 @@ def how(run: Terminated) -> str:
 
 
 def _living(slots: Slots) -> Iterator[Slot]:
-    return (slot for slot in slots.notable if not slot.over)
+    return (slot for slot in slots.notable if not slot.over and not isinstance(slot.state, Ended))
 
 
 def _made_in_place(job: Job, slot: Slot) -> int:

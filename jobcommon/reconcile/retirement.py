@@ -3,7 +3,6 @@
 from collections.abc import Collection
 
 from jobcommon.api.status import ConditionType
-from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile import cleanup, limits
 from jobcommon.reconcile.accounting import Accounting, is_counted
@@ -17,10 +16,7 @@ def retire_recorded(job: Job, slots: Slots, now: float, blocked: Collection[str]
     The second list has the times (seconds since the epoch) at which others are due. No pod of the replica types in `blocked` is
     replaced.
     """
-    status = job.status
-    earlier = max(status.restarts or 0, 0) + max(status.disruptions or 0, 0)
-    restarting = status.condition(ConditionType.RESTARTING)
-    recorded_at = parse_time(restarting.last_update_time) if restarting else None
+    earlier, recorded_at = limits.restarts_so_far(job.status)
     actions: list[Action] = []
     kept: list[Slot] = []
     delays: list[float] = []
@@ -33,7 +29,7 @@ def retire_recorded(job: Job, slots: Slots, now: float, blocked: Collection[str]
             case Recorded(given_up=True):
                 kept.append(slot)
             case Recorded() if not slot.deleting and (
-                not (due := limits.restart_due(slot.pod, earlier, now, recorded_at)).passed
+                not (due := limits.restart_due(slot.pod.started, earlier, now, recorded_at)).passed
             ):
                 delays.append(due.at)
             case Recorded() if slot.over:
@@ -43,7 +39,7 @@ def retire_recorded(job: Job, slots: Slots, now: float, blocked: Collection[str]
                 actions.append(cleanup.delete_pod(slot.pod, "to be replaced", unchanged=True))
     # A kept pod's finalizer only matters when the pod is deleted. Removing all of them now would delay the job's final status
     # by one request per pod.
-    return [*actions, *cleanup.release(slot for slot in kept if slot.deleting)], delays
+    return [*actions, *cleanup.remove_finalizers(slot for slot in kept if slot.deleting)], delays
 
 
 def pods_scaled_down(slots: Slots) -> list[Slot]:

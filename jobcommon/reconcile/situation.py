@@ -2,25 +2,27 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 from jobcommon.api import reasons
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobStatus
+from jobcommon.api.status import MAX_MESSAGE, ConditionType, EarlyFailures, JobStatus, NodeFailures
 from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile import begun, restarts, waiting
+from jobcommon.reconcile import attempt, begun, node_loss, pending, progress, restarts, waiting
 from jobcommon.reconcile.accounting import Accounting, account_for_pods, replica_statuses
 from jobcommon.reconcile.blocked import Blocked, find_blocked
 from jobcommon.reconcile.children import pod_manifest, selectors
 from jobcommon.reconcile.conditions import normalized, set_condition
 from jobcommon.reconcile.ending import Verdict
+from jobcommon.reconcile.failed_logs import with_unkept
 from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event, in_short
 from jobcommon.reconcile.queueing import unqueued
 from jobcommon.reconcile.slots import Slots, arrange, tally
+from jobcommon.reconcile.time_spent import time_spent
 
 MAX_EVENTS = waiting.MAX_EVENTS
 _Step = tuple[ConditionType, bool, str, str]
@@ -39,6 +41,7 @@ class Situation:
     tallies: Tallies
     gang: Gang
     blocked: Blocked
+    must_exist: tuple[tuple[str, str], ...]
 
     @classmethod
     def start(cls, framework: Framework, job: Job, observed: Observed, now: float) -> Self:
@@ -48,7 +51,8 @@ class Situation:
         accounting = account_for_pods(job, slots)
         tallies = tally(job, slots, accounting.succeeded)
         gang = Gang(framework, job, observed, slots, tallies)
-        return cls(framework, job, observed, now, slots, accounting, tallies, gang, blocked)
+        must_exist = accounting.must_exist(now)
+        return cls(framework, job, observed, now, slots, accounting, tallies, gang, blocked, must_exist)
 
     @property
     def is_waiting(self) -> bool:
@@ -71,11 +75,15 @@ class Situation:
         steps: list[_Step] = [self.created(self.obstacles)]
         events: list[Event] = []
         lost = self.accounting.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
-        if lost:
+        stalled = self.stall.text if self.stall is not None and self.stall.due.passed else ""
+        if lost or self.accounting.attempt > job.attempt:
             reason = reasons.of_kind(job.kind, reasons.RESTARTING)
             causes = ", ".join(entry.ending.describe(entry.replica, entry.pod.node_name) for entry in lost[:3])
+            causes = causes or stalled or (self.pending.text if self.pending is not None else "")
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-            what = " all replicas" if job.restarts_together else ""
+            counted = job.status.model_copy(update={"node_failures": self.node_failures})
+            after = replace(job, status=counted)
+            what = attempt.how(after, self.slots.ours, self.observed.backed_off) if job.restarts_together else ""
             message = f"{job.kind} {job.name} is restarting{what} because {causes}{more}"[:MAX_MESSAGE]
             steps.append((ConditionType.RESTARTING, True, reason, message))
             events.append(Event(WARNING, reason, message))
@@ -89,7 +97,34 @@ class Situation:
             steps.append((ConditionType(current.type), True, current.reason, message))
         else:
             steps[0] = self.created(self.obstacles + self.waits.note)
+        if stalled and steps[-1][0] == ConditionType.RUNNING:
+            reason = reasons.STALLED
+            steps.append((ConditionType.STALLED, True, reason, f"{stalled}."[:MAX_MESSAGE]))
+            events += [Event(WARNING, reason, stalled)] if not job.status.has(ConditionType.STALLED) else []
+        elif job.status.has(ConditionType.STALLED):
+            text = f"{job.kind} {job.key} is not stalled any more."
+            steps.append((ConditionType.STALLED, False, reasons.PROGRESSING, text))
         return self.status(*steps), events
+
+    @cached_property
+    def stall(self) -> progress.Stall | None:
+        """When and why the job counts as stalled."""
+        return progress.stall(self.job, self.now)
+
+    @cached_property
+    def pending(self) -> pending.Pending | None:
+        """The replica that has waited for a node for longest, if that may be too long."""
+        return pending.pending(self.job, self.slots, self.now)
+
+    @cached_property
+    def early_failures(self) -> EarlyFailures | None:
+        """The failures soon after the start in a row, with those of this pass."""
+        return progress.early_failures(self.job, self.accounting, self.slots)
+
+    @cached_property
+    def node_failures(self) -> list[NodeFailures]:
+        """The failures by node, with those of this pass."""
+        return node_loss.counted(self.job, self.accounting.entries)
 
     @property
     def obstacles(self) -> str:
@@ -98,7 +133,7 @@ class Situation:
         return gang + "".join(f"; {note}" for note in (self.blocked.why, self.observed.refusal) if note)
 
     @cached_property
-    def waits(self) -> waiting.Waits:
+    def waits(self) -> waiting.WaitingReasons:
         """What the pods wait for."""
         others = (*self.slots.surplus, *self.slots.unknown, *self.slots.earlier)
         leaving = [slot for slot in others if slot.deleting]
@@ -128,9 +163,13 @@ class Situation:
             for slot in self.slots.unowned[:MAX_EVENTS]
         ]
         events += self.gang.events()
-        events += self.blocked.events
-        if outside := unqueued(self.job):
+        events += [*self.blocked.events, *node_loss.events(self.job)]
+        job = self.job
+        if outside := unqueued(job):
             events.append(Event(WARNING, reasons.NOT_QUEUED, outside, lasting=True))
+        if job.run_policy.report_progress and job.options.progress is None:
+            text = "reportProgress has no effect: the operator takes no reports"
+            events.append(Event(WARNING, reasons.NO_PROGRESS_SERVER, text, lasting=True))
         if self.observed.predecessors:
             events.append(Event(NORMAL, reasons.WAITING, "Pods of an earlier job of this name are still terminating", True))
         return events
@@ -158,22 +197,22 @@ class Situation:
         attempt_number = job.attempt if ends else self.accounting.attempt
         conditions = normalized(job.status.conditions)
         for kind, is_true, reason, message in steps:
-            conditions = set_condition(conditions, kind, is_true, reason, message, self.now)
-        return job.status.model_copy(
+            told = with_unkept(message, self.observed.unkept)
+            conditions = set_condition(conditions, kind, is_true, reason, told, self.now)
+        status = job.status.model_copy(
             update={
                 "conditions": list(conditions),
                 "replica_statuses": replica_statuses(
-                    job,
-                    self.accounting,
-                    active={kind: t.active if active else 0 for kind, t in self.tallies.items()},
-                    failed={kind: t.failed for kind, t in self.tallies.items()},
-                    selectors=selectors(self.framework, job),
+                    job, self.accounting, self.tallies, selectors(self.framework, job), active=active
                 ),
                 "restarts": restarts.count(job, self.accounting, self.slots, ends=ends) or None,
                 "disruptions": self.accounting.disruptions or None,
+                "early_failures": self.early_failures,
+                "node_failures": self.node_failures,
                 "attempt": attempt_number if job.restarts_together or attempt_number else None,
                 "failures": list(self.accounting.failures),
                 "counted_pods": list(self.accounting.counted_pods),
                 "stopped_pods": list(self.accounting.stopped_pods),
             }
         )
+        return status.model_copy(update={"time_spent": time_spent(job, status, self.slots.wanted.values(), self.now)})

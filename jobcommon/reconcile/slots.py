@@ -20,7 +20,7 @@ from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica, parse_indexes
 from jobcommon.api.status import ConditionType
 from jobcommon.framework import Framework, Job, Tallies, Tally
-from jobcommon.reconcile.ending import Ending, Verdict, ending_of, is_over, runs_undisturbed
+from jobcommon.reconcile.ending import Ending, Verdict, ending_of, failed_in_place, is_over, runs_undisturbed
 
 # More UIDs would make the status large; the others are entered in the next pass (Kubernetes' Job controller has this limit).
 # Successes are ranges of indexes, and all of them are entered at once.
@@ -73,7 +73,7 @@ class Unknown(msgspec.Struct, frozen=True, gc=False):
 
 State = Starting | Running | Leaving | Ended | Recorded | Succeeded | Surplus | Earlier | Unknown
 STARTING, RUNNING, DISTURBED, LEAVING = Starting(), Running(), Running(disturbed=True), Leaving()
-RECORDED, STOPPED = Recorded(), Recorded(stopped=True)
+STOPPED = Recorded(stopped=True)
 SUCCEEDED, SURPLUS, EARLIER, UNKNOWN = Succeeded(), Surplus(), Earlier(), Unknown()
 _NOWHERE = Replica("", -1)
 
@@ -105,6 +105,12 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
     def grace_until(self) -> float | None:
         """When the grace period of its deletion ends (seconds since the epoch); None if it is not being deleted."""
         return self.pod.deletion_time
+
+    @property
+    def lingers(self) -> bool:
+        """Whether it is being deleted and waits for its kubelet, whose last DELETE has no grace period."""
+        pod = self.pod
+        return pod.deletion_time is not None and pod.scheduled and pod.deletion_grace_seconds != 0
 
     @property
     def stays(self) -> bool:
@@ -148,7 +154,7 @@ class Slots:
 def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: Collection[str] = ()) -> Slots:
     """Classify the job's pods. Of the replica types in `blocked`, no pod is surplus."""
     by_name = {pod.name: pod for pod in pods}
-    counted, done = set(job.status.counted_pods), recorded_success(job)
+    attempt, counted, done = job.attempt, set(job.status.counted_pods), recorded_success(job)
     stopped, resumed = counted.intersection(job.status.stopped_pods), is_resuming(job, pods)
 
     def state_of(replica: Replica, pod: PodView) -> State:
@@ -157,19 +163,20 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
         if pod.uid in stopped:
             return STOPPED
         if pod.uid in counted:
-            return Recorded(given_up=True) if _is_given_up(framework, job, replica, pod) else RECORDED
-        if runs_undisturbed(pod):
+            # Only what can be given up is looked at again.
+            ending = ending_in_slot(framework, job, replica, pod) if framework.tolerates_failure(job, replica) else None
+            return Recorded(given_up=ending is not None and gives_up(framework, job, replica, ending))
+        if runs_undisturbed(pod, earlier_runs(pod) if attempt else 0):
             return RUNNING
         if (ending := counted_ending(framework, job, replica, pod, resumed=resumed)) is not None:
             return Ended(ending, ending.verdict == Verdict.PERMANENT and gives_up(framework, job, replica, ending))
         if pod.deletion_time is not None:
             return LEAVING
-        return DISTURBED if pod.phase == "Running" else STARTING
+        return STARTING if pod.phase != "Running" or starts_again(pod) else DISTURBED
 
-    attempt = job.attempt
     wanted: dict[Replica, Slot] = {}
     vacant: list[Replica] = []
-    earlier: list[Slot] = []
+    surplus, unknown, earlier, unowned = (list[Slot]() for _ in range(4))
     for replica in job.replicas:
         if (pod := by_name.pop(job.pod_name(replica), None)) is None:
             vacant.append(replica)
@@ -177,25 +184,37 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
             earlier.append(Slot(replica, pod, EARLIER, pod.uid in counted))
         else:
             wanted[replica] = Slot(replica, pod, state_of(replica, pod), pod.uid in counted)
-    others = [(_former_slot(job, pod), pod) for pod in sorted(by_name.values(), key=lambda pod: pod.name)]
     frozen = {kind.lower() for kind in blocked}
-    surplus: list[Slot] = []
-    unknown: list[Slot] = []
-    for former, pod in others:
-        if former is not None and former.type.lower() in frozen:
+    for _, pod in sorted(by_name.items()):
+        if (former := _former_slot(job, pod)) is None:
+            unowned.append(Slot(_NOWHERE, pod, UNKNOWN))
+        elif former.type.lower() in frozen:
             unknown.append(Slot(former, pod, UNKNOWN, pod.uid in counted))
-        elif former is not None and attempt_of(pod) < attempt:
+        elif attempt_of(pod) < attempt:
             earlier.append(Slot(former, pod, EARLIER, pod.uid in counted))
-        elif former is not None:
+        else:
             surplus.append(Slot(former, pod, _surplus_state(framework, job, former, pod, done), pod.uid in counted))
-    unowned = tuple(Slot(_NOWHERE, pod, UNKNOWN) for former, pod in others if former is None)
-    return Slots(wanted, tuple(vacant), tuple(surplus), tuple(unknown), tuple(earlier), unowned)
+    return Slots(wanted, tuple(vacant), tuple(surplus), tuple(unknown), tuple(earlier), tuple(unowned))
 
 
 def attempt_of(pod: PodView) -> int:
     """The attempt that the pod belongs to; 0 for one without a readable annotation."""
-    number = pod.annotations.get(labels.ATTEMPT, "")
-    return int(number) if number.isdecimal() and len(number) < 10 else 0
+    return _number(pod, labels.ATTEMPT)
+
+
+def earlier_runs(pod: PodView) -> int:
+    """How many runs of the pod's containers belong to earlier attempts; 0 for one that was not restarted in place."""
+    return _number(pod, labels.EARLIER_RUNS)
+
+
+def starts_again(pod: PodView) -> bool:
+    """Whether it is restarted in place and the first run of its attempt is still to come."""
+    return sum([container.restart_count for container in (*pod.containers, *pod.init_containers)]) < earlier_runs(pod)
+
+
+def _number(pod: PodView, annotation: str) -> int:
+    text = pod.annotations.get(annotation, "")
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 def _surplus_state(framework: Framework, job: Job, replica: Replica, pod: PodView, done: Mapping[str, frozenset[int]]) -> State:
@@ -206,11 +225,6 @@ def _surplus_state(framework: Framework, job: Job, replica: Replica, pod: PodVie
         return SUCCEEDED
     ending = ending_in_slot(framework, job, replica, pod)
     return Ended(ending) if ending is not None and ending.verdict == Verdict.SUCCEEDED else SURPLUS
-
-
-def _is_given_up(framework: Framework, job: Job, replica: Replica, pod: PodView) -> bool:
-    ending = ending_in_slot(framework, job, replica, pod) if framework.tolerates_failure(job, replica) else None
-    return ending is not None and gives_up(framework, job, replica, ending)
 
 
 def gives_up(framework: Framework, job: Job, replica: Replica, ending: Ending) -> bool:
@@ -225,6 +239,8 @@ def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodVie
         policy = RestartPolicy.ON_FAILURE
     main = framework.main_container(job.replica_specs[replica.type], replica.index)
     ending = ending_of(pod, main, policy)
+    if ending is None and job.restarts_together and pod.deletion_time is None and labels.ATTEMPT in pod.annotations:
+        return failed_in_place(pod, earlier_runs(pod), policy)
     if ending is not None and ending.verdict == Verdict.SUCCEEDED and not framework.runs_to_completion(replica.type):
         return replace(ending, verdict=Verdict.DISRUPTED)
     return ending

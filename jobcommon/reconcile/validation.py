@@ -1,20 +1,44 @@
 """The rules over a whole job that its models cannot express. Most are also in the CRD; here they catch what it lets pass."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
-from jobcommon.api.job import MAX_REPLICAS, ReplicaSpec
+from jobcommon.api.job import (
+    MAX_REPLICAS,
+    PendingDeadlineAction,
+    ReplicaSpec,
+    RestartMethod,
+    RestartScope,
+    RunPolicy,
+    StallAction,
+)
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica, replica_count
+from jobcommon.api.template import mapping_of
 from jobcommon.framework import FieldError, Framework, Job, ReplicaType
 
 MAX_NAME = 63
 # Over all templates that overrides make. A larger job would block the event loop, and with it all other jobs, for seconds.
 MAX_VALUES = 500_000
+#: Fields of runPolicy that do nothing without another one of it: the field, and those of which one must be set.
+NEEDED = (
+    ("progressDeadlineSeconds", ("reportProgress",)),
+    ("progressStartDeadlineSeconds", ("reportProgress",)),
+    ("evaluationSeconds", ("progressDeadlineSeconds",)),
+    ("stallAction", ("progressDeadlineSeconds", "progressStartDeadlineSeconds")),
+    ("maxRestartsWithoutProgress", ("reportProgress", "minUptimeSeconds")),
+    ("pendingDeadlineAction", ("pendingDeadlineSeconds",)),
+)
+#: Fields of runPolicy whose value Restart restarts all replicas.
+RESTARTING = ("stallAction", "pendingDeadlineAction")
+LETS_GO = "pendingDeadlineAction Restart frees the nodes of all pods, which restartMethod Auto keeps: use Recreate, or Fail"
+SHORTER = "progressDeadlineSeconds must be less than activeDeadlineSeconds, which ends the job before"
 _AMOUNT = 20
 # One string of a program's environment, as NAME=value with its end: 32 pages (execve(2)).
 MAX_VARIABLE = 32 * 4096
+_LIMIT = f"Linux starts no process with one of more than {MAX_VARIABLE}"
 # The addresses of fewer do not come near it.
 MANY_REPLICAS = 500
 MANAGERS = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")
@@ -41,9 +65,7 @@ def validate(framework: Framework, job: Job) -> list[FieldError]:
 def template_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
     """What is wrong with the pod templates of the replica specs that could be read, whatever else of the job could not."""
     for name, spec in job.replica_specs.items():
-        path = f"spec.{framework.replica_specs}[{name}]"
-        yield from _template_errors(framework, spec.template, f"{path}.template")
-        yield from _override_errors(framework, spec, path)
+        yield from _errors_of_templates(framework, spec, f"spec.{framework.replica_specs}[{name}]")
 
 
 def _variable_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
@@ -55,9 +77,8 @@ def _variable_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
             size = len(variable.name) + len(variable.value.encode()) + 2
             if size > MAX_VARIABLE:
                 text = f"Too many: the variable {variable.name} of a {kind} would have {size} bytes"
-                limit = f"Linux starts no process with one of more than {MAX_VARIABLE}"
                 advice = f"use at most some {job.total_replicas * MAX_VARIABLE // size} replicas, or a shorter name"
-                yield FieldError(f"spec.{framework.replica_specs}", f"{text}, and {limit}; {advice}")
+                yield FieldError(f"spec.{framework.replica_specs}", f"{text}, and {_LIMIT}; {advice}")
                 return
 
 
@@ -81,6 +102,7 @@ def _name_errors(job: Job) -> Iterator[FieldError]:
 
 def _run_policy_errors(job: Job) -> Iterator[FieldError]:
     policy = job.run_policy
+    yield from _progress_errors(policy)
     gang = policy.scheduling_policy
     if gang is not None and gang.min_available is not None and gang.min_available < 1:
         yield FieldError("spec.runPolicy.schedulingPolicy.minAvailable", "must be at least 1")
@@ -91,26 +113,51 @@ def _run_policy_errors(job: Job) -> Iterator[FieldError]:
             yield FieldError(f"spec.runPolicy.schedulingPolicy.minResources[{name}]", str(error))
 
 
+def _progress_errors(policy: RunPolicy) -> Iterator[FieldError]:
+    given = policy.model_dump(by_alias=True, exclude_none=True)
+    for name, others in NEEDED:
+        if name in given and not any(given.get(other) for other in others):
+            yield FieldError(f"spec.runPolicy.{name}", needs(name, others))
+    for name in RESTARTING:
+        if given.get(name) == StallAction.RESTART and policy.restart_scope != RestartScope.JOB:
+            yield FieldError(f"spec.runPolicy.{name}", restarts_all(name))
+    lets_go = policy.pending_deadline_action == PendingDeadlineAction.RESTART
+    if lets_go and policy.restart_method == RestartMethod.AUTO:
+        yield FieldError("spec.runPolicy.pendingDeadlineAction", LETS_GO)
+    if (policy.progress_deadline_seconds or 0) >= (policy.active_deadline_seconds or inf):
+        yield FieldError("spec.runPolicy.progressDeadlineSeconds", SHORTER)
+
+
+def needs(name: str, others: Sequence[str]) -> str:
+    """What is said of a field of `NEEDED` without any of the others."""
+    wanted = " or ".join(f"{other}: true" if other == "reportProgress" else other for other in others)
+    return f"{name} needs {wanted}"
+
+
+def restarts_all(name: str) -> str:
+    """What is said of a field of `RESTARTING` without the scope that it needs."""
+    return f"{name} Restart restarts all replicas: set restartScope to Job, or use Fail"
+
+
 def _replica_errors(framework: Framework, kind: ReplicaType, spec: ReplicaSpec, path: str) -> Iterator[FieldError]:
     count = replica_count(spec)
-    if kind.max_replicas is not None and count > kind.max_replicas:
-        wanted = f"be {kind.max_replicas}" if kind.min_replicas == kind.max_replicas else f"be at most {kind.max_replicas}"
-        yield FieldError(f"{path}.replicas", f"Forbidden: must {wanted}")
-    elif count < kind.min_replicas:
-        exact = kind.min_replicas == kind.max_replicas
-        yield FieldError(f"{path}.replicas", f"Forbidden: must be {'' if exact else 'at least '}{kind.min_replicas}")
+    too_many = kind.max_replicas is not None and count > kind.max_replicas
+    if too_many or count < kind.min_replicas:
+        bound = "" if kind.min_replicas == kind.max_replicas else "at most " if too_many else "at least "
+        allowed = kind.max_replicas if too_many else kind.min_replicas
+        yield FieldError(f"{path}.replicas", f"Forbidden: must be {bound}{allowed}")
     if spec.restart_policy is not None and spec.restart_policy not in kind.restart_policies:
-        allowed = ", ".join(kind.restart_policies)
-        yield FieldError(f"{path}.restartPolicy", f'Unsupported value: "{spec.restart_policy}": use one of {allowed}')
-    yield from _template_errors(framework, spec.template, f"{path}.template")
-    yield from _override_errors(framework, spec, path)
+        policies = ", ".join(kind.restart_policies)
+        yield FieldError(f"{path}.restartPolicy", f'Unsupported value: "{spec.restart_policy}": use one of {policies}')
+    yield from _errors_of_templates(framework, spec, path)
 
 
-def _override_errors(framework: Framework, spec: ReplicaSpec, path: str) -> Iterator[FieldError]:
+def _errors_of_templates(framework: Framework, spec: ReplicaSpec, path: str) -> Iterator[FieldError]:
     """Every distinct template that the overrides make is checked once; an error is attributed to the last of its overrides.
 
-    An index beyond the number of replicas is none: scaled down and up again, a job has its overrides again.
+    An override for an index beyond `replicas` is valid: it applies again after a scale-up.
     """
+    yield from _template_errors(framework, spec.template, f"{path}.template")
     if not spec.overrides:
         return
     own, added = _values(spec.template), [_values(override.template) for override in spec.overrides]
@@ -138,10 +185,9 @@ def _values(document: object) -> int:
 
 def _template_errors(framework: Framework, template: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     where = f"{path}.spec.containers"
-    metadata, pod_spec = template.get("metadata"), template.get("spec")
+    metadata, pod_spec = template.get("metadata"), mapping_of(template.get("spec"))
     if metadata is not None and not _is_metadata(metadata):
         yield FieldError(f"{path}.metadata", "must be an object; its labels and annotations are maps of text to text")
-    pod_spec = pod_spec if isinstance(pod_spec, Mapping) else {}
     yield from _shape_errors(pod_spec, f"{path}.spec")
     containers = pod_spec.get("containers")
     if not isinstance(containers, list) or not containers:
@@ -162,8 +208,24 @@ def _template_errors(framework: Framework, template: Mapping[str, Any], path: st
                 yield FieldError(f"{where}[{position}].{name}", advice)
         if not framework.container and not (isinstance(container.get("name"), str) and container["name"]):
             yield FieldError(f"{where}[{position}].name", "Required value")
+        yield from _length_errors(container, f"{where}[{position}]")
     if framework.container and not any(container.get("name") == framework.container for container in containers):
         yield FieldError(where, f'Required value: one container must be named "{framework.container}"')
+
+
+def _length_errors(container: Mapping[str, Any], where: str) -> Iterator[FieldError]:
+    """Variables and words that no process can be started with."""
+    texts = []
+    if _are_objects(env := container.get("env")):
+        texts += [(f"env[{at}].value", f"{one.get('name')}={one.get('value')}") for at, one in enumerate(env or ())]
+    for name in ("command", "args"):
+        if _are_words(words := container.get(name)):
+            texts += [(f"{name}[{at}]", word) for at, word in enumerate(words or ())]
+    for field, text in texts:
+        # A character has at most four bytes.
+        if 4 * len(text) >= MAX_VARIABLE and (size := len(text.encode(errors="replace")) + 1) > MAX_VARIABLE:
+            advice = "put it into a file, such as that of a ConfigMap's volume"
+            yield FieldError(f"{where}.{field}", f"Too long: {size} bytes, and {_LIMIT}; {advice}")
 
 
 def _shape_errors(pod_spec: Mapping[str, Any], path: str) -> Iterator[FieldError]:

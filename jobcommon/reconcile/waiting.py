@@ -8,7 +8,6 @@ scheduler handles contains no reason at all. Both cases are detected by the time
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from jobcommon.api import reasons
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
@@ -36,13 +35,22 @@ NOTE = "; waiting: "
 _PULL_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*": (\w+): (.+)$', re.DOTALL)
 
 
-class Silent(StrEnum):
-    """What a pod may wait for without a reason in its status."""
-
-    SCHEDULER = reasons.NO_SCHEDULER
-    VOLUMES = reasons.VOLUMES_NOT_READY
-    CONTAINERS = reasons.CONTAINERS_NOT_CREATED
-    NODE = reasons.NODE_DOES_NOT_ANSWER
+# By the event's reason: what a pod waits for that has no reason in its status.
+_UNREPORTED = {
+    reasons.NO_SCHEDULER: 'no scheduler has processed the pod since {time}; is the scheduler "{scheduler}" running?',
+    reasons.VOLUMES_NOT_READY: (
+        "volumes or network are not ready since {time}; a Secret, ConfigMap or PersistentVolumeClaim may be missing; "
+        "see kubectl describe pod {pod.name}"
+    ),
+    reasons.CONTAINERS_NOT_CREATED: (
+        "containers are not created since {time}; images may still be pulled; see kubectl describe pod {pod.name}"
+    ),
+    reasons.NODE_DOES_NOT_ANSWER: (
+        "deleted, but still there after its grace period, since {time}; if node {pod.node_name} is shut down for good, "
+        "taint it with node.kubernetes.io/out-of-service=nodeshutdown:NoExecute or delete the pod with "
+        "kubectl delete pod {pod.name} --force"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class WaitingReasons:
     """What a job's pods wait for: a note for the condition ("" for nothing), events, and when to check again."""
 
     note: str = ""
@@ -67,17 +75,17 @@ class Waits:
         return f"{NOTE}{refusal}{self.note.replace(NOTE, '; ', 1)}" if refusal else self.note
 
 
-def waits(slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str], earlier: str = "") -> Waits:
+def waits(slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str], earlier: str = "") -> WaitingReasons:
     """What the living pods wait for at `now` (seconds since the epoch); causes that `earlier` tells, in its words."""
     causes: dict[str, list[Replica]] = {}
     texts: dict[str, str] = {}
     events: list[Event] = []
-    silent: dict[Silent, list[tuple[float, Replica, PodView]]] = {}
+    unreported: dict[str, list[tuple[float, Replica, PodView]]] = {}
     for slot in slots:
         if _is_well(slot):
             continue
         replica, pod = slot.replica, slot.pod
-        if (cause := said(pod)) is not None:
+        if (cause := reported_cause(pod)) is not None:
             where = f", container {cause.container}" if cause.container else ""
             events.append(Event(WARNING, cause.reason, f"Pod {pod.name}{where}: {cause.message}", lasting=True))
             if cause.reason != reasons.CRASH_LOOP_BACK_OFF:
@@ -85,25 +93,29 @@ def waits(slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], s
                 if (kind := kind_of(text)) not in texts:
                     texts[kind] = as_told(text, earlier)
                 causes.setdefault(texts[kind], []).append(replica)
-        elif (unsaid := _unsaid(slot)) is not None:
-            silent.setdefault(unsaid[0], []).append((unsaid[1], replica, pod))
+        elif (found := _unreported(slot)) is not None:
+            reason, since = found
+            unreported.setdefault(reason, []).append((since, replica, pod))
     wakes: list[float] = []
-    for sort, group in silent.items():
+    for reason, told in _UNREPORTED.items():
+        if not (group := unreported.get(reason)):
+            continue
         since, replica, pod = min(group, key=lambda member: member[0])
         if now < since + REPORT_AFTER:
             wakes.append(since + REPORT_AFTER)
             continue
-        text = _silence(sort, since, pod, scheduler_of(replica) if sort is Silent.SCHEDULER else "")
+        scheduler = scheduler_of(replica) if reason == reasons.NO_SCHEDULER else ""
+        text = told.format(time=format_time(since), pod=pod, scheduler=scheduler)
         causes.setdefault(text, []).extend(member[1] for member in group)
-        events.append(Event(WARNING, sort.value, f"Pod {pod.name}: {text}", lasting=True))
-    return Waits(_note(causes), tuple(events), min(wakes, default=None))
+        events.append(Event(WARNING, reason, f"Pod {pod.name}: {text}", lasting=True))
+    return WaitingReasons(_note(causes), tuple(events), min(wakes, default=None))
 
 
-def said(pod: PodView) -> Cause | None:
+def reported_cause(pod: PodView) -> Cause | None:
     """The reason that the kubelet or the scheduler reports for a pod that cannot be scheduled or started."""
     for container in pod.containers + pod.init_containers:
         state = container.state
-        if not isinstance(state, Waiting):
+        if not isinstance(state, Waiting) or container.held:
             continue
         if state.reason == reasons.CRASH_LOOP_BACK_OFF:
             why = f": {how(container.last)}" if container.last is not None else ""
@@ -141,7 +153,7 @@ def container_events(framework: Framework, job: Job, slots: Slots) -> list[Event
 
 def cut_short(entries: Iterable[Slot]) -> list[Event]:
     """One event for each pod that is deleted because its main container has failed, though another one runs."""
-    cut = [slot.pod for slot in entries if slot.stays]
+    cut = [slot.pod for slot in entries if slot.stays and slot.pod.restart_policy == "Never"]
     return [
         Event(
             WARNING,
@@ -158,40 +170,20 @@ def _is_well(slot: Slot) -> bool:
     return slot.over or (slot.active and all(isinstance(container.state, Running) for container in slot.pod.containers))
 
 
-def _unsaid(slot: Slot) -> tuple[Silent, float] | None:
+def _unreported(slot: Slot) -> tuple[str, float] | None:
     """What a pod without a reason in its status waits for, and since when (seconds since the epoch)."""
     pod = slot.pod
     if (until := slot.grace_until) is not None:
-        return (Silent.NODE, until) if pod.scheduled else None
+        return (reasons.NODE_DOES_NOT_ANSWER, until) if pod.scheduled else None
     if slot.state is not STARTING:
         return None
     if not pod.scheduled:
-        return (Silent.SCHEDULER, pod.creation_time) if pod.creation_time is not None else None
-    since = pod.start_time if pod.start_time is not None else pod.creation_time
-    begun = any(isinstance(c.state, Running | Terminated) for c in (*pod.init_containers, *pod.containers))
+        return (reasons.NO_SCHEDULER, pod.creation_time) if pod.creation_time is not None else None
+    since = pod.started
+    begun = any(isinstance(c.state, Running | Terminated) or c.last for c in (*pod.init_containers, *pod.containers))
     if since is None or begun:
         return None
-    return (Silent.CONTAINERS if pod.ready_to_start else Silent.VOLUMES), since
-
-
-def _silence(sort: Silent, since: float, pod: PodView, scheduler: str) -> str:
-    time = format_time(since)
-    match sort:
-        case Silent.SCHEDULER:
-            return f'no scheduler has taken the pod up since {time}; is the scheduler "{scheduler}" running?'
-        case Silent.VOLUMES:
-            return (
-                f"volumes or network are not ready since {time}; a Secret, ConfigMap or PersistentVolumeClaim may be missing, "
-                f"kubectl describe pod {pod.name} tells"
-            )
-        case Silent.CONTAINERS:
-            return f"containers are not created since {time}; images may still be pulled, kubectl describe pod {pod.name} tells"
-        case Silent.NODE:
-            return (
-                f"deleted, but still there after its grace period, since {time}; if node {pod.node_name} is shut down "
-                f"for good, taint it with node.kubernetes.io/out-of-service=nodeshutdown:NoExecute or delete the pod with "
-                f"kubectl delete pod {pod.name} --force"
-            )
+    return (reasons.CONTAINERS_NOT_CREATED if pod.ready_to_start else reasons.VOLUMES_NOT_READY), since
 
 
 def _line(text: str) -> str:

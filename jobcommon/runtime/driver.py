@@ -22,7 +22,7 @@ from jobcommon.controller.job_controller import JobController, JobKey
 from jobcommon.controller.result import Result, Work
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log, bound
-from jobcommon.runtime.protocols import Executes, Observer
+from jobcommon.runtime.protocols import Executes, Reporter
 from jobcommon.runtime.served_schema import undeclared_status_fields
 
 # After this many lines of one watch the other tasks get a turn; a burst of buffered lines would starve them.
@@ -50,7 +50,7 @@ class Driver:
         transport: Transport,
         executor: Executes,
         clock: Clock,
-        observer: Observer,
+        reporter: Reporter,
         log: Log,
         *,
         workers: int = 128,
@@ -62,7 +62,7 @@ class Driver:
         self._transport = transport
         self._executor = executor
         self._clock = clock
-        self._observer = observer
+        self._reporter = reporter
         self._log = log.bind(framework=controller.framework.name)
         self._workers = workers
         self._wake = asyncio.Event()
@@ -150,7 +150,7 @@ class Driver:
                     await asyncio.sleep(0)
             except Exception:
                 self._log.exception("could not plan")
-                self._observer.failed()
+                self._reporter.failed()
                 continue
             if not len(self.controller.queue):
                 # Keys that had to wait for the caches leave stale entries.
@@ -165,7 +165,7 @@ class Driver:
         if seconds > SLOW_PLAN:
             self._log.warning("slow plan blocked the event loop", seconds=round(seconds, 3))
         if work is not None:
-            self._observer.waited(started - self._ready_since.pop((work.namespace, work.name), started))
+            self._reporter.waited(started - self._ready_since.pop((work.namespace, work.name), started))
         return seconds
 
     def _ready(self, key: JobKey) -> None:
@@ -185,7 +185,7 @@ class Driver:
             except Exception:
                 # The plan is half done, so the key is requeued.
                 self._log.exception("could not carry out the plan")
-                self._observer.failed()
+                self._reporter.failed()
                 result = Result(stale=True)
             self._finish(work, result, cost, started)
 
@@ -196,24 +196,24 @@ class Driver:
             if work.deferred:
                 return
             self._tell(work, result)
-            self._observer.finished(work, report, moment.monotonic - started)
+            self._reporter.finished(work, report, moment.monotonic - started)
         except Exception:
             self.controller.queue.done(key := (work.namespace, work.name))
             self.controller.queue.add_rate_limited(key, self._clock.monotonic())
             self._log.exception("reconcile failed", failures=self.controller.queue.requeues(key))
-            self._observer.failed()
+            self._reporter.failed()
 
     def _lapsed(self, key: JobKey, lapsed: Sequence[Expected]) -> None:
         """Log expectations that lapsed: a missed watch event, or an object that was created and deleted between two lists."""
         names = [str(expected) for expected in lapsed[:12]]
         self._log.warning("expectations lapsed", job="/".join(key), count=len(lapsed), expected=names)
-        self._observer.lapsed(len(lapsed))
+        self._reporter.lapsed(len(lapsed))
 
     def _tell(self, work: Work, result: Result) -> None:
         if work.plan.reason == reasons.INTERNAL_ERROR:
             error = work.plan.events[0].message if work.plan.events else ""
             self._log.error("planning failed", error=error, exc_info=work.error)
-            self._observer.failed()
+            self._reporter.failed()
         for outcome in result.outcomes:
             if isinstance(outcome.error, ManifestError):
                 self._log.error("no manifest", action=str(outcome.action), exc_info=outcome.error.__cause__)

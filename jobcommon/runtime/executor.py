@@ -1,10 +1,10 @@
 """The executor: carries out one plan against the API server and reports the outcomes.
 
-The order is the plan's promise: live reads that the plan asks for; deletions, removals of finalizers and updates; creates of
-other objects than pods, and reads of objects that pods need; pods with slow start; the status, exactly once, also if a write
-before it failed (rule R15); then the background writes. The transport refuses writes without the lease (rule R8). No write that
-may have taken effect is repeated here: an unknown outcome is resolved by a live read (rule R12), and a failed write is retried
-by requeueing.
+The order is the plan's promise: live reads that the plan asks for; logs that are to be kept; deletions, removals of finalizers
+and updates; creates of other objects than pods, and reads of objects that pods need; pods with slow start; the status, exactly
+once, also if a write before it failed (rule R15); then the background writes. The transport refuses writes without the lease
+(rule R8). No write that may have taken effect is repeated here: an unknown outcome is resolved by a live read (rule R12), and a
+failed write is retried by requeueing.
 """
 
 import asyncio
@@ -23,10 +23,11 @@ from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_too_large, shortened
 from jobcommon.controller.unstored import check_stored
 from jobcommon.framework import Framework
-from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, Update, Urgency
+from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, SetImage, Update, Urgency
 from jobcommon.runtime.clock import Clock, SystemClock
+from jobcommon.runtime.failed_logs import keep_logs
 from jobcommon.runtime.fence import FencedError
-from jobcommon.runtime.flow_control import FlowController, PriorityLevel, Seat
+from jobcommon.runtime.flow_control import BackgroundTransport, FlowController, PriorityLevel, Seat
 from jobcommon.runtime.recheck import Recheck
 from jobcommon.runtime.slow_start import slow_start
 from jobcommon.runtime.writes import PODS, path_of, request_for, status_write
@@ -65,6 +66,7 @@ class Executor:
             return Result(stale=True)
         if plan.must_exist and not all(await _together(self._is_there(work, *witness) for witness in plan.must_exist)):
             return Result(stale=True)
+        log_error = await keep_logs(self.framework, self._in_background(work), work) if plan.logs else None
         done: dict[int, ActionResult] = {}
         background = set(map(id, plan.background))
         last = [i for i, action in enumerate(plan.actions) if id(action) in background]
@@ -78,7 +80,8 @@ class Executor:
             level = PriorityLevel.BACKGROUND
             removed = await _together(self._carry_out(work, plan.actions[i], level=level) for i in last)
             done.update(zip(last, removed, strict=True))
-        return Result(tuple(done[i] for i in range(len(plan.actions))), version, error, shortened=shorten)
+        outcomes = tuple(done[i] for i in range(len(plan.actions)))
+        return Result(outcomes, version, error, shortened=shorten, log_error=log_error)
 
     # -- the steps ---------------------------------------------------------------------------------------------------
 
@@ -87,8 +90,7 @@ class Executor:
         chains: dict[tuple[str, str], list[int]] = {}
         for i, action in enumerate(work.plan.actions):
             if not isinstance(action, Create | Get) and id(action) not in background:
-                plural = PODS if isinstance(action, RemoveFinalizer) else action.plural
-                chains.setdefault((plural, action.name), []).append(i)
+                chains.setdefault((action.plural, action.name), []).append(i)
 
         async def run(chain: list[int]) -> None:
             for i in sorted(chain, key=lambda i: not isinstance(work.plan.actions[i], RemoveFinalizer)):
@@ -190,6 +192,8 @@ class Executor:
                 case RemoveFinalizer():
                     # 422: a test of the patch failed; it is another incarnation, or another client changed the finalizers.
                     return await self._change(work, action, gone=(404, 422), level=level)
+                case SetImage():
+                    return await self._change(work, action, gone=(404, 409))
                 case Update():
                     return await self._change(work, action, gone=(404,))
         except FencedError as error:
@@ -285,8 +289,7 @@ class Executor:
     def _request(self, action: Action, work: Work) -> Request:
         """The write of an action. For objects in the caches the response need not be complete."""
         request = request_for(action, work.namespace)
-        whole = not isinstance(action, RemoveFinalizer) and action.plural in self._unwatched
-        return request if whole else objects.metadata_only(request)
+        return request if action.plural in self._unwatched else objects.metadata_only(request)
 
     # -- live reads --------------------------------------------------------------------------------------------------
 
@@ -336,10 +339,11 @@ class Executor:
         """A seat at `level`, or at that of the job."""
         return self.flow_controller.seat(work.namespace, work.uid, level=_level_of(work) if level is None else level)
 
+    def _in_background(self, work: Work) -> Transport:
+        return BackgroundTransport(self.transport, self.flow_controller, work.namespace, work.uid)
+
     async def _send(self, request: Request) -> Response:
-        response = await self.transport.send(request)
-        objects.check_answer(request, response)
-        return response
+        return await objects.sent(self.transport, request)
 
 
 def _level_of(work: Work) -> PriorityLevel:

@@ -1,11 +1,9 @@
 """The fence: whether this process may write now (rule R8)."""
 
-from collections.abc import AsyncIterator
 from typing import Protocol
 
 from jobcommon.client.errors import ClientError
-from jobcommon.client.lines import closing
-from jobcommon.client.request import Request, Response, Transport
+from jobcommon.client.request import OuterTransport, Request, Response, Transport
 
 
 class Fence(Protocol):
@@ -20,11 +18,11 @@ class FencedError(ClientError):
     """The write was not tried: this process does not hold the lease."""
 
 
-class FencedTransport:
+class FencedTransport(OuterTransport):
     """Refuses writes without the lease. It is the innermost transport, after everything that may wait, such as a rate limit."""
 
     def __init__(self, transport: Transport, fence: Fence) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self._fence = fence
 
     async def send(self, request: Request) -> Response:
@@ -32,13 +30,3 @@ class FencedTransport:
         if request.method != "GET" and not self._fence.held():
             raise FencedError("this process does not hold the lease")
         return await self._transport.send(request)
-
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
-        """See `Transport.stream`."""
-        async with closing(self._transport.stream(request)) as lines:
-            async for line in lines:
-                yield line
-
-    async def close(self) -> None:
-        """See `Transport.close`."""
-        await self._transport.close()

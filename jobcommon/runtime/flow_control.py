@@ -7,10 +7,10 @@ times as long. A request that waits for a Retry-After keeps its seat, so an over
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from enum import IntEnum
 
-from jobcommon.client.request import Request, Response, Transport
+from jobcommon.client.request import OuterTransport, Request, Response, Transport
 from jobcommon.controller.fair_queue import FairQueue
 
 SHARE = 2
@@ -111,11 +111,11 @@ class Seat:
         self._controller.release(self._level)
 
 
-class BackgroundTransport:
+class BackgroundTransport(OuterTransport):
     """A transport whose requests are BACKGROUND. Streams need no seat."""
 
     def __init__(self, transport: Transport, flow_controller: FlowController, *flow: Hashable) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self._flow_controller = flow_controller
         self._flow = flow
 
@@ -123,11 +123,3 @@ class BackgroundTransport:
         """See `Transport.send`."""
         async with self._flow_controller.seat(*self._flow, level=PriorityLevel.BACKGROUND):
             return await self._transport.send(request)
-
-    def stream(self, request: Request) -> AsyncIterator[bytes]:
-        """See `Transport.stream`."""
-        return self._transport.stream(request)
-
-    async def close(self) -> None:
-        """See `Transport.close`."""
-        await self._transport.close()

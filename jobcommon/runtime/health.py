@@ -6,23 +6,19 @@ takes too long, and the kubelet restarts the container. aiohttp would take a qua
 
 import asyncio
 import hmac
-import socket
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.threaded_server import Handler, ThreadedServer, serving
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: The loop is unhealthy when it has been blocked for this many seconds. The charts' probe fails three times before a restart.
 STALLED_AFTER = 15.0
 BEAT_SECONDS = 1.0
-# A client that sends nothing for this many seconds is disconnected.
-CLIENT_TIMEOUT = 10.0
 
 _Answer = tuple[HTTPStatus, bytes, str]
 
@@ -49,14 +45,8 @@ async def serve_health(
     blocked = f"event loop blocked for more than {stalled_after:g} s\n".encode()
     pages = _pages(metrics, ready, lambda: b"" if beat.age < stalled_after else blocked, token)
     try:
-        server = _server(pages, host, port, log)
-        thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="health", daemon=True)
-        thread.start()
-        try:
-            yield int(server.server_address[1])
-        finally:
-            await asyncio.to_thread(server.shutdown)
-            server.server_close()
+        async with serving(ThreadedServer(host, port, _handler(pages, log)), "health") as bound:
+            yield bound
     finally:
         beating.cancel()
         with suppress(asyncio.CancelledError):
@@ -107,15 +97,12 @@ def _probe(problem: bytes) -> _Answer:
     return (HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK), problem or b"ok\n", CONTENT_TYPE
 
 
-def _server(pages: dict[str, Callable[[str], _Answer]], host: str, port: int, log: Log) -> ThreadingHTTPServer:
-    """A server that is bound to its address. Raises OSError that names it."""
-
-    class Handler(BaseHTTPRequestHandler):
-        timeout = CLIENT_TIMEOUT
+def _handler(pages: dict[str, Callable[[str], _Answer]], log: Log) -> type[Handler]:
+    class Pages(Handler):
         error_content_type = CONTENT_TYPE
         error_message_format = "%(message)s\n"
 
-        def do_GET(self) -> None:
+        def do_GET(self) -> None:  # noqa: N802  the standard library calls it
             page = pages.get(self.path.partition("?")[0])
             if page is None:
                 self.send_error(HTTPStatus.NOT_FOUND)
@@ -126,16 +113,10 @@ def _server(pages: dict[str, Callable[[str], _Answer]], host: str, port: int, lo
                 log.exception("could not serve a page", path=self.path)
                 self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR)
                 return
-            self.send_response(status)
-            self.send_header("Content-Type", content_type)
-            self.send_header("Content-Length", str(len(body)))
-            if status is HTTPStatus.UNAUTHORIZED:
-                self.send_header("WWW-Authenticate", "Bearer")
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
+            asked = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
+            self.answer(status, body, content_type, **asked)
 
-        def do_HEAD(self) -> None:
+        def do_HEAD(self) -> None:  # noqa: N802  the standard library calls it
             self.do_GET()
 
         def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
@@ -143,20 +124,4 @@ def _server(pages: dict[str, Callable[[str], _Answer]], host: str, port: int, lo
             known = code != HTTPStatus.NOT_IMPLEMENTED
             super().send_error(code if known else HTTPStatus.METHOD_NOT_ALLOWED, message if known else None, explain)
 
-        def version_string(self) -> str:
-            return "jobcommon"
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Requests are not logged."""
-
-    class Server(ThreadingHTTPServer):
-        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        daemon_threads = True
-
-        def handle_error(self, request: object, client_address: object) -> None:
-            """A client that hangs up is no error of ours."""
-
-    try:
-        return Server((host, port), Handler)
-    except OSError as error:
-        raise OSError(error.errno, f"{host}:{port}: {error.strerror}") from error
+    return Pages

@@ -196,9 +196,7 @@ class LeaderElector:
         return objects.object_path(API_VERSION, "leases", self._settings.namespace, self._settings.name)
 
     async def _write(self, request: Request) -> None:
-        response = await self._transport.send(request)
-        objects.check_answer(request, response)
-        self._observe(response.body)
+        self._observe((await objects.sent(self._transport, request)).body)
 
     def _time(self) -> str:
         return datetime.fromtimestamp(self._clock.wall(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

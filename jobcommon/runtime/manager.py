@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from jobcommon.api.gang import AUTO
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
@@ -21,8 +22,9 @@ from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Endpo
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.report import Report
 from jobcommon.controller.result import Work
-from jobcommon.framework import Framework
+from jobcommon.framework import Framework, ProgressServer
 from jobcommon.runtime import logging
+from jobcommon.runtime.account_tokens import AccountTokens
 from jobcommon.runtime.clock import Clock, SystemClock
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.driver import Driver
@@ -35,6 +37,8 @@ from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metered import MeteredTransport
 from jobcommon.runtime.metrics import Metrics, Readings
 from jobcommon.runtime.recorder import Recorder, Reference
+from jobcommon.runtime.report_server import certificate_in, serve_reports
+from jobcommon.runtime.report_writer import ReportWriter
 from jobcommon.runtime.settings import Settings
 from jobcommon.runtime.stalls import event_loop_watchdog
 from jobcommon.runtime.start_line import log_start
@@ -108,6 +112,7 @@ class Manager:
         self._unfenced = MeteredTransport(transport, self.metrics, clock)
         fenced = FencedTransport(self._unfenced, self.elector) if self.elector is not None else self._unfenced
         self._transport = self._limited(fenced)
+        self._progress: ProgressServer | None = None
         self._term = self._new_term()
         self._schema_turn = asyncio.Lock()
         self.flow_controller = FlowController(self._seats)
@@ -153,6 +158,8 @@ class Manager:
                 )
                 port = await stack.enter_async_context(server)
                 self.log.info("serving /metrics, /healthz and /readyz", host=settings.metrics_host, port=port)
+            if settings.progress_port is not None:
+                await self._take_reports(stack, settings.progress_port)
             names = [framework.name for framework in self._frameworks]
             started = asyncio.create_task(log_start(self._transport, names, self.log), name="start line")
             recording = asyncio.create_task(self.recorder.run(), name="events")
@@ -172,6 +179,23 @@ class Manager:
                 await cancelled(started)
                 await cancelled(recording)
         self.log.info("stopped")
+
+    async def _take_reports(self, stack: AsyncExitStack, port: int) -> None:
+        """Serve programs that report their progress. Every replica does, whether it leads or not."""
+        settings, clock = self.settings, self.env.clock
+        tokens = AccountTokens(self._unfenced, clock, self.log)
+        writer = ReportWriter(self._unfenced, clock, self.log)
+        for work, name in ((tokens.run(), "keys"), (writer.run(), "reports")):
+            stack.push_async_callback(cancelled, asyncio.create_task(work, name=name))
+        host, directory = settings.metrics_host, Path(settings.progress_tls)
+        server = serve_reports(
+            self._frameworks, tokens.pod_of, tokens.refresh, writer.take, self.log, host=host, port=port, directory=directory
+        )
+        port = await stack.enter_async_context(server)
+        where = f"[{host}]" if ":" in host else host
+        url = settings.progress_url or f"https://{where}:{port}"
+        self._progress = ProgressServer(url, certificate_in(directory))
+        self.log.info("taking reports of progress", host=host, port=port, url=url)
 
     async def _lead(self) -> None:
         """Lead for one term: from acquiring the lease, if there is one, to losing it or being stopped."""
@@ -206,7 +230,7 @@ class Manager:
 
     async def make_drivers(self) -> list[Driver]:
         """New drivers of all frameworks, for one term. The gauges are read from them."""
-        options = self.settings.options
+        options = replace(self.settings.options, progress=self._progress)
         if self.settings.gang_scheduler_name == AUTO:
             gang = await find_gang_scheduler(self._transport, self.env.clock, self.log)
             options = replace(options, gang=gang)

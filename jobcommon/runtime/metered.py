@@ -4,18 +4,18 @@ from collections.abc import AsyncIterator
 
 from jobcommon.client.errors import StatusError
 from jobcommon.client.lines import closing
-from jobcommon.client.request import Request, Response, Transport
+from jobcommon.client.request import OuterTransport, Request, Response, Transport
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.metrics import Metrics
 
 NO_ANSWER = "<error>"
 
 
-class MeteredTransport:
+class MeteredTransport(OuterTransport):
     """Passes every request to `transport`."""
 
     def __init__(self, transport: Transport, metrics: Metrics, clock: Clock) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self._metrics = metrics
         self._clock = clock
 
@@ -44,7 +44,3 @@ class MeteredTransport:
             raise
         finally:
             self._metrics.requested("WATCH", code, None)
-
-    async def close(self) -> None:
-        """See `Transport.close`."""
-        await self._transport.close()

@@ -3,8 +3,9 @@
 A label child is looked up once and kept: prometheus-client's `labels()` takes a lock and builds a tuple each time.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -23,6 +24,7 @@ from jobcommon.controller import report
 from jobcommon.controller.observations import DURATION, LABELS, LAUNCH_DELAY
 from jobcommon.controller.report import Report
 
+F = TypeVar("F", Counter, Histogram)
 JOB_LABELS = ("job_namespace", "framework")
 _LATENCIES = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 # A job may wait in a queue for hours, and train for days: from a second to a day, and from ten seconds to two weeks.
@@ -73,65 +75,36 @@ class Metrics:
         # Otherwise each counter and histogram has a second series, its creation time.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, labels, registry=self.registry)
+
+        def histogram(name: str, text: str, label: Sequence[str], buckets: Sequence[float] = _LATENCIES) -> Histogram:
+            return Histogram(name, text, label, buckets=buckets, registry=self.registry)
+
+        of_kind = ("framework",)
         self._counters = {
-            name: Counter(metric.removesuffix("_total"), text, JOB_LABELS, registry=self.registry)
-            for name, (metric, text) in _COUNTERS.items()
+            name: counter(metric.removesuffix("_total"), text, *JOB_LABELS) for name, (metric, text) in _COUNTERS.items()
         }
-        self._children: dict[tuple[str, str, str], Counter] = {}
-        self._errors = Counter(
-            "training_operator_reconcile_errors", "Reconciles that raised an exception.", ("framework",), registry=self.registry
-        )
-        self._lapsed = Counter(
-            "training_operator_lapsed_expectations",
-            "Writes of the operator that no watch has shown within five minutes.",
-            ("framework",),
-            registry=self.registry,
-        )
-        self._reconciles = Histogram(
-            "training_operator_reconcile_duration_seconds",
-            "From the decision to the end of its writes.",
-            ("framework",),
-            buckets=_LATENCIES,
-            registry=self.registry,
-        )
-        self._waits = Histogram(
-            "workqueue_queue_duration_seconds",
-            "How long a key was ready before its reconcile began.",
-            ("name",),
-            buckets=_LATENCIES,
-            registry=self.registry,
-        )
-        self._requests = Counter(
-            "rest_client_requests", "Requests to the API server.", ("verb", "code"), registry=self.registry
-        )
-        self._request_seconds = Histogram(
-            "rest_client_request_duration_seconds",
-            "How long the API server took to answer.",
-            ("verb",),
-            buckets=_LATENCIES,
-            registry=self.registry,
-        )
-        self._restarts = Counter(
-            "training_operator_restarts",
-            "Pods replaced and containers restarted, by what ended them.",
-            ("framework", "reason"),
-            registry=self.registry,
-        )
+        self._errors = counter("training_operator_reconcile_errors", "Reconciles that raised an exception.", *of_kind)
+        text = "Writes of the operator that no watch has shown within five minutes."
+        self._lapsed = counter("training_operator_lapsed_expectations", text, *of_kind)
+        text = "From the decision to the end of its writes."
+        self._reconciles = histogram("training_operator_reconcile_duration_seconds", text, of_kind)
+        text = "How long a key was ready before its reconcile began."
+        self._waits = histogram("workqueue_queue_duration_seconds", text, ("name",))
+        self._requests = counter("rest_client_requests", "Requests to the API server.", "verb", "code")
+        text = "How long the API server took to answer."
+        self._request_seconds = histogram("rest_client_request_duration_seconds", text, ("verb",))
+        text = "Pods replaced and containers restarted, by what ended them."
+        self._restarts = counter("training_operator_restarts", text, *of_kind, "reason")
+        text = "Seconds that jobs have spent so: queued, starting, running, restarting, stalled; added when a phase ends."
+        self._time_spent = counter("training_operator_job_time_seconds", text, *of_kind, "state")
+        launch = "From the creation of a job to its first pod, to all its pods, and to its first Running condition."
+        text = "From the start of a job, or its last resume, to its end."
         self._durations = {
-            LAUNCH_DELAY: Histogram(
-                "training_operator_launch_delay_seconds",
-                "From the creation of a job to its first pod, to all its pods, and to its first Running condition.",
-                ("framework", "stage"),
-                buckets=_LAUNCH_DELAYS,
-                registry=self.registry,
-            ),
-            DURATION: Histogram(
-                "training_operator_job_duration_seconds",
-                "From the start of a job, or its last resume, to its end.",
-                ("framework", "result"),
-                buckets=_DURATIONS,
-                registry=self.registry,
-            ),
+            LAUNCH_DELAY: histogram("training_operator_launch_delay_seconds", launch, (*of_kind, "stage"), _LAUNCH_DELAYS),
+            DURATION: histogram("training_operator_job_duration_seconds", text, (*of_kind, "result"), _DURATIONS),
         }
         self._leader = Gauge("leader_election_master_status", "1 while this process leads.", ("name",), registry=self.registry)
         self._readings: dict[str, Readings] = {}
@@ -139,42 +112,37 @@ class Metrics:
             self.registry.register(gauge)
         if process:
             ProcessCollector(registry=self.registry)
-        self._cached: dict[tuple[object, ...], Counter | Histogram] = {}
-
-    def _counted(self, framework: str, namespace: str, counts: Mapping[str, int]) -> None:
-        for name, amount in counts.items():
-            key = (name, namespace, framework)
-            child = self._children.get(key)
-            if child is None:
-                child = self._children[key] = self._counters[name].labels(namespace, framework)
-            child.inc(amount)
+        self._children: dict[tuple[object, ...], Any] = {}
 
     def reported(self, framework: str, namespace: str, found: Report) -> None:
         """Add the counts and durations of a report."""
-        self._counted(framework, namespace, found.counts)
+        for name, amount in found.counts.items():
+            self._child(self._counters[name], namespace, framework).inc(amount)
         for cause, amount in found.restarts:
-            self._counter(self._restarts, framework, cause).inc(amount)
+            self._child(self._restarts, framework, cause).inc(amount)
+        for state, seconds in found.time_spent:
+            self._child(self._time_spent, framework, state).inc(seconds)
         for observation in found.observations:
-            histogram = self._histogram(self._durations[observation.name], framework, observation.label)
+            histogram = self._child(self._durations[observation.name], framework, observation.label)
             histogram.observe(observation.seconds)
 
     def reconciled(self, framework: str, seconds: float) -> None:
         """A reconcile took `seconds`."""
-        self._histogram(self._reconciles, framework).observe(seconds)
+        self._child(self._reconciles, framework).observe(seconds)
 
     def reconcile_failed(self, framework: str) -> None:
         """A reconcile failed with an exception."""
-        self._counter(self._errors, framework).inc()
+        self._child(self._errors, framework).inc()
 
     def waited(self, framework: str, seconds: float) -> None:
         """A key was ready for `seconds` before its reconcile began."""
-        self._histogram(self._waits, framework).observe(seconds)
+        self._child(self._waits, framework).observe(seconds)
 
     def requested(self, verb: str, code: str, seconds: float | None) -> None:
         """A request has ended; `code` is the HTTP status, or <error> without a response. `seconds` is None for streams."""
-        self._counter(self._requests, verb, code).inc()
+        self._child(self._requests, verb, code).inc()
         if seconds is not None:
-            self._histogram(self._request_seconds, verb).observe(seconds)
+            self._child(self._request_seconds, verb).observe(seconds)
 
     def leading(self, lease: str, leads: bool) -> None:
         """Whether this process leads."""
@@ -182,7 +150,7 @@ class Metrics:
 
     def lapsed(self, framework: str, count: int) -> None:
         """`count` expectations have lapsed."""
-        self._counter(self._lapsed, framework).inc(count)
+        self._child(self._lapsed, framework).inc(count)
 
     def watch(self, readings: Mapping[str, Readings]) -> None:
         """Read the gauges of controllers from these, by framework, and no longer from earlier ones."""
@@ -190,10 +158,10 @@ class Metrics:
         # Prometheus does not count the increase from no sample to the first one.
         for framework in readings:
             for family in (self._errors, self._lapsed):
-                self._counter(family, framework)
+                self._child(family, framework)
             for name, labels in LABELS.items():
                 for label in labels:
-                    self._histogram(self._durations[name], framework, label)
+                    self._child(self._durations[name], framework, label)
 
     def render(self) -> bytes:
         """The metrics in Prometheus' text format."""
@@ -223,16 +191,10 @@ class Metrics:
             of_all(lambda r: [((resource,), age) for resource, age in r.cache_ages().items()]),
         )
 
-    def _counter(self, family: Counter, *values: str) -> Counter:
-        child = self._cached.get((family, *values))
-        if not isinstance(child, Counter):
-            child = self._cached[(family, *values)] = family.labels(*values)
-        return child
-
-    def _histogram(self, family: Histogram, *values: str) -> Histogram:
-        child = self._cached.get((family, *values))
-        if not isinstance(child, Histogram):
-            child = self._cached[(family, *values)] = family.labels(*values)
+    def _child(self, family: F, *values: str) -> F:
+        child: F | None = self._children.get((family, *values))
+        if child is None:
+            child = self._children[family, *values] = family.labels(*values)
         return child
 
 

@@ -1,4 +1,4 @@
-"""The interfaces that a driver calls: the executor of plans, and the observer of reconciles."""
+"""The interfaces that a driver calls: the executor of plans, and the reporter of reconciles."""
 
 from typing import Protocol
 
@@ -14,7 +14,7 @@ class Executes(Protocol):
         ...
 
 
-class Observer(Protocol):
+class Reporter(Protocol):
     """Called on each event of a driver, for metrics and events. Must neither block nor raise."""
 
     def waited(self, seconds: float) -> None:

@@ -21,6 +21,10 @@ class Settings:
     replica type. `shutdown_seconds` is the time for the writes in flight when the process is stopped. `gang_scheduler_name`
     is `volcano`, the schedulerName under which the coscheduling plugin runs, `auto` for the one that the cluster has
     when the operators start, or "" for none.
+
+    `progress_port` None means that no reports of progress are taken, 0 a free port; it listens on `metrics_host`. Then
+    `progress_tls` is the directory with tls.crt, tls.key and, if clients are to trust an authority, ca.crt; pods use
+    `progress_url`, by default the address it listens on.
     """
 
     namespace: str | None = None
@@ -41,6 +45,9 @@ class Settings:
     cluster_domain: str = ""
     tracking_finalizer: bool = True
     gang_scheduler_name: str = ""
+    progress_port: int | None = None
+    progress_url: str = ""
+    progress_tls: str = ""
     log_format: str = "json"
     log_level: str = "info"
     shutdown_seconds: float = 20.0
@@ -53,6 +60,12 @@ class Settings:
             raise ValueError(f"qps must be a number over 0, not {self.qps}; leave it unset for no limit")
         if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:
             raise ValueError(f"metrics_port must be from 0 to 65535, not {self.metrics_port}")
+        if self.progress_port is not None and not 0 <= self.progress_port <= 65535:
+            raise ValueError(f"progress_port must be from 0 to 65535, not {self.progress_port}")
+        if self.progress_port is not None and not self.progress_tls:
+            raise ValueError("progress_tls is needed with progress_port: the directory with tls.crt and tls.key")
+        if self.progress_url and not self.progress_url.startswith("https://"):
+            raise ValueError(f'progress_url "{self.progress_url[:80]}" must begin with https://')
         if self.metrics_token is not None and not self.metrics_token.strip():
             raise ValueError("the metrics token is empty; without one leave it unset")
         if self.leader_elect and _SUBDOMAIN.fullmatch(self.lease_name) is None:

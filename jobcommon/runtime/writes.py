@@ -6,16 +6,16 @@ from typing import Any
 from jobcommon.client import objects
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request
-from jobcommon.framework import FINALIZER
-from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, Update
+from jobcommon.framework import FINALIZER, Framework, Job
+from jobcommon.reconcile.children import CORE, job_selector, owned
+from jobcommon.reconcile.failed_logs import config_map_name
+from jobcommon.reconcile.plan import Action, Create, Delete, Get, RemoveFinalizer, SetImage, Update
 
 PODS = "pods"
 
 
 def path_of(action: Action, namespace: str) -> str:
     """The path of the object that the action is about."""
-    if isinstance(action, RemoveFinalizer):
-        return object_path("v1", PODS, namespace, action.name)
     return object_path(action.api_version, action.plural, namespace, action.name)
 
 
@@ -28,11 +28,16 @@ def request_for(action: Action, namespace: str) -> Request:
         case Update():
             return objects.replace(path, action.manifest)
         case Delete():
-            return objects.delete(path, action.uid, action.resource_version)
+            return objects.delete(path, action.uid, action.resource_version, grace=0 if action.force else None)
         case Get():
             return objects.get(path)
         case RemoveFinalizer():
             return objects.modify(path, _release(action))
+        case SetImage():
+            # Lists are merged by name, and another UID is a conflict.
+            metadata = {"uid": action.uid, "annotations": dict(action.annotations)}
+            containers = [{"name": action.container, "image": action.image}]
+            return objects.merge_by_name(path, {"metadata": metadata, "spec": {"containers": containers}})
 
 
 def _release(action: RemoveFinalizer) -> list[dict[str, Any]]:
@@ -53,3 +58,17 @@ def status_write(raw: Mapping[str, Any], plural: str, status: Mapping[str, Any])
     metadata = raw["metadata"]
     path = object_path(raw["apiVersion"], plural, metadata["namespace"], metadata["name"])
     return objects.replace(f"{path}/status", {**raw, "status": status})
+
+
+def addition_of_logs(job: Job, kept: Mapping[str, str]) -> Request:
+    """The PATCH that adds logs to the job's ConfigMap. It is refused (422) if the ConfigMap belongs to another."""
+    own = {"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": job.uid}
+    added = [{"op": "add", "path": f"/data/{key}", "value": text} for key, text in kept.items()]
+    return objects.modify(object_path(CORE, "configmaps", job.namespace, config_map_name(job.name)), [own, *added])
+
+
+def creation_with_logs(framework: Framework, job: Job, kept: Mapping[str, str]) -> Request:
+    """The POST of the job's ConfigMap of logs."""
+    metadata = owned(job, config_map_name(job.name), job_selector(framework, job))
+    manifest = {"apiVersion": CORE, "kind": "ConfigMap", "metadata": metadata, "data": kept}
+    return objects.create(collection_path(CORE, "configmaps", job.namespace), manifest)

@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, NamedTuple
-
-import msgspec
 
 from jobcommon.api.status import ConditionType
 from jobcommon.api.terminal import clean
-from jobcommon.client.errors import ClientError, StatusError, TransportError
+from jobcommon.client.container_log import ContainerLogs, LogOptions
+from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.list_watch import INTERRUPTED, Limit, watch
 from jobcommon.client.objects import collection_path, create, merge, object_path
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.status import answered
@@ -27,9 +27,8 @@ Object = dict[str, Any]
 Objects = list[Object]
 JobOrName = str | Mapping[str, Any]
 Pause = Callable[[float], Awaitable[None]]
-Limit = Callable[[float], AbstractAsyncContextManager[Any]]
-# The first between two reads of a job when there is no watch. A watch that is late by the second has lost its connection.
-RETRY_SECONDS, GRACE_SECONDS = 2.0, 10.0
+# Between two reads of a job when there is no watch.
+RETRY_SECONDS = 2.0
 
 
 class _Target(NamedTuple):
@@ -142,44 +141,33 @@ class AsyncJobClient:
         yield (found := await self._send(Request("GET", target.path)))
         if seconds < 1:
             return  # which is the shortest watch
-        since = ("resourceVersion", found["metadata"]["resourceVersion"]), ("timeoutSeconds", str(int(seconds)))
-        query = ("fieldSelector", f"metadata.name={target.name}"), ("watch", "true"), *since
-        stream = self._transport.stream(Request("GET", target.path.rpartition("/")[0], query))
-        change = ""
+        path, query = target.path.rpartition("/")[0], (("fieldSelector", f"metadata.name={target.name}"),)
+        changes = watch(self._transport, path, query, found["metadata"]["resourceVersion"], int(seconds), self._limit)
+        deleted = False
         # Whatever ends a watch, the next read says how it is with the server and the job.
-        with suppress(ClientError, TimeoutError, msgspec.DecodeError):
-            async with aclosing(stream) as lines:  # type: ignore[type-var]
-                while True:
-                    async with self._limit(seconds + GRACE_SECONDS):
-                        event = msgspec.json.decode(await anext(lines, b'{"type": "END"}'), type=dict[str, Any])
-                    if (change := event["type"]) not in ("ADDED", "MODIFIED"):
+        with suppress(*INTERRUPTED):
+            async with aclosing(changes):
+                async for change in changes:
+                    if deleted := change.deleted:
                         break
-                    yield event["object"]
-        if change == "DELETED":
+                    yield change.body
+        if deleted:
             yield await self._send(Request("GET", target.path))
 
     async def logs(
         self, job: JobOrName, *, replica: str | None = None, follow: bool = False, tail: int | None = None
     ) -> AsyncGenerator[str, None]:
         """See `JobClient.logs`."""
-        target, uid, last = self._target(job), "", ""
+        target, logs = self._target(job), ContainerLogs(self._transport, self._pause)
         while True:
             now = read_job(target.framework, await self.get(job))
             path, container = _pod(target, now, replica)
             complete = now.status.finished or not follow
             try:
                 pod = await self._send(Request("GET", path))
-                # The times of lines say which ones came already when a stream is opened again.
-                uid, until = pod["metadata"]["uid"], last if pod["metadata"]["uid"] == uid else ""
-                query = [("container", container)] if container else []
-                query += [("timestamps", "true"), *([("follow", "true")] if follow else [])]
-                query += [("sinceTime", until)] if until else [("tailLines", str(tail))] if tail is not None else []
-                async with aclosing(self._transport.stream(Request("GET", f"{path}/log", tuple(query)))) as lines:  # type: ignore[type-var]
+                async with aclosing(logs.lines(pod, LogOptions(container, follow=follow, tail=tail))) as lines:
                     async for line in lines:
-                        at, _, text = line.decode(errors="replace").partition(" ")
-                        if at > until:
-                            last = at
-                            yield text
+                        yield line
             except (StatusError, TransportError) as error:
                 # No pod yet, or no more (404); its container has not started (400); or the stream has broken off.
                 if not follow or (isinstance(error, StatusError) and error.code not in (400, 404)):

@@ -9,9 +9,10 @@ from typing import Any, TypeVar, cast
 
 from jobcommon.client.config import SERVICE_ACCOUNT, ConfigError
 from jobcommon.client.errors import TransportError
+from jobcommon.client.list_watch import GRACE_SECONDS
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error
-from jobcommon.sdk.async_client import GRACE_SECONDS, AsyncJobClient, JobOrName, Object, Objects
+from jobcommon.sdk.async_client import AsyncJobClient, JobOrName, Object, Objects
 from jobcommon.sdk.build import KIND
 
 CONNECT_SECONDS, READ_SECONDS = 10.0, 65.0

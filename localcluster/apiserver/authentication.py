@@ -10,7 +10,7 @@ from jobcommon.localcluster.apiserver.env import Env
 from jobcommon.localcluster.apiserver.errors import bad_request, unauthorized
 from jobcommon.localcluster.apiserver.rbac import Attributes
 from jobcommon.localcluster.apiserver.storage import Item, Storage
-from jobcommon.localcluster.apiserver.users import ISSUER, User, service_account, sign, verify
+from jobcommon.localcluster.apiserver.users import ISSUER, User, public_key, service_account, sign, verify
 from jobcommon.localcluster.timestamps import parse_time
 
 DEFAULT_AUDIENCES = (ISSUER,)
@@ -112,6 +112,10 @@ class Authenticator:
             "kubernetes.io": about,
         }
         return sign(claims, self._key())
+
+    def public_keys(self) -> dict[str, Any]:
+        """The keys with which others verify tokens, as a JSON Web Key Set."""
+        return {"keys": [public_key(self._key())]}
 
     def _key(self) -> bytes:
         item = self._storage.table(KEY_TABLE).get("", KEY_NAME)

@@ -92,6 +92,7 @@ _CLUSTER_ROLES: dict[str, list[Obj]] = {
         _paths(*(f"{path}{end}" for path in ("/.well-known/openid-configuration", "/openid/v1/jwks") for end in ("", "/"))),
     ],
 }  # fmt: skip
+_GROUPS = {"cluster-admin": "system:masters", "system:service-account-issuer-discovery": "system:serviceaccounts"}
 #: By which an extension of the API server finds out how to recognize clients.
 _AUTHENTICATION = "extension-apiserver-authentication"
 
@@ -105,11 +106,12 @@ def ensure(env: Env, storage: Storage) -> None:
         _create(env, storage, "namespaces", "", name, _namespace(name))
     for name, rules in _CLUSTER_ROLES.items():
         _create(env, storage, f"clusterroles.{_RBAC}", "", name, {"rules": rules})
-    binding = {
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": "system:masters"}],
-    }
-    _create(env, storage, f"clusterrolebindings.{_RBAC}", "", "cluster-admin", binding)
+    for role, group in _GROUPS.items():
+        binding = {
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": group}],
+        }
+        _create(env, storage, f"clusterrolebindings.{_RBAC}", "", role, binding)
     reader = {**_rules("get list watch", "configmaps"), "resourceNames": [_AUTHENTICATION]}
     _create(env, storage, f"roles.{_RBAC}", "kube-system", f"{_AUTHENTICATION}-reader", {"rules": [reader]})
     for name, value in SYSTEM_CLASSES.items():

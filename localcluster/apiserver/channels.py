@@ -1,12 +1,14 @@
 """The channel protocols of pods/exec, attach and portforward: several streams over one WebSocket, the first byte says which.
 
 Source: k8s.io/apimachinery remotecommand constants. v4: 0 stdin, 1 stdout, 2 stderr, 3 error (the final Status), 4 resize. v5
-adds 255, by which the client closes a channel (its standard input). Port-forward: 2i data and 2i+1 error of the i-th port.
+adds 255, by which the client closes a channel (its standard input). Without a subprotocol 3 is a text, of an error only.
+Port-forward: 2i data and 2i+1 error of the i-th port.
 """
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import msgspec
 from aiohttp import WSMsgType, web
@@ -82,10 +84,12 @@ class Channels:
         for start in range(0, len(data), _PIECE):
             await self._socket.send_bytes(bytes([channel]) + data[start : start + _PIECE])
 
-    async def finish(self, status: bytes) -> None:
+    async def finish(self, status: Mapping[str, Any]) -> None:
         """Send the final Status and close."""
+        told = msgspec.json.encode(status) if self._socket.ws_protocol else str(status.get("message", "")).encode()
         try:
-            await self._socket.send_bytes(bytes([ERROR]) + status)
+            if told:
+                await self._socket.send_bytes(bytes([ERROR]) + told)
             await self._socket.close()
         except ConnectionError:
             return

@@ -1,6 +1,7 @@
 """Everything that is not an object: discovery, health, version, OpenAPI."""
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from jobcommon.client.request import Request, Response
 from jobcommon.localcluster.apiserver import discovery, openapi
 from jobcommon.localcluster.apiserver.errors import ApiError, path_not_found
 from jobcommon.localcluster.apiserver.registry import Registry
+from jobcommon.localcluster.apiserver.users import ISSUER
 from jobcommon.localcluster.version import GIT_VERSION
 
 Obj = dict[str, Any]
@@ -29,8 +31,9 @@ def version() -> Obj:
 class Documents:
     """Serves the documents of one registry. The OpenAPI documents are cached until it changes."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, public_keys: Callable[[], Obj]) -> None:
         self._registry = registry
+        self._public_keys = public_keys
         self._cache: dict[str, bytes] = {}
         self._version = registry.version
 
@@ -58,6 +61,13 @@ class Documents:
                 return {"paths": ["/api", "/api/v1", "/apis", *groups, *_HEALTH, "/openapi/v2", "/openapi/v3", "/version"]}
             case ["version"]:
                 return version()
+            case [".well-known", "openid-configuration"]:
+                return {
+                    "issuer": ISSUER, "jwks_uri": f"{ISSUER}/openid/v1/jwks", "response_types_supported": ["id_token"],
+                    "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["ES256"],
+                }  # fmt: skip
+            case ["openid", "v1", "jwks"]:
+                return self._public_keys()
             case ["api"]:
                 return discovery.core_versions("127.0.0.1")
             case ["apis"]:

@@ -65,7 +65,7 @@ class ApiServer:
         self.registry = Registry(self.storage, compiled)
         self.authorizer = Authorizer(self.storage)
         self.authenticator = Authenticator(env, self.storage, dict(tokens or {}))
-        self.documents = Documents(self.registry)
+        self.documents = Documents(self.registry, self.authenticator.public_keys)
         bootstrap.ensure(env, self.storage)
         self.storage.sync()
 

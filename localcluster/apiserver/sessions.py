@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
-import msgspec
 from aiohttp import web
 
 from jobcommon.client.request import Request
@@ -162,7 +161,7 @@ async def _session(call: Call, http: web.BaseRequest, run: Run) -> web.StreamRes
     finally:
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
-    await streams.finish(msgspec.json.encode(status))
+    await streams.finish(status)
     return socket
 
 
@@ -194,10 +193,10 @@ def _exec_options(call: Call, pod: Pod) -> ExecOptions:
 
 
 def _upgrade(http: web.BaseRequest, protocols: tuple[str, ...]) -> web.WebSocketResponse:
-    offered = [part.strip() for part in http.headers.get("Sec-WebSocket-Protocol", "").split(",")]
+    offered = [part.strip() for part in http.headers.get("Sec-WebSocket-Protocol", "").split(",") if part.strip()]
     if http.headers.get("Upgrade", "").lower() != "websocket":
         raise bad_request("Upgrade request required: this server speaks WebSocket, not SPDY")
-    if not set(offered) & set(protocols):
+    if offered and not set(offered) & set(protocols):
         raise bad_request(f"unsupported WebSocket subprotocols {offered}: this server speaks {', '.join(protocols)}")
     # No compression: the real server negotiates none, and the data is often already compressed.
     return web.WebSocketResponse(protocols=protocols, compress=False, max_msg_size=0)

@@ -139,24 +139,34 @@ def _since(options: LogOptions, now: float) -> bytes:
     return f"{format_time(since)[:-1]}.{int(since % 1 * 1e6):06d}000Z".encode()
 
 
-def _render(line: bytes, options: LogOptions, since: bytes) -> bytes:
-    """A stored line as the caller wants it; empty when it is too old or not whole."""
-    parts = line.split(b" ", 3)
-    if len(parts) < 4 or parts[0] < since:
-        return b""
-    moment, _, tag, text = parts
-    end = b"" if tag == b"P" else b"\n"
-    return (moment + b" " + text if options.timestamps else text) + end
+def _rendered(lines: list[bytes], since: bytes, stamp: bool, begun: bool) -> tuple[bytes, bool]:
+    """Stored lines as the caller wants them, and whether the last of them goes on; not those that are too old or not whole.
+
+    A line stored in parts (tag P, but for the last one) is given as one, with one time. `begun`: it follows such a part.
+    """
+    found: list[bytes] = []
+    for line in lines:
+        parts = line.split(b" ", 3)
+        if len(parts) < 4 or parts[0] < since:
+            continue
+        moment, _, tag, text = parts
+        found += [moment, b" "] if stamp and not begun else []
+        begun = tag == b"P"
+        found += [text] if begun else [text, b"\n"]
+    return b"".join(found), begun
 
 
 async def read_log(path: Path, options: LogOptions, now: float, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
     """The log at `path` under `options`; with `follow`, until `ended()` and everything is sent."""
     since, budget = _since(options, now), options.limit_bytes
     reader = Reader(path)
+    begun = False
 
     def piece() -> tuple[bytes, int]:
+        nonlocal begun
         lines, taken = reader.read()
-        return b"".join([_render(line, options, since) for line in lines]), taken
+        block, begun = _rendered(lines, since, options.timestamps, begun)
+        return block, taken
 
     try:
         # Asked before reading: what a run wrote before its end is then surely in the file.

@@ -51,8 +51,8 @@ class ProbedPod(Protocol):
         """A probe's verdict has changed."""
         ...
 
-    def probe_kill(self, name: str, grace: float) -> None:
-        """A probe has failed for good: restart the container."""
+    def kill(self, name: str, why: str, grace: float | None = None) -> None:
+        """A probe has failed for good: end the container, by default with the pod's grace."""
         ...
 
     def event(self, kind: str, reason: str, message: str, container: str = "") -> None:
@@ -119,12 +119,10 @@ class Prober:
             self._worker.event("Warning", "Unhealthy", f"{kind} probe failed: {problem}", self._name)
 
     def _kill(self, probe: Probe, kind: str) -> None:
-        grace = probe.get("terminationGracePeriodSeconds")
-        if grace is None:
-            grace = self._worker.pod["spec"].get("terminationGracePeriodSeconds")
-        text = f"Container {self._name} failed {kind.lower()} probe, will be restarted"
-        self._worker.event("Normal", "Killing", text, self._name)
-        self._worker.probe_kill(self._name, 30.0 if grace is None else float(grace))
+        own = self._worker.spec_of(self._name).get("restartPolicy")
+        again = (own or self._worker.pod["spec"].get("restartPolicy")) != "Never"
+        text = f"Container {self._name} failed {kind.lower()} probe{', will be restarted' if again else ''}"
+        self._worker.kill(self._name, text, probe.get("terminationGracePeriodSeconds"))
 
     async def _check(self, probe: Probe) -> str:
         """One probe: "" when good, else the problem."""

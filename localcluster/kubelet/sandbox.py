@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from jobcommon.client.errors import StatusError
 from jobcommon.localcluster.credentials import write_secret
-from jobcommon.localcluster.kubelet import fallback, service_account, volumes
+from jobcommon.localcluster.kubelet import fallback, images, service_account, volumes
 from jobcommon.localcluster.kubelet.api import object_path
 from jobcommon.localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
 from jobcommon.localcluster.kubelet.hosts import hostname
@@ -38,13 +37,6 @@ _SSH_CONFIGS = Path("/etc/ssh/ssh_config.d")
 _SSHD_STATE = Path("/run/sshd")
 
 Fetched = dict[tuple[str, str], dict[str, Any] | None]
-# A registry with an optional port, a path in lower case, a tag and a digest.
-_IMAGE = re.compile(
-    r"(?:(?=[^/]*[.:A-Z]|localhost/)[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)*(?::\d+)?/)?"
-    r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*"
-    r"(?::\w[\w.-]{0,127})?(?:@[A-Za-z0-9+._-]+:[0-9a-fA-F]{32,})?",
-    re.ASCII,
-)
 
 
 class ImageNameError(ConfigError):
@@ -76,13 +68,14 @@ class Sandbox:
         etc = self._dir / "etc"
         etc.mkdir(parents=True, exist_ok=True)
         (self._dir / "volumes").mkdir(mode=0o700, exist_ok=True)
-        try:
-            wanted = [*(pod["spec"].get("volumes") or ()), *await self._access(pod)]
-            roots = {volume["name"]: await self._root(pod, volume) for volume in wanted}
-        except VolumeError:
-            raise
-        except (ConfigError, OSError) as error:
-            raise VolumeError(f"MountVolume.SetUp failed: {error}") from None
+        roots: dict[str, Path] = {}
+        for volume in (*(pod["spec"].get("volumes") or ()), *await self._access(pod)):
+            try:
+                roots[volume["name"]] = await self._root(pod, volume)
+            except VolumeError:
+                raise
+            except (ConfigError, OSError) as error:
+                raise VolumeError(f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}') from None
         (etc / "hostname").write_text(f"{hostname(pod)}\n")
         (etc / "resolv.conf").write_text(resolver_config(pod))
         self._shared.names.open(self._uid, etc / "hosts")
@@ -158,8 +151,8 @@ class Sandbox:
     async def launch(self, pod: Pod, container: Container, attempt: int) -> Launch:
         """Everything needed to start a container. Raises ConfigError, ImageNameError, VolumeError or NoCommandError."""
         image = str(container.get("image") or "")
-        if image and _IMAGE.fullmatch(image) is None:
-            raise ImageNameError(f'couldn\'t parse image name "{image}": invalid reference format')
+        if image and (fault := images.fault(image)):
+            raise ImageNameError(fault)
         await self.setup(pod)
         options, isolation = self._shared.options, self._shared.isolation
         objects = await self._fetch(pod, references(container))

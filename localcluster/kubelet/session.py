@@ -162,12 +162,14 @@ async def run_quietly(container: ContainerProcess, command: list[str], seconds: 
     return outcome.code
 
 
-async def run_hook(container: ContainerProcess, address: str, spec: Container, hook: Mapping[str, Any]) -> None:
-    """Run a postStart or preStop handler. A failing hook is an event, not an end."""
+async def run_hook(container: ContainerProcess, address: str, spec: Container, hook: Mapping[str, Any]) -> bool:
+    """Run a postStart or preStop handler; whether it worked. To httpGet an answer of any status will do."""
     with contextlib.suppress(PodBackendError):
         if "exec" in hook:
-            await run_quietly(container, hook["exec"]["command"], None)
-        elif "sleep" in hook:
+            return await run_quietly(container, hook["exec"]["command"], None) == 0
+        if "sleep" in hook:
             await asyncio.sleep(hook["sleep"]["seconds"])
-        elif "httpGet" in hook:
-            await check_http(hook["httpGet"], spec, address, 30.0)
+            return True
+        if "httpGet" in hook:
+            return not (await check_http(hook["httpGet"], spec, address, 30.0)).startswith("Get ")
+    return False

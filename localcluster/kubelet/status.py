@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jobcommon.localcluster.kubelet.images import image_id
 from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, Container, ContainerState, Decision, Pod, Run, is_sidecar
 from jobcommon.localcluster.timestamps import format_time
 
@@ -108,7 +109,7 @@ def _container_status(
     return {
         "name": name,
         "image": image,
-        "imageID": "",
+        "imageID": image_id(run.image or image) if run is not None else "",
         "containerID": run.container_id if run is not None else "",
         "restartCount": run.attempt if run is not None else 0,
         "ready": ready,

@@ -210,11 +210,23 @@ class PodWorker:
         container.seen = replace(container.seen, waiting=(reason, message), retry_at=again, redefined=False)
 
     def _stop(self, stop: Stop, why: str = "") -> None:
-        container, spec = self.containers[stop.container], self._specs[stop.container]
-        hook = ((spec.get("lifecycle") or {}).get("preStop") or {}) if container.process else {}
-        before = (lambda: run_hook(container, self.address, spec, hook)) if hook else None
+        container = self.containers[stop.container]
+        hook = container.process and (self._specs[stop.container].get("lifecycle") or {}).get("preStop")
+        before = (lambda: self._pre_stop(container, hook)) if hook else None
         if container.stop(stop.grace, before):
             self.event("Normal", "Killing", why or f"Stopping container {stop.container}", stop.container)
+
+    async def _pre_stop(self, container: ContainerProcess, hook: dict[str, Any]) -> None:
+        if not await run_hook(container, self.address, self._specs[container.name], hook):
+            self.event("Warning", "FailedPreStopHook", "PreStopHook failed", container.name)
+
+    async def _post_start(self, container: ContainerProcess, hook: dict[str, Any]) -> None:
+        """Run the hook beside the program, which does not outlive its failure."""
+        process = container.process
+        worked = await run_hook(container, self.address, self._specs[container.name], hook)
+        if not worked and process is not None and container.process is process:
+            self.event("Warning", "FailedPostStartHook", "PostStartHook failed", container.name)
+            self.kill(container.name, "FailedPostStartHook")
 
     def _probe(self) -> bool:
         """Keep a prober beside each running container that asks for one."""
@@ -229,10 +241,9 @@ class PodWorker:
             if self._reported.get(f"started {name}") != run.attempt:
                 self._reported[f"started {name}"] = run.attempt
                 self.event("Normal", "Started", f"Started container {name}", name)
-                spec = self._specs[name]
-                hook = (spec.get("lifecycle") or {}).get("postStart")
+                hook = (self._specs[name].get("lifecycle") or {}).get("postStart")
                 if hook:
-                    self._hooks.add(task := asyncio.create_task(run_hook(container, self.address, spec, hook)))
+                    self._hooks.add(task := asyncio.create_task(self._post_start(container, hook)))
                     task.add_done_callback(self._hooks.discard)
             if name not in self._probers and any(f"{kind}Probe" in self._specs[name] for kind in Prober.KINDS):
                 self._probers[name] = Prober(self, name, run.attempt)
@@ -248,9 +259,11 @@ class PodWorker:
         )
         self._wake.set()
 
-    def probe_kill(self, name: str, grace: float) -> None:
-        """A liveness or startup probe has failed: restart the container."""
-        self._stop(Stop(name, grace))
+    def kill(self, name: str, why: str, grace: float | None = None) -> None:
+        """A liveness or startup probe or a postStart hook has failed: end the container, by default with the pod's grace."""
+        if grace is None:
+            grace = self.pod["spec"].get("terminationGracePeriodSeconds")
+        self._stop(Stop(name, 30.0 if grace is None else float(grace)), why)
 
     def spec_of(self, name: str) -> Container:
         """The spec of one container."""

@@ -20,8 +20,8 @@ from jobcommon import (
     Tallies,
     Tally,
     Version,
+    last_result_cached,
     lift_run_policy,
-    remembered,
     succeed_with,
 )
 from jobcommon.operators.mxnet.spec import JobMode, MXJobSpec, MXReplicaSpec, SuccessPolicy
@@ -90,7 +90,7 @@ def mx_spec(job: Job) -> MXJobSpec:
 _compact = json.JSONEncoder(separators=(",", ":")).encode
 
 
-@remembered
+@last_result_cached
 def _shared_config(job: Job) -> str:
     """The fields of MX_CONFIG that are the same for every replica, as JSON without its braces."""
     kinds = sorted(job.replica_specs, key=str.lower)

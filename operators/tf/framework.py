@@ -22,8 +22,8 @@ from jobcommon import (
     Tallies,
     Tally,
     Version,
+    last_result_cached,
     lift_run_policy,
-    remembered,
     succeed_with,
 )
 from jobcommon.operators.tf.spec import SuccessPolicy, TFJobSpec
@@ -94,7 +94,7 @@ def _compact(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-@remembered
+@last_result_cached
 def _cluster(job: Job) -> str:
     """The addresses of all replicas, as JSON; the same for each of them."""
     return _compact({kind.lower(): _addresses(job, kind) for kind in sorted(job.replica_specs, key=str.lower)})

@@ -5,7 +5,7 @@ Behaviour: that of training-operator's XGBoostJob v1. The master runs XGBoost's 
 
 from collections.abc import Sequence
 
-from jobcommon import EnvVar, Framework, Job, Replica, ReplicaType, remembered, succeed_with
+from jobcommon import EnvVar, Framework, Job, Replica, ReplicaType, last_result_cached, succeed_with
 
 MASTER, WORKER = "Master", "Worker"
 REPLICA_SPECS = "xgbReplicaSpecs"
@@ -28,7 +28,7 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     return variables
 
 
-@remembered
+@last_result_cached
 def _worker_addresses(job: Job) -> str:
     return ",".join(job.address(Replica(WORKER, index)) for index in range(job.count(WORKER)))
 

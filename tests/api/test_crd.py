@@ -16,12 +16,12 @@ from pydantic import Field
 
 from jobcommon.api.job import enum_field
 from jobcommon.api.model import ApiModel
+from jobcommon.api.structural import bounded, model_schema
+from jobcommon.api.text import shortened
 from jobcommon.cli.frameworks import installed
 from jobcommon.crd import crd_files, to_file, to_json
 from jobcommon.crd import custom_resource_definition as generated
 from jobcommon.crd.pod_template import ARTEFACT, pod_template
-from jobcommon.crd.structural import bounded, model_schema
-from jobcommon.crd.text import shortened
 from jobcommon.crd.yaml_text import to_yaml
 from jobcommon.framework import CelRule, Column, Framework, ReplicaType, Version
 from jobcommon.localcluster.apiserver.crd import served_versions, validate_crd

@@ -11,11 +11,11 @@ from operator import attrgetter
 from pathlib import Path
 from types import CodeType, FrameType
 
+from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import Request
 from jobcommon.localcluster.apiserver import ApiServer, Env
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.cluster import background
-from jobcommon.localcluster.list_watch import list_and_watch
 from jobcommon.localcluster.training import SETTINGS, install
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators

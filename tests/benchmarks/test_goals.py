@@ -8,7 +8,7 @@ import pytest
 from benchmarks import report, seeds
 from benchmarks.goals import goals
 from benchmarks.lifecycle_timings import LifecycleTimings, Spread, by_job
-from benchmarks.record import ColdStart, Memory, Results, Small, WorkloadResult
+from benchmarks.record import ColdStart, Memory, PeerResult, Results, Small, WorkloadResult
 from benchmarks.workloads import ALL, BASELINE_CONTROLLER, Workload, baseline_writes
 from jobcommon.api import labels
 from jobcommon.operators.tf import TF
@@ -49,6 +49,19 @@ WANTED: dict[str, bool] = {
 def test_each_goal_is_met_or_not() -> None:
     found = {goal.text: goal.met for goal in goals(RUN)}
     assert found == WANTED
+
+
+def test_beside_a_peer_the_goals_of_small_jobs_are_told_for_small_jobs_only() -> None:
+    ours, theirs = replace(TIMINGS, life=0.9, server_cpu=17.5, requests=9.0), replace(TIMINGS, created=1.6, life=1.0)
+    peers = [PeerResult(f"500x{n}", 500, n, "peer", "pod", operator=[ours], peer_operator=[theirs]) for n in (2, 8)]
+    assert {goal.text: goal.met for goal in goals(Results("abc", "real", "a machine", peers=peers))} == {
+        "500x2: time until created, over the peer's": True,
+        "500x2: first POST to last Succeeded, over the peer's": False,
+        "500x2: CPU of the server, a job": False,
+        "500x2: requests a job": True,
+        "500x8: time until created, over the peer's": True,
+        "500x8: first POST to last Succeeded, over the peer's": False,
+    }
 
 
 def test_a_run_is_kept_whole_and_every_table_has_its_rows() -> None:

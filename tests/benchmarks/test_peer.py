@@ -10,7 +10,7 @@ import yaml
 
 from benchmarks import report
 from benchmarks.__main__ import main
-from benchmarks.apiserver import EMBEDDED, Server
+from benchmarks.apiserver import EMBEDDED, Server, operators_requests
 from benchmarks.comparison import peer_result
 from benchmarks.lifecycle_timings import LifecycleTimings, Spread
 from benchmarks.peer import Peer, PeerProcess, with_token
@@ -101,17 +101,32 @@ async def test_the_cpu_time_of_descendants_counts() -> None:
     await process.wait()
 
 
+def test_the_server_counts_the_requests_of_an_operator_without_those_of_user_and_kubelet() -> None:
+    def line(verb: str, resource: str, subresource: str, count: int) -> str:
+        return (
+            f'apiserver_request_total{{code="200",resource="{resource}",subresource="{subresource}",verb="{verb}"}} {count}\n'
+        )
+
+    of_operator = line("POST", "pods", "", 1) + line("PUT", "tfjobs", "status", 2) + line("POST", "events", "", 4)
+    of_others = line("POST", "tfjobs", "", 8) + line("PATCH", "pods", "status", 16) + line("PUT", "leases", "", 32)
+    watches = line("WATCH", "pods", "", 64) + line("LIST", "pods", "", 128)
+    assert operators_requests("# HELP apiserver_request_total\n" + of_operator + of_others + watches) == 7
+
+
 def test_the_table_has_ratios_of_rates_of_cpu_and_of_memory() -> None:
-    def timings(created: float, life: float, cpu: float, resident: int) -> LifecycleTimings:
+    def timings(
+        created: float, life: float, cpu: float, resident: int, server: float = 0, requests: float = 0
+    ) -> LifecycleTimings:
         none = Spread(0.0, 0.0)
-        return LifecycleTimings(created, none, 0.0, none, 0.0, none, none, cpu, cpu / 4, {}, resident, life)
+        return LifecycleTimings(created, none, 0.0, none, 0.0, none, none, cpu, cpu / 4, {}, resident, life, server, requests)
 
     one = PeerResult("50x8", 50, 8, "some-operator (sha256 00)", PER_POD)
-    one.baseline, one.operator = [timings(1, 4, 0, 0)], [timings(2, 8, 1, 100_000_000)]
-    one.peer_baseline, one.peer_operator = [timings(2, 5, 0, 0)], [timings(4, 10, 4, 50_000_000)]
+    one.baseline, one.operator = [timings(1, 4, 0, 0)], [timings(2, 8, 1, 100_000_000, 2, 9)]
+    one.peer_baseline, one.peer_operator = [timings(2, 5, 0, 0)], [timings(4, 10, 4, 50_000_000, 4, 18)]
     text = report.tables(Results("abc", "embedded", "a machine", peers=[one]))
     assert "Peer: some-operator (sha256 00), one Service per pod." in text
     assert "| 50 × 8, created | 400 pods/s | 200 pods/s | 200 pods/s | 100 pods/s | 2.00 × | 0.25 : 1.00 = 0.25 × |" in text
+    assert "| 50 × 8 | 40.0 : 80.0 = 0.50 × | 9.0 : 18.0 = 0.50 × |" in text
     assert "| 100 pods/s | 50 pods/s | 80 pods/s | 40 pods/s | 1.25 × | 1.00 : 4.00 = 0.25 × | 100 : 50 = 2.00 × |" in text
 
 

@@ -116,6 +116,7 @@ def test_a_full_pod() -> None:
                 2,
                 Terminated(137, 9, "OOMKilled", "killed", T0 + 2, T0 + 8.5),
                 Terminated(1, 0, "Error", "", None, T0),
+                image="i",
             ),
             ContainerView("sidecar", True, 0, Running(T0 + 3)),
             ContainerView("late", False, 0, Waiting("ImagePullBackOff", "no such image")),

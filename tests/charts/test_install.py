@@ -19,12 +19,12 @@ import msgspec
 import pytest
 import yaml
 
+from jobcommon.client.list_watch import WatchEvent
 from jobcommon.client.request import Request
 from jobcommon.crd import rbac
 from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.apiserver.users import service_account
-from jobcommon.localcluster.list_watch import WatchEvent
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF

@@ -103,6 +103,7 @@ def test_a_chart_runs_its_own_framework_only(chart: str) -> None:
         ({"image": {"digest": "sha256:short"}}, "digest"),
         ({"metrics": {"port": 80}}, "port"),
         ({"metrics": {"tokenSecret": {"name": "No/Name"}}}, "tokenSecret"),
+        ({"progress": {"tlsSecret": "No/Name"}}, "tlsSecret"),
         ({"logLevel": "loud"}, "logLevel"),
         ({"qps": 0}, "qps"),
         ({"serviceAccount": {"create": False}}, "serviceAccount.name"),
@@ -127,6 +128,8 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, Any], said: str
         ({"gangScheduler": "volcano"}, "--gang-scheduler-name=volcano"),
         ({"metrics": {"port": 9000}}, "--metrics-port=9000"),
         ({"metrics": {"tokenSecret": {"name": "mine"}}}, "--metrics-token-file=/etc/jobcommon/metrics/token"),
+        ({"progress": {"tlsSecret": "mine", "port": 9443}}, "--progress-port=9443"),
+        ({"progress": {"tlsSecret": "mine"}}, "--progress-tls=/etc/jobcommon/progress"),
         ({"logLevel": "debug"}, "--log-level=debug"),
         ({"logFormat": "console"}, "--log-format=console"),
     ],
@@ -149,7 +152,7 @@ def test_every_argument_is_one_that_the_command_knows() -> None:
     known = {f"--{parameter.replace('_', '-')}" for parameter in operator.__annotations__}
     assert "--mpi-exec" in known, "an option of a framework's own"
     known |= {"--no-tracking-finalizer", "--no-mpi-exec"}
-    everything: dict[str, Any] = {"metrics": {"tokenSecret": {"name": "mine"}}}
+    everything: dict[str, Any] = {"metrics": {"tokenSecret": {"name": "mine"}}, "progress": {"tlsSecret": "its"}}
     everything |= {"qps": 1, "burst": 1, "clusterDomain": "x", "trackingFinalizer": False, "gangScheduler": "auto"}
     args = container(render("training-operators", watchNamespace="team-a", **everything))["args"]
     assert {a.partition("=")[0] for a in args if a.startswith("--")} <= known
@@ -160,6 +163,21 @@ def test_the_image_is_a_tag_or_a_digest() -> None:
     assert container(render("tf-operator"))["image"] == "jobcommon:0.1.0"
     assert container(render("tf-operator", image={"repository": "x/y", "tag": "2"}))["image"] == "x/y:2"
     assert container(render("tf-operator", image={"digest": digest}))["image"] == f"jobcommon@{digest}"
+
+
+def test_pods_can_report_their_progress() -> None:
+    objects = render("pytorch-operator", progress={"tlsSecret": "certificate"})
+    (service,) = (o for o in objects if o["kind"] == "Service" and o["metadata"]["name"].endswith("-progress"))
+    name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]
+    assert f"--progress-url=https://{name}.{namespace}.svc:8443" in container(objects)["args"]
+    pod = the(objects, "Deployment")["spec"]["template"]
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    (port,) = service["spec"]["ports"]
+    assert {"name": port["targetPort"], "containerPort": 8443} in container(objects)["ports"]
+    (mount,), (volume,) = container(objects)["volumeMounts"], pod["spec"]["volumes"]
+    assert (mount["name"], mount["mountPath"]) == (volume["name"], "/etc/jobcommon/progress")
+    assert volume["secret"]["secretName"] == "certificate"
+    assert not any(o["metadata"]["name"].endswith("-progress") for o in render("pytorch-operator"))
 
 
 def test_metrics_can_be_scraped() -> None:

@@ -119,4 +119,4 @@ def test_no_rule_has_a_wildcard_or_what_no_operator_needs() -> None:
 @pytest.mark.parametrize("name", [name for name in FRAMEWORKS if name != "mpi"])
 def test_only_mpi_has_to_do_with_secrets_exec_and_roles(name: str) -> None:
     resources = {rule.resource for rule in rbac.operator_rules([FRAMEWORKS[name]])}
-    assert not resources & {"secrets", "configmaps", "pods/exec", "roles", "rolebindings", "serviceaccounts"}
+    assert not resources & {"secrets", "pods/exec", "roles", "rolebindings", "serviceaccounts"}

@@ -77,6 +77,11 @@ def init(command: str) -> dict[str, Any]:
     return {"initContainers": [{"name": "prepare", "image": "any", "command": ["sh", "-c", command]}]}
 
 
+HOOK = {"postStart": {"exec": {"command": ["false"]}}}
+SLOW_PROBE = {**PROBE, "failureThreshold": 300}
+NATIVE = {"name": "proxy", "image": "any", "command": ["sleep", "600"], "restartPolicy": "Always", "startupProbe": SLOW_PROBE}
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cfg"}, "data": {"other": "x"}}
+BROKEN = {"name": "sidecar", "image": "any", "command": ["sh", "-c", "sleep 2; exit 3"]}
 SIDECAR = {"name": "sidecar", "image": "any", "command": ["sleep", "600"]}
 
 SEEDED = (
@@ -137,6 +142,20 @@ SEEDED = (
     Seeded("sidecar", "SidecarRunning", job("true", pod={"more": [SIDECAR]}), embedded=True),
     Seeded("readiness", "ReadinessProbeFailed", job(container={"readinessProbe": PROBE})),
     Seeded("liveness", "LivenessProbeFailed", job(container={"livenessProbe": PROBE}, policy="OnFailure")),
+    Seeded("liveness-never", "LivenessProbeFailed", job(container={"livenessProbe": PROBE})),
+    Seeded("startup-never", "StartupProbeFailed", job(container={"startupProbe": PROBE})),
+    Seeded("startup", "StartupProbeFailed", job(container={"startupProbe": PROBE}, policy="OnFailure")),
+    Seeded("hook", "PostStartHookFailed", job("exec sleep 600", container={"lifecycle": HOOK})),
+    Seeded("native-sidecar", "StartupProbeFailed", job(pod={"initContainers": [NATIVE]}), embedded=True),
+    Seeded("long-init", "InitContainerRunning", job(pod=init("echo waiting; sleep 600"))),
+    Seeded(
+        "item",
+        "KeyNotFound",
+        job(container=MOUNTED, pod=volume(configMap={"name": "cfg", "items": [{"key": "train.yaml", "path": "t"}]})),
+        (CONFIG,),
+    ),
+    Seeded("cleaned-up", "ProgramFailed", job("exit 3", cleanPodPolicy="All")),
+    Seeded("late-sidecar", "ProgramFailed", job("true", pod={"more": [BROKEN]}, policy="OnFailure"), embedded=True),
     Seeded("succeeds", "Succeeded", job("true")),
 )
 

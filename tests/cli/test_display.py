@@ -9,12 +9,14 @@ from rich.console import Console
 
 from jobcommon.api.status import JobCondition, JobStatus
 from jobcommon.api.terminal import clean
-from jobcommon.cli.display import Display, duration
+from jobcommon.api.time_spent import TimeSpent
+from jobcommon.cli.display import Display, duration, time_spent
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile import read_job
+from jobcommon.testutil import builders
 from jobcommon.testutil.builders import Pod, job_manifest
 
 
@@ -195,3 +197,12 @@ POD = Pod.of(PYTORCH, read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1})), "
 )
 def test_why_a_pod_does_not_run(pod: Pod, cause: str) -> None:
     assert why(pod.view) == cause
+
+
+def test_where_the_time_of_a_job_went() -> None:
+    spent = TimeSpent(
+        phase="Running", since="2023-11-14T22:13:20.000Z", queued=65.0, starting=12.0, running=100.0, restarting=40.0
+    )
+    text = "queued 1:05, starting 0:12, running 1:01:48, restarting 0:40; availability 98.6 %"
+    assert time_spent(JobStatus(time_spent=spent), builders.START + 3608) == text
+    assert time_spent(JobStatus(), builders.START) == ""

@@ -4,8 +4,6 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from tests.cli.commands import cluster_up, started
 from tests.cli.jobs import shell_job
+from tests.runtime.tap import Passing
 
 pytestmark = pytest.mark.cluster
 
@@ -25,32 +24,22 @@ WORKERS = 4
 CRASHES = 5
 
 
-@dataclass
-class MortalTransport:
+class MortalTransport(Passing):
     """Lets `lives` writes through and then the process is dead: the last one may or may not have arrived."""
 
-    inner: Transport
-    lives: int
-    last_arrives: bool
-    dead: asyncio.Event = field(default_factory=asyncio.Event)
+    def __init__(self, transport: Transport, lives: int, last_arrives: bool) -> None:
+        super().__init__(transport)
+        self.lives, self.last_arrives, self.dead = lives, last_arrives, asyncio.Event()
 
     async def send(self, request: Request) -> Response:
-        """See `Transport.send`."""
         if request.method != "GET":
             self.lives -= 1
             if self.lives == 0 and self.last_arrives:
-                await self.inner.send(request)
+                await super().send(request)
             if self.lives <= 0:
                 self.dead.set()
                 await asyncio.Event().wait()
-        return await self.inner.send(request)
-
-    def stream(self, request: Request) -> AsyncIterator[bytes]:
-        """See `Transport.stream`."""
-        return self.inner.stream(request)
-
-    async def close(self) -> None:
-        """See `Transport.close`."""
+        return await super().send(request)
 
 
 async def run_until_death_or_success(cluster: TestCluster, transport: MortalTransport) -> None:

@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from jobcommon.cli.jobs import pod_logs
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.logs import Printer, Selection, print_logs
 from jobcommon.cli.jobs.lookup import FoundJob
-from jobcommon.cli.jobs.pod_logs import ApiLogs
+from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
-from jobcommon.localcluster.pod_backend import LogOptions
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile import read_job
 from jobcommon.testutil.builders import Pod, job_manifest
@@ -26,6 +24,10 @@ FIRST, SECOND = (f"2026-01-01T00:00:0{n}.000000000Z run {n}".encode() for n in (
 def pod(restarts: int, state: str) -> dict[str, Any]:
     container = {"name": "c", "restartCount": restarts, "state": {state: {}}}
     return {"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "status": {"containerStatuses": [container]}}
+
+
+async def pause(_seconds: float) -> None:
+    """The next answer is there at once."""
 
 
 class Server:
@@ -52,26 +54,22 @@ class Server:
     [[[FIRST, TransportError("broken off")], [FIRST, SECOND], [SECOND]], [[FIRST], [FIRST, SECOND]]],
     ids=["broken off", "ended early"],
 )
-async def test_what_a_run_printed_after_its_stream_was_cut_is_read(
-    monkeypatch: pytest.MonkeyPatch, reads: list[list[bytes | Exception]]
-) -> None:
-    monkeypatch.setattr(pod_logs, "PAUSE", 0.0)
-    logs = ApiLogs(Api(Server(reads, [pod(0, "terminated")]), "n"))
-    printed = [line async for line in logs.logs(pod(0, "running"), LogOptions("c", follow=True))]
-    assert printed == [b"run 1\n", b"run 2\n"]
+async def test_what_a_run_printed_after_its_stream_was_cut_is_read(reads: list[list[bytes | Exception]]) -> None:
+    logs = ContainerLogs(Server(reads, [pod(0, "terminated")]), pause)
+    printed = [line async for line in logs.lines(pod(0, "running"), LogOptions("c", follow=True))]
+    assert printed == ["run 1", "run 2"]
 
 
-async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line() -> None:
     """The server gives the log of the run that there is when it is asked, not of the one that was meant."""
-    monkeypatch.setattr(pod_logs, "PAUSE", 0.0)
     server = Server([[FIRST], *[[SECOND]] * 4], [pod(0, "running"), pod(1, "terminated"), pod(1, "terminated")])
-    logs, printed = ApiLogs(Api(server, "n")), list[bytes]()
+    logs, printed = ContainerLogs(server, pause), list[str]()
 
     async def follow(run: int) -> None:
-        printed.extend([line async for line in logs.logs(pod(run, "running"), LogOptions("c", follow=True))])
+        printed.extend([line async for line in logs.lines(pod(run, "running"), LogOptions("c", follow=True))])
 
     await asyncio.gather(follow(0), follow(1))
-    assert printed == [b"run 1\n", b"run 2\n"]
+    assert printed == ["run 1", "run 2"]
 
 
 async def test_a_pod_that_is_deleted_after_the_list_was_read_is_left_out() -> None:

@@ -106,6 +106,23 @@ async def ask(cluster: Any, name: str = "demo") -> FoundJob:
 
 
 @pytest.mark.cluster
+async def test_the_logs_and_the_cause_of_a_job_whose_pods_are_gone() -> None:
+    async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
+        script = "echo reading; echo \"ModuleNotFoundError: No module named 'einops'\" >&2; exit 1"
+        await cluster.create(PYTORCH, shell_job(script, name="gone", keepFailedLogs=True, cleanPodPolicy="All"))
+        await cluster.until(PYTORCH, "gone", failed)
+        await cluster.until_gone("pods", "gone-worker-0")
+        for event in (await cluster.send("GET", cluster.path("events")))["items"]:
+            await cluster.send("DELETE", cluster.path("events", event["metadata"]["name"]))
+        job = await find_job(api, "gone")
+        output = Output.make()
+        await print_logs(api, job, Selection(), Printer(output.console, output.console, lambda _: True, job))
+        assert output.text.startswith("Worker-0 | reading\nWorker-0 | ModuleNotFoundError")
+        made = await why(api, job)
+        assert (made.reason, "einops" in made.sentence) == ("ModuleNotFound", True)
+
+
+@pytest.mark.cluster
 async def test_logs_of_all_replicas_over_restarts_and_as_files(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     command = f"echo hello; echo; echo world; if [ -e {flag} ]; then exit 0; else touch {flag}; exit 3; fi"

@@ -26,7 +26,13 @@ from tests.cli.train_cluster import api_for
 PATIENCE = 300.0
 READY = msgspec.json.encode({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}})
 MICRO = "%Y-%m-%dT%H:%M:%S.%fZ"
-PLURALS = {"Secret": "secrets", "ResourceQuota": "resourcequotas", "LimitRange": "limitranges", "Pod": "pods"}
+PLURALS = {
+    "ConfigMap": "configmaps",
+    "Secret": "secrets",
+    "ResourceQuota": "resourcequotas",
+    "LimitRange": "limitranges",
+    "Pod": "pods",
+}
 
 
 async def sow(api: Api, seeded: Seeded) -> None:

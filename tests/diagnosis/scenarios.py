@@ -39,10 +39,16 @@ def running(pod: Pod) -> Pod:
     return pod.running()
 
 
-def event(about: str, reason: str, message: str, *, warning: bool = True, at: float = NOW - 10) -> Manifest:
+def event(
+    about: str, reason: str, message: str, *, warning: bool = True, at: float = NOW - 10, container: str = ""
+) -> Manifest:
     kind = "Warning" if warning else "Normal"
     return {
-        "involvedObject": {"uid": about},
+        "involvedObject": {
+            "uid": about,
+            "name": about.removeprefix("uid-"),
+            "fieldPath": f"spec.containers{{{container}}}" if container else "",
+        },
         "reason": reason,
         "message": message,
         "type": kind,
@@ -146,6 +152,59 @@ def again(pod: Pod, at: float) -> Pod:
     return made
 
 
+def probed(kind: str, container: str = "pytorch", at: float = NOW - 21) -> list[Manifest]:
+    """The events of a kubelet that kills a container because of a probe."""
+    uid = "uid-demo-worker-1"
+    killing = f"Container {container} failed {kind.lower()} probe"
+    said = f"{kind} probe failed: HTTP probe failed with statuscode: 503"
+    return [
+        event(uid, "Unhealthy", said, at=at, container=container),
+        event(uid, "Killing", killing, at=at, warning=False, container=container),
+    ]
+
+
+def removed(before: Found, **more: Any) -> Found:
+    """The pods of `before` are gone."""
+    return replace(before, pods=(), logs={}, gone=frozenset({"demo-worker-1"}), **more)
+
+
+HOOK = [
+    event("uid-demo-worker-1", "FailedPostStartHook", "PostStartHook failed", at=NOW - 21, container="pytorch"),
+    event("uid-demo-worker-1", "Killing", "FailedPostStartHook", at=NOW - 21, container="pytorch", warning=False),
+]
+
+
+def hook_failed(pod: Pod) -> Pod:
+    """Between two runs that its postStart hook ended."""
+    return pod.waiting("PostStartHookError", 'Exec lifecycle hook ([false]) for Container "pytorch" failed')
+
+
+def with_sidecar(pod: Pod, *, started: bool) -> Pod:
+    """A native sidecar runs, and the main container waits for it."""
+    made = pod.waiting("PodInitializing", "").with_init(None, policy="Always")
+    status = made.raw["status"]["initContainerStatuses"][0]
+    status |= {"started": started, "state": {"running": {"startedAt": format_time(START)}}}
+    return made
+
+
+def preparing(pod: Pod) -> Pod:
+    """Its init container runs since the start."""
+    made = pod.waiting("PodInitializing", "").with_init(None)
+    made.raw["status"]["initContainerStatuses"][0]["state"] = {"running": {"startedAt": format_time(START)}}
+    return made
+
+
+def sidecar_failed(pod: Pod, *, looping: bool) -> Pod:
+    """A sidecar fails after the main container's success."""
+    made = pod.main_ended(0)
+    ended = {"exitCode": 3, "reason": "Error", "finishedAt": format_time(NOW - 4)}
+    state = {"waiting": {"reason": "CrashLoopBackOff"}} if looping else {"terminated": ended}
+    status = made.raw["status"]["containerStatuses"][0]
+    status |= {"restartCount": 2 if looping else 0, "state": state, "lastState": {"terminated": ended} if looping else {}}
+    return made if looping else made._with(status={"phase": "Failed"})
+
+
+WORDS = {"volumes": [{"name": "cfg", "configMap": {"name": "train-config", "items": [{"key": "train.yaml", "path": "t"}]}}]}
 EINOPS = ("Traceback (most recent call last):", "ModuleNotFoundError: No module named 'einops'")
 
 
@@ -462,6 +521,116 @@ SCENARIOS = (
         ("Liveness probe failed",),
         crash(137, 2, events=[event("uid-demo-worker-1", "Unhealthy", "Liveness probe failed: command timed out")]),
     ),
+    Scenario(
+        "liveness, of a pod that is not restarted",
+        "LivenessProbeFailed",
+        ("stopped by the kubelet (exit code 143): Liveness probe failed: HTTP probe failed with statuscode: 503",),
+        failed(143, events=probed("Liveness")),
+    ),
+    Scenario(
+        "startup, by a program that ends with a code of its own",
+        "StartupProbeFailed",
+        ("stopped by the kubelet (exit code 1): Startup probe failed",),
+        failed(1, lines=("KeyboardInterrupt",), events=probed("Startup")),
+    ),
+    Scenario(
+        "startup, of a pod that is gone",
+        "StartupProbeFailed",
+        ("Startup probe failed: HTTP",),
+        removed(failed(143), events=probed("Startup")),
+    ),
+    Scenario(
+        "startup, restarted in place",
+        "StartupProbeFailed",
+        ("Startup probe failed: HTTP", "restarted 2 times"),
+        crash(137, 2, events=probed("Startup", at=NOW - 5)),
+    ),
+    Scenario("killed long after a probe failed", "SIGKILL", ("SIGKILL",), failed(137, events=probed("Liveness", at=NOW - 900))),
+    Scenario(
+        "killed after the probe of another container failed",
+        "SIGKILL",
+        ("SIGKILL",),
+        failed(137, events=probed("Liveness", "sidecar")),
+    ),
+    Scenario(
+        "liveness, again and again",
+        "LivenessProbeFailed",
+        ("Liveness probe failed", "restarted 4 times, it runs again for 90 s"),
+        found(
+            {"Worker-0": running, "Worker-1": lambda pod: again(pod, NOW - 90)},
+            policy="OnFailure",
+            events=probed("Liveness", at=NOW - 101),
+        ),
+    ),
+    Scenario(
+        "the startup probe of a pod that runs",
+        "StartupProbeFailed",
+        ("not started yet: Startup probe failed",),
+        found({"Worker-0": running, "Worker-1": never_ready}, events=probed("Startup")[:1]),
+    ),
+    Scenario(
+        "a sidecar that does not start",
+        "StartupProbeFailed",
+        ("its sidecar prepare does not pass its startup probe (100 s): HTTP probe failed",),
+        found(
+            {"Worker-0": running, "Worker-1": lambda pod: with_sidecar(pod, started=False)},
+            events=probed("Startup", "prepare")[:1],
+        ),
+    ),
+    Scenario(
+        "a sidecar that has started",
+        "Starting",
+        ("its containers are being created",),
+        found({"Worker-0": running, "Worker-1": lambda pod: with_sidecar(pod, started=True)}),
+        now=START + 20,
+    ),
+    Scenario(
+        "a long init container",
+        "InitContainerRunning",
+        ("its init container prepare has run for 20 min", "its last line, 15 min old: waiting for db:5432"),
+        found(
+            {"Worker-0": running, "Worker-1": preparing},
+            printed_at={"demo-worker-1": START + 300},
+            last_lines={"demo-worker-1": "waiting for db:5432"},
+        ),
+        now=START + 1200,
+    ),
+    Scenario(
+        "a postStart hook",
+        "PostStartHookFailed",
+        ("stopped by the kubelet (exit code 137): its postStart hook failed",),
+        failed(137, events=HOOK),
+    ),
+    Scenario(
+        "a postStart hook of a program that fails at once",
+        "PythonException",
+        ("shapes cannot be multiplied",),
+        failed(1, lines=TRACEBACK, events=HOOK),
+    ),
+    Scenario(
+        "a postStart hook, again and again",
+        "PostStartHookFailed",
+        ("Exec lifecycle hook ([false])",),
+        found({"Worker-0": running, "Worker-1": hook_failed}, policy="OnFailure"),
+    ),
+    Scenario(
+        "a sidecar that fails after the main container's success",
+        "ProgramFailed",
+        ("container pytorch has succeeded, but container sidecar: failed with exit code 3", "restarted 2 times"),
+        found({"Worker-0": running, "Worker-1": lambda pod: sidecar_failed(pod, looping=True)}, policy="OnFailure"),
+    ),
+    Scenario(
+        "a pod and its log are gone",
+        "ProgramFailed",
+        ("Worker-1 on node node-1: failed with exit code 1; its log is gone",),
+        removed(failed(1, run_policy={"cleanPodPolicy": "All"})),
+    ),
+    Scenario(
+        "a pod is gone, but for its last lines",
+        "ModuleNotFound",
+        ("No module named 'einops'",),
+        removed(failed(1, message="\n".join(EINOPS))),
+    ),
     # the platform
     Scenario(
         "evicted", "Evicted", ("low on resource: memory",), found({"Worker-0": running, "Worker-1": lambda pod: pod.evicted()})
@@ -530,6 +699,12 @@ SCENARIOS = (
         "DeadlineExceeded",
         ("activeDeadlineSeconds (60 s)", "waited", "Insufficient cpu"),
         unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"activeDeadlineSeconds": 60}),
+    ),
+    Scenario(
+        "pending for too long",
+        "PendingTooLong",
+        ("Worker-1 has had no node", "Insufficient cpu", "pendingDeadlineSeconds is 60"),
+        unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"pendingDeadlineSeconds": 60}),
     ),
     Scenario(
         "deadline of the pod",
@@ -618,6 +793,16 @@ SCENARIOS = (
         "ConfigMapNotFound",
         ('ConfigMap "words"',),
         creating("FailedMount", 'MountVolume.SetUp failed for volume "words" : configmap "words" not found'),
+    ),
+    Scenario(
+        "key of a volume",
+        "KeyNotFound",
+        ('the ConfigMap "train-config" of the volume cfg has no key "train.yaml"',),
+        creating(
+            "FailedMount",
+            'MountVolume.SetUp failed for volume "cfg" : configmap references non-existent config key: train.yaml',
+            template=WORDS,
+        ),
     ),
     Scenario(
         "volume attached elsewhere",
@@ -709,6 +894,13 @@ SCENARIOS = (
         "NoScheduler",
         ('"volcano"',),
         found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "volcano"}),
+    ),
+    Scenario(
+        "no scheduler, of a name of its own",
+        "NoScheduler",
+        ('"my-scheduler"', "for 20 s"),
+        found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "my-scheduler"}),
+        now=START + 20,
     ),
     # queues
     Scenario("suspended", "Suspended", ("runPolicy.suspend",), found(run_policy={"suspend": True})),

@@ -1,5 +1,7 @@
 """The diagnosis names the cause: a table of seeded failures, by exact reason."""
 
+import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,10 +9,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcommon.api.timestamp import parse_time
+from jobcommon.cli.jobs.why import as_json
 from jobcommon.diagnosis import Found, Reason, diagnose
 from jobcommon.testutil.builders import START
 from tests.architecture.source import ROOT
-from tests.diagnosis.scenarios import NOW, SCENARIOS, Scenario, both_running, created, failed, found, running, then
+from tests.diagnosis.scenarios import (
+    NOW,
+    SCENARIOS,
+    Scenario,
+    both_running,
+    created,
+    failed,
+    found,
+    removed,
+    running,
+    sidecar_failed,
+    stuck_on,
+    then,
+)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
@@ -58,15 +74,54 @@ def test_what_still_runs_after_the_success_is_told() -> None:
     made = diagnose(succeeded, ended + 10)
     assert (made.reason, made.at) == ("Succeeded", ended + 60)
     assert made.then == "replicas that still run are stopped: Worker-0"
-    assert (
-        "Worker-1 ended with an error, by itself or because it was stopped: the job has succeeded all the same" in made.evidence
-    )
+    how = "Worker-1 ended with an error, by itself or because it was stopped (failed with exit code 1)"
+    assert f"{how}: the job has succeeded all the same" in made.evidence
     assert diagnose(succeeded, ended + 60).then == "nothing: the job is over"
+
+
+def test_where_the_log_is_gone_what_is_left_and_how_to_keep_it_is_told() -> None:
+    made = diagnose(removed(failed(1, run_policy={"cleanPodPolicy": "All"})), NOW)
+    assert "the log of demo-worker-1 is gone; the status has kept exit code 1, node-1" in made.evidence
+    assert "terminationMessagePolicy: FallbackToLogsOnError" in made.advice
+    assert "cleanPodPolicy: Running" in made.advice
+    kept = diagnose(removed(failed(1, message="shard 7 is empty")), NOW)
+    assert "the log of demo-worker-1 is gone; the status has kept exit code 1, node-1 and the message" in kept.evidence
+    assert kept.lines == ("shard 7 is empty",)
+    assert "cleanPodPolicy" not in kept.advice
+
+
+def test_of_a_job_that_has_succeeded_the_container_that_failed_is_named() -> None:
+    pods = {"Master-0": lambda pod: sidecar_failed(pod, looping=False), "Worker-0": lambda pod: pod.succeeded()}
+    made = diagnose(found(pods, replicas={"Master": 1, "Worker": 1}), NOW)
+    assert made.reason == "Succeeded"
+    assert "container sidecar: failed with exit code 3" in made.evidence[0]
+
+
+def test_nodes_that_are_avoided_are_told() -> None:
+    lost = {"Worker-0": lambda pod: pod.failed(137), "Worker-1": lambda pod: pod.failed(1)}
+    for run_policy, told in (({"nodeLossSeconds": 30}, True), ({}, False)):
+        made = diagnose(found(lost, policy="OnFailure", run_policy=run_policy), NOW)
+        assert ("new pods avoid node node-1: 2 pods failed or were lost there" in made.evidence) is told
+
+
+def test_a_pod_that_may_run_twice_can_be_named_as_such() -> None:
+    for run_policy, told in (({"nodeLossSeconds": 30}, True), ({}, False)):
+        made = diagnose(found({"Worker-0": running, "Worker-1": stuck_on}, run_policy=run_policy), NOW)
+        assert ("kubectl annotate pod demo-worker-1 kueue.x-k8s.io/safe-to-forcefully-delete=true" in made.advice) is told
 
 
 def test_every_reason_is_explained() -> None:
     text = (ROOT / "docs/kubectl-train.md").read_text(encoding="utf-8")
     assert [reason for reason in Reason if f"`{reason}`" not in text] == []
+
+
+def test_the_fields_of_the_diagnosis_as_data_are_those_that_are_documented() -> None:
+    made = json.loads(as_json("pytorchjob/demo", diagnose(failed(1), NOW)))
+    text = (ROOT / "docs/kubectl-train.md").read_text(encoding="utf-8")
+    table = text.partition("## The diagnosis as data")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(made)
+    assert (made["job"], made["reason"], made["well"], made["exit_code"]) == ("pytorchjob/demo", "ProgramFailed", False, 1)
+    assert (made["replicas"], made["node"], made["at"]) == (["Worker-1"], "node-1", None)
 
 
 def test_of_a_job_whose_state_can_be_read_only_in_part_the_rest_is_named() -> None:

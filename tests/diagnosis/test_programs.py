@@ -87,6 +87,25 @@ MPI_FAILED = (
     "mpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated. The first process to do so was:\n\n"
     "  Process name: [[23,1],1]\n  Exit code:    1"
 )
+BY = "\n\nThe above exception was the direct cause of the following exception:\n\n"
+NO_GRPC = "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server"
+FULL_ERROR = "\n\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."
+TAR = "subprocess.CalledProcessError: Command '['tar', 'xf', 'x.tar']' returned non-zero exit status 2."
+NCCL = "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, {}, NCCL version 2.26.2\n{}\nLast error:\n{}"
+UNHANDLED = "ncclUnhandledCudaError: Call to CUDA function failed."
+FAULT = """Fatal Python error: Segmentation fault
+
+Thread 0x00007f11 (most recent call first):
+  File "/usr/lib/python3.11/threading.py", line 331 in wait
+
+Current thread 0x00007f10 (most recent call first):
+  File "/app/native.py", line 33 in encode
+  File "/app/train.py", line 12 in main
+
+Extension modules: numpy.core (total: 1)
+bash: line 1: 12 Segmentation fault      python train.py"""
+JAVA = "java.lang.OutOfMemoryError: Java heap space"
+SPARK = "py4j.protocol.Py4JJavaError: An error occurred while calling o42.collect.\n: org.apache.spark.SparkException: Job aborted\n"
 NEVER = 600 * "step 1 loss nan\n"
 
 ROWS = [
@@ -149,6 +168,31 @@ ROWS = [
     ("a missing library", 1, trace("ImportError: libGL.so.1: cannot open shared object file: No such file or directory"), "LibraryNotFound", "libGL.so.1"),
     ("another libc", 1, "python: /lib/libc.so.6: version `GLIBC_2.34' not found (required by python)", "LibraryNotFound", "GLIBC_2.34"),
     ("versions that do not fit", 1, trace("ImportError: cannot import name 'packaging' from 'pkg_resources' (/x/pkg_resources/__init__.py)"), "VersionsConflict", "cannot import name"),
+    # the error below an error
+    ("an unset variable, of a configuration error", 1, unset("DATA_DIR") + BY + trace("app.ConfigError: invalid config"), "EnvironmentMissing", "ConfigError: invalid config, after KeyError: 'DATA_DIR'"),
+    ("an unset variable, while another error is raised", 1, unset("DATA_DIR") + DURING + trace("RuntimeError: tracker: connection refused"), "EnvironmentMissing", "after KeyError: 'DATA_DIR'"),
+    ("an unset variable, of an error that names no file", 1, unset("DATA_DIR") + BY + trace("ValueError: the data does not exist"), "EnvironmentMissing", "KeyError: 'DATA_DIR'"),
+    ("the first of three causes", 1, trace("FileNotFoundError: [Errno 2] No such file or directory: '/cfg/a.yaml'") + BY + trace("app.ConfigError: bad") + BY + trace("RuntimeError: no training"), "FileNotFound", "/cfg/a.yaml"),
+    ("a lost host, which is no cause of its own", 1, trace("ConnectionRefusedError: [Errno 111] Connection refused") + BY + trace("app.HubError: HTTPSConnectionPool(host='hub.example.com', port=443): no"), "HostUnreachable", "hub.example.com"),
+    ("hydra's hint", 1, "Error executing job with overrides: []\n" + trace("ValueError: lr must be positive") + FULL_ERROR, "PythonException", "lr must be positive"),
+    ("hydra's hint alone", 1, "Error in call to target 'app.Net':\nTypeError(\"Net() got an unexpected keyword argument 'hiden'\")\nfull_key: model" + FULL_ERROR, "ConfigInvalid", "'app.Net': TypeError(\"Net() got an unexpected keyword argument 'hiden'"),
+    ("hydra, no such group", 1, "In 'config': Could not find 'model/resnet500'\n\nAvailable options in 'model':\n\tresnet50" + FULL_ERROR, "ConfigInvalid", "model/resnet500"),
+    ("a command that the program runs", 1, "tar: x.tar: Cannot open: No such file or directory\n" + trace(TAR), "FileNotFound", "exit status 2: tar: x.tar: Cannot open"),
+    ("such a command, of no known cause", 1, "loading\ntar: invalid header in shard 17\n" + trace(TAR), "ProgramFailed", "exit status 2: tar: invalid header in shard 17"),
+    ("such a command, silent", 1, trace(TAR), "ProgramFailed", "returned non-zero exit status 2"),
+    ("such a command, killed", 1, trace("subprocess.CalledProcessError: Command '['./prepare']' died with <Signals.SIGKILL: 9>."), "WorkerProcessKilled", "./prepare"),
+    ("faulthandler", 139, FAULT, "SIGSEGV", "(SIGSEGV, exit code 139) in encode (native.py, line 33)"),
+    ("faulthandler, of a C++ exception", 134, "  what():  shard 7\n" + FAULT.replace("Segmentation fault", "Aborted"), "SIGABRT", "in encode (native.py, line 33): what(): shard 7"),
+    ("faulthandler, after a time-out", 1, 'Timeout (0:01:00)!\nThread 0x7f (most recent call first):\n  File "/app/data.py", line 7 in read\n  File "/app/train.py", line 2 in main', "ProgramFailed", "in read (data.py, line 7)"),
+    ("a command that does not exist", 1, trace("FileNotFoundError: [Errno 2] No such file or directory: 'nvcc'", '  File "/usr/lib/python3.11/subprocess.py", line 1955, in _execute_child', "    raise child_exception_type(errno_num, err_msg, err_filename)"), "CommandNotFound", "'nvcc'"),
+    ("a command without access", 1, "fatal error: An error occurred (403) when calling the HeadObject operation: Forbidden\n" + trace(TAR), "AccessDenied", "HeadObject"),
+    ("nccl's last error", 1, trace(NCCL.format("internal error", "ncclInternalError: Internal check failed.", "Invalid config blocking attribute value -21")), "GpuError", "Invalid config blocking attribute value -21"),
+    ("nccl's last error, memory", 1, trace(NCCL.format("unhandled cuda error", UNHANDLED, "Cuda failure 2 'out of memory'")), "GpuOutOfMemory", "Cuda failure 2 'out of memory'"),
+    ("nccl's last error, a peer", 1, trace(NCCL.format("remote process exited", "ncclRemoteError: A call failed.", "socketProgress: Connection closed by remote peer w-1<40213>")), "PeersUnreachable", "remote peer w-1<40213>"),
+    ("nccl's last error, without an exception", 134, NCCL.format("unhandled cuda error", UNHANDLED, "Cuda failure 'peer access is not supported'"), "GpuError", "peer access is not supported"),
+    ("tensorflow, a port in use", 1, trace(NO_GRPC), "PortInUse", "Could not start gRPC server"),
+    ("java's heap", 1, f'Exception in thread "main" {JAVA}\n\tat java.util.Arrays.copyOf(Arrays.java:3332)', "MemoryExhausted", "Java heap space"),
+    ("java's heap, below Spark", 1, trace(SPARK + 30 * "\tat org.apache.spark.X(X.scala:1)\n" + f"Caused by: {JAVA}"), "MemoryExhausted", "Caused by: java.lang.OutOfMemoryError"),
     # checkpoints, numbers, configuration
     ("another model", 1, trace('RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc.weight: copying a param with shape torch.Size([10, 4])'), "CheckpointMismatch", "size mismatch for fc.weight"),
     ("a damaged checkpoint", 1, trace("RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"), "CheckpointMismatch", "central directory"),
@@ -252,6 +296,14 @@ def test_where_pods_are_processes_of_this_machine_no_advice_is_about_images(code
     made = end_of_program("Error", code, "", printed.splitlines(), local=True)
     assert advice in made.advice
     assert "image" not in made.advice
+
+
+def test_of_javas_heap_the_advice_is_javas() -> None:
+    assert "-Xmx" in end_of_program("Error", 1, "", [JAVA]).advice
+
+
+def test_what_faulthandler_has_shown_is_not_advised() -> None:
+    assert "faulthandler" not in end_of_program("SIGSEGV", 139, "", FAULT.splitlines()).advice
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])

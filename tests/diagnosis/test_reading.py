@@ -9,9 +9,11 @@ import pytest
 from jobcommon.api.timestamp import parse_time
 from jobcommon.client.request import Request, Response
 from jobcommon.diagnosis import Reason, diagnose
-from jobcommon.diagnosis.reading import read_found
+from jobcommon.diagnosis.reading import read_found, read_kept_logs
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.reconcile.failed_logs import key_of_failure
 from jobcommon.testutil.builders import START, job_manifest
+from tests.diagnosis.scenarios import SCENARIOS, Scenario
 
 CORE, KUEUE = "/api/v1", "/apis/kueue.x-k8s.io"
 VOLCANO, COSCHEDULING = "/apis/scheduling.volcano.sh", "/apis/scheduling.x-k8s.io"
@@ -54,13 +56,15 @@ class Server:
 
 async def test_a_job_in_a_queue_is_read_with_its_workload_of_either_version() -> None:
     theirs = {"metadata": {"ownerReferences": [{"uid": "another"}]}}
-    said = [{"type": "QuotaReserved", "status": "False", "message": "insufficient quota for nvidia.com/gpu"}]
+    since = "2026-11-24T02:00:00Z"
+    condition = {"type": "QuotaReserved", "status": "False", "reason": "WaitingForQuota", "lastTransitionTime": since}
+    said = [{**condition, "message": "no nvidia.com/gpu left"}]
     ours = {"metadata": {"name": "w", "ownerReferences": [{"uid": "u"}]}, "status": {"conditions": said}}
     answers = {f"{OURS}/pods": [listing()], f"{KUEUE}/v1beta1/namespaces/default/workloads": [listing(theirs, ours)]}
     found = await read_found(PYTORCH, job(suspend=True), Server(**answers).send)
     made = diagnose(found, START)
     assert made.reason == Reason.QUEUED_BY_KUEUE
-    assert "insufficient quota for nvidia.com/gpu" in made.sentence
+    assert f"no nvidia.com/gpu left (WaitingForQuota since {since})" in made.sentence
     assert found.unread == {}
 
 
@@ -95,6 +99,36 @@ async def test_the_last_lines_of_failed_runs_are_read_also_of_one_that_was_start
     assert found.logs == {"demo-master-0": ["one", "two"]}
     (request,) = (request for asked in server.asked for request in asked if request.path.endswith("/log"))
     assert dict(request.query) == {"container": "main", "tailLines": "400", "previous": "true"}
+
+
+async def test_of_a_pod_on_record_that_is_gone_the_events_are_read_by_its_name() -> None:
+    failures = [{"replica": "Master-0", "pod": name, "reason": "SIGTERM", "exitCode": 143} for name in ("demo-master-0", "d-1")]
+    status = {"conditions": [{"type": "Failed", "status": "True", "message": "m"}], "failures": failures}
+    killing = {"involvedObject": {"name": "demo-master-0"}, "message": "Container c failed startup probe", "reason": "Killing"}
+    ended = [{"name": "pytorch", "state": {"terminated": {"exitCode": 143}}}]
+    server = Server(**{
+        f"{OURS}/pods": [listing(pod("d-1", phase="Failed", containerStatuses=ended))],
+        f"{OURS}/events": [listing(), listing(killing), listing()],
+    })  # fmt: skip
+    found = await read_found(PYTORCH, {**job(), "status": status}, server.send)
+    asked = [dict(r.query)["fieldSelector"] for r in server.asked[1] if r.path.endswith("/events")]
+    assert asked == [f"involvedObject.{one}" for one in ("uid=u", "name=demo-master-0", "name=d-1")]
+    assert found.gone == {"demo-master-0", "d-1"}, "the log of one is not served any more"
+    assert diagnose(found, START).reason == Reason.STARTUP_PROBE_FAILED
+
+
+async def test_of_an_init_container_that_runs_the_last_line_is_read() -> None:
+    inits = [{"name": "proxy", "state": {"running": {}}}, {"name": "prepare", "state": {"running": {}}}]
+    waits = pod(initContainerStatuses=inits)
+    waits["spec"] = {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}, {"name": "prepare"}]}
+    server = Server(**{
+        f"{OURS}/pods": [listing(waits, pod("demo-worker-0"))],
+        f"{OURS}/pods/demo-master-0/log": [Response(200, b"2026-01-01T00:05:00Z waiting for db\n")],
+    })  # fmt: skip
+    found = await read_found(PYTORCH, job(), server.send)
+    assert found.last_lines == {"demo-master-0": "waiting for db"}
+    (request,) = (request for asked in server.asked for request in asked if request.path.endswith("/log"))
+    assert dict(request.query)["container"] == "prepare"
 
 
 async def test_what_may_not_be_read_is_named_unless_it_is_the_business_of_administrators() -> None:
@@ -153,3 +187,56 @@ async def test_of_a_job_without_a_condition_it_is_read_whether_an_operator_runs(
     for answer, runs in ((listing(pod(phase="Running")), True), (listing(), False), (FORBIDDEN, None)):
         found = await read_found(PYTORCH, fresh, Server(**{f"{CORE}/pods": [answer]}).send)
         assert found.operator is runs
+
+
+# -- after the pods are gone ---------------------------------------------------------------------------------------------------
+
+SEEDED = [one for one in SCENARIOS if one.found.status.finished and one.found.status.failures]
+#: Of these the kubelet tells in an event alone, and events are kept for an hour.
+BY_EVENTS = {
+    "liveness, of a pod that is not restarted",
+    "startup, by a program that ends with a code of its own",
+    "startup, of a pod that is gone",
+    "a postStart hook",
+}
+
+
+async def an_hour_later(scenario: Scenario, *, kept: bool) -> str:
+    """The reason that is named when pods and events are gone, and what was kept of the logs is there."""
+    found = scenario.found
+    job = {**found.job, "spec": {**found.job["spec"], "runPolicy": {"keepFailedLogs": True}}}
+    logs = [(number, failure.pod or "") for number, failure in enumerate(found.status.failures)]
+    data = {key_of_failure(number, pod): "\n".join(found.logs.get(pod, ())) for number, pod in logs}
+    owner = {"name": "demo-failed-logs", "ownerReferences": [{"uid": found.job["metadata"]["uid"]}]}
+    config_map = Response(200, json.dumps({"metadata": owner, "data": data}).encode())
+    answers = {f"{OURS}/pods": [listing()], f"{OURS}/events": [listing()]}
+    answers |= {f"{OURS}/configmaps/demo-failed-logs": [config_map]} if kept else {}
+    return diagnose(await read_found(found.framework, job, Server(**answers).send), scenario.now + 3600).reason
+
+
+async def test_the_cause_is_named_an_hour_after_the_pods_are_gone() -> None:
+    wrong = {one.name for one in SEEDED if await an_hour_later(one, kept=True) != one.reason}
+    assert len(SEEDED) > 40
+    assert wrong <= BY_EVENTS
+
+
+async def test_without_the_kept_logs_many_causes_are_unknown() -> None:
+    wrong = {one.name for one in SEEDED if await an_hour_later(one, kept=False) != one.reason}
+    assert len(wrong) > 3 * len(BY_EVENTS)
+
+
+@pytest.mark.parametrize("answer", [FORBIDDEN, Response(200, b'{"metadata": {"ownerReferences": [{"uid": "another"}]}}')])
+async def test_logs_of_another_job_are_not_read(answer: Response) -> None:
+    server = Server(**{f"{OURS}/configmaps/demo-failed-logs": [answer]})
+    read = job()
+    read["spec"]["runPolicy"]["keepFailedLogs"] = True
+    assert await read_kept_logs(server.send, read) == {}
+
+
+async def test_of_several_logs_of_a_pod_the_latest_counts() -> None:
+    data = {"10.p.log": "c", "2.p.log": "b", "0.p.log": "a", "last.q.log": "d", "1.q.log": "e"}
+    made = Response(200, json.dumps({"metadata": {"ownerReferences": [{"uid": "u"}]}, "data": data}).encode())
+    read = job()
+    read["spec"]["runPolicy"]["keepFailedLogs"] = True
+    found = await read_kept_logs(Server(**{f"{OURS}/configmaps/demo-failed-logs": [made]}).send, read)
+    assert found == {"p": "c", "q": "d"}

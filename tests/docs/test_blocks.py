@@ -27,12 +27,6 @@ CHECKED_BY = {
     ("docs/tutorial.md", "python"): "tests/examples/test_tutorial.py",
 }
 """By document and language, the test that runs the block, or compares it with what is printed."""
-UNCHECKED = {
-    ("docs/chaos-and-poison.md", "text"): "the record of a run of minutes at the date that is given",
-    ("docs/conformance.md", "text"): "the record of a run against a real API server at the date that is given",
-    ("docs/reliability.md", "text"): "the records of runs of minutes and hours at the dates that are given",
-}
-"""What no test can print again in the time it has. The commands in it are checked all the same (test_commands)."""
 HERE = ("sh", "yaml", "toml")
 YAML = [block for block in BLOCKS if block.language == "yaml"]
 
@@ -40,14 +34,13 @@ YAML = [block for block in BLOCKS if block.language == "yaml"]
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_every_block_is_checked(block: Block) -> None:
     key = (block.document.as_posix(), block.language)
-    known = block.language in HERE or key in CHECKED_BY or key in UNCHECKED
+    known = block.language in HERE or key in CHECKED_BY
     assert known, f"say after the fence what it is ({', '.join(HERE)}, python, text), and name a test of it in CHECKED_BY"
 
 
-def test_the_lists_name_what_is_there() -> None:
+def test_the_list_names_what_is_there() -> None:
     there = {(block.document.as_posix(), block.language) for block in BLOCKS}
-    assert {*CHECKED_BY, *UNCHECKED} <= there
-    assert not {*CHECKED_BY} & {*UNCHECKED}
+    assert {*CHECKED_BY} <= there
     for (document, _), test in CHECKED_BY.items():
         assert Path(document).name in (ROOT / test).read_text(encoding="utf-8"), f"{test} does not read {document}"
 
@@ -100,8 +93,8 @@ def test_a_part_of_a_manifest_with_an_unknown_field_is_refused() -> None:
 
 PATH = re.compile(r"((jobcommon|operators|localcluster|testutil|cli|tests|charts|examples|benchmarks|docs)/[\w./-]*)(:.*)?")
 NAME = re.compile(r"(jobcommon(?:\.[A-Za-z_]\w*)+)(\(.*\))?")
-NO_MODULE = {"jobcommon.frameworks", "jobcommon.testutil.rbac"}
-"""A group of entry points; a module that the changelog says is gone."""
+NO_MODULE = {"jobcommon.frameworks"}
+"""A group of entry points."""
 
 
 @pytest.mark.parametrize("document", documents(), ids=str)

@@ -27,7 +27,7 @@ RUNS: dict[str, tuple[int, Sequence[str]]] = {
         0,
         [
             r"rank 1 is killed",
-            r"Restarting: .* all replicas because Worker-0: exited with code 137",
+            r"Restarting: .* all replicas in place because Worker-0: exited with code 137",
             r"attempt 1 begins with epoch 11\n",
             r"epoch 20 loss 0\.0",
             r"Succeeded +True",

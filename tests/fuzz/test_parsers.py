@@ -41,6 +41,7 @@ from tests.fuzz.junk import JUNK, TREES, WORDS, changed, encoded, spoilt, torn
 from tests.fuzz.profile import examples
 from tests.fuzz.trial import trial
 from tests.runtime.fakes import FakeClock, quiet_log
+from tests.runtime.tap import WithoutStreams
 
 pytestmark = pytest.mark.slow
 
@@ -132,7 +133,7 @@ def test_lines(chunks: list[bytes]) -> None:
     assert all(b"\n" not in line and line for line in lines)
 
 
-class Lessor:
+class Lessor(WithoutStreams):
     """Answers every request with one body."""
 
     def __init__(self, body: bytes) -> None:
@@ -140,12 +141,6 @@ class Lessor:
 
     async def send(self, request: Request) -> Response:
         return Response(200, self.body)
-
-    def stream(self, request: Request) -> Any:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        pass
 
 
 @examples(40, 1)

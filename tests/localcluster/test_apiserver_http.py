@@ -201,10 +201,11 @@ async def test_without_a_kubelet() -> None:
 Run = Callable[[aiohttp.ClientWebSocketResponse], Awaitable[None]]
 
 
-async def session(http: Http, path: str, query: list[tuple[str, str]], protocol: str, run: Run) -> dict[int, bytes]:
+async def session(http: Http, path: str, query: list[tuple[str, str]], protocol: str | None, run: Run) -> dict[int, bytes]:
     """What came back on each channel."""
     received: dict[int, bytes] = {}
-    async with http.session.ws_connect(f"{http.url}{PODS}/a/{path}", params=query, protocols=(protocol,)) as socket:
+    protocols = (protocol,) if protocol else ()
+    async with http.session.ws_connect(f"{http.url}{PODS}/a/{path}", params=query, protocols=protocols) as socket:
         assert socket.protocol == protocol
         await run(socket)
         async for message in socket:
@@ -242,15 +243,21 @@ async def test_exec_with_a_terminal_and_an_exit_code(http: Http) -> None:
     assert (status["reason"], status["details"]["causes"]) == ("NonZeroExitCode", [{"reason": "ExitCode", "message": "7"}])
 
 
+async def silent(_: aiohttp.ClientWebSocketResponse) -> None:
+    """Say nothing."""
+
+
 async def test_exec_of_something_that_cannot_start(http: Http) -> None:
     await http.running_pod()
-
-    async def talk(_: aiohttp.ClientWebSocketResponse) -> None:
-        """Say nothing."""
-
-    received = await session(http, "exec", [("command", "broken")], "v5.channel.k8s.io", talk)
+    received = await session(http, "exec", [("command", "broken")], "v5.channel.k8s.io", silent)
     status = json.loads(received[3])
     assert (status["status"], status["message"]) == ("Failure", "no such program")
+
+
+async def test_without_a_subprotocol_exec_tells_errors_only_and_as_text(http: Http) -> None:
+    await http.running_pod()
+    assert await session(http, "exec", [("command", "broken")], None, silent) == {3: b"no such program"}
+    assert 3 not in await session(http, "exec", [("command", "true"), ("stdout", "true")], None, silent)
 
 
 async def test_attach_ends_when_the_client_leaves(http: Http) -> None:
@@ -281,13 +288,14 @@ async def test_port_forward_without_ports(http: Http) -> None:
     assert refused.value.status == 400
 
 
-async def test_port_forward(http: Http) -> None:
+@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", None])
+async def test_port_forward(http: Http, protocol: str | None) -> None:
     await http.running_pod()
 
     async def talk(socket: aiohttp.ClientWebSocketResponse) -> None:
         await socket.send_bytes(b"\x00ping")
 
-    received = await session(http, "portforward", [("ports", "8080"), ("ports", "1")], "v4.channel.k8s.io", talk)
+    received = await session(http, "portforward", [("ports", "8080"), ("ports", "1")], protocol, talk)
     assert received == {0: b"\x90\x1fping8080", 1: b"\x90\x1f", 2: b"\x01\x00", 3: b"\x01\x00connection refused"}
 
 

@@ -238,6 +238,29 @@ async def test_a_failing_init_container_fails_the_pod(local: Cluster) -> None:
     assert "waiting" in state(found)["state"]
 
 
+@pytest.mark.parametrize(
+    "hook",
+    [
+        {"exec": {"command": ["sh", "-c", "exit 3"]}},
+        {"exec": {"command": ["/no/such/program"]}},
+        {"httpGet": {"port": 1}},
+    ],
+)
+async def test_a_failing_post_start_hook_ends_the_container(local: Cluster, hook: dict[str, Any]) -> None:
+    await local.create(shell("p", "exec sleep 1000", spec={"restartPolicy": "Never"}, lifecycle={"postStart": hook}))
+    found = await local.ended("p")
+    assert (found["status"]["phase"], state(found)["state"]["terminated"]["exitCode"]) == ("Failed", 143)
+    assert (await local.told("p", "FailedPostStartHook"))["message"] == "PostStartHook failed"
+    assert (await local.told("p", "Killing"))["message"] == "FailedPostStartHook"
+
+
+async def test_a_container_that_fails_its_startup_probe_is_not_restarted_if_its_pod_is_not(local: Cluster) -> None:
+    probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}
+    await local.create(shell("p", "exec sleep 1000", spec={"restartPolicy": "Never"}, startupProbe=probe))
+    assert (await local.ended("p"))["status"]["phase"] == "Failed"
+    assert (await local.told("p", "Killing"))["message"] == "Container main failed startup probe"
+
+
 async def test_deletion_is_graceful_then_firm(local: Cluster) -> None:
     hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo hook > /e/hook"]}}}
     script = "trap 'cat /e/hook; echo term; exit 5' TERM; echo up; while :; do sleep 0.05; done"

@@ -457,6 +457,8 @@ async def test_log_filters(tmp_path: Path) -> None:
     assert await shown(path, limit_bytes=9) == "line 0\nli"
     assert await shown(path, follow=True) == "line 0\nline 1\nline 2\nline 3\n"
     assert await shown(tmp_path / "none.log") == ""
+    path.write_text(f"{stamps[0]} stdout P long \n{stamps[1]} stdout F line\n{stamps[2]} stdout F next\n")
+    assert await shown(path, timestamps=True) == f"{stamps[0]} long line\n{stamps[2]} next\n", "a line has one time"
 
 
 async def test_a_log_says_what_a_full_disk_did_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

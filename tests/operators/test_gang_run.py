@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from jobcommon.api.gang import VOLCANO
+from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.localcluster.cluster import background
-from jobcommon.localcluster.list_watch import list_and_watch
 from jobcommon.localcluster.training import SETTINGS
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators

@@ -20,6 +20,7 @@ from jobcommon.runtime.leader import LeaderElector, LeaseSettings
 from tests.properties.asynchronous import AsyncMachine
 from tests.properties.profile import examples
 from tests.runtime.fakes import FakeClock, quiet_log, refusal
+from tests.runtime.tap import WithoutStreams
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +78,7 @@ class ProcessClock(Clock):
         return self.clock.call_at(when, fire)
 
 
-class Line:
+class Line(WithoutStreams):
     """The way to the server: `out` and `back` seconds long, losing requests or replies on demand."""
 
     def __init__(self, server: LeaseServer, clock: ProcessClock) -> None:
@@ -100,12 +101,6 @@ class Line:
             self.clock.clock.call_at(asked + self.out, arrive)
         self.clock.call_at(asked + TIMEOUT, lambda: reply.done() or reply.set_exception(TransportError("no answer")))
         return await reply
-
-    def stream(self, request: Request) -> Any:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        pass
 
 
 class Process:

@@ -49,9 +49,7 @@ def test_back_off_doubles_to_its_cap_and_starts_anew_after_quiet(attempts: list[
 def test_a_restart_is_never_put_off_for_more_than_a_minute(
     earlier: int, now: float, started: float | None, recorded: float | None
 ) -> None:
-    from jobcommon.api.pod import PodView
-
-    due = restart_due(PodView(namespace="n", name="p", uid="u", start_time=started), earlier, now, recorded)
+    due = restart_due(started, earlier, now, recorded)
     assert due.at <= now + MAX_RESTART_DELAY
     assert due.passed == (now >= due.at)
 

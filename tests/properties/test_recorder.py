@@ -18,13 +18,14 @@ from jobcommon.runtime.recorder import BURST, REFILL_SECONDS, RETRY_DELAY, TRIES
 from tests.properties.asynchronous import AsyncMachine
 from tests.properties.profile import examples
 from tests.runtime.fakes import quiet_log, refusal, turns
+from tests.runtime.tap import WithoutStreams
 
 pytestmark = pytest.mark.slow
 
 Said = tuple[str, str, str]
 
 
-class EventServer:
+class EventServer(WithoutStreams):
     """Events by name."""
 
     def __init__(self) -> None:
@@ -53,12 +54,6 @@ class EventServer:
         else:
             self.events[name] = body
         return Response(200, b"{}")
-
-    def stream(self, request: Request) -> Any:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        pass
 
 
 class Recording(AsyncMachine):

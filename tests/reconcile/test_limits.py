@@ -173,9 +173,7 @@ def test_a_start_time_that_is_none_is_set_anew(start_time: str) -> None:
     ],
 )
 def test_the_pace_of_restarts(earlier: int, ran: int, delay: float) -> None:
-    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
-    pod = Pod.of(TEST_JOB, job, "Worker", 0).running(at=START).failed(137, at=START + ran)
-    due = restart_due(pod.view, earlier, START + ran)
+    due = restart_due(START, earlier, START + ran)
     assert max(due.at - due.now, 0) == delay
     assert due.passed == (delay == 0)
 
@@ -186,13 +184,9 @@ def test_the_pace_of_restarts(earlier: int, ran: int, delay: float) -> None:
 )
 def test_a_clock_behind_the_others_puts_no_restart_off(ahead: float, recorded: float | None, delay: float) -> None:
     """The pod's start is written by another clock: it counts from when our own recorded the end."""
-    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
-    pod = Pod.of(TEST_JOB, job, "Worker", 0).running(at=START + ahead).failed(137, at=START + ahead)
-    due = restart_due(pod.view, 4, START, None if recorded is None else START + recorded)
+    due = restart_due(START + ahead, 4, START, None if recorded is None else START + recorded)
     assert max(due.at - due.now, 0) == delay
 
 
 def test_a_pod_without_any_time_is_replaced_at_once() -> None:
-    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
-    raw = Pod.of(TEST_JOB, job, "Worker", 0).evicted()._with(metadata={"creationTimestamp": None})
-    assert restart_due(raw.view, 9, START).passed
+    assert restart_due(None, 9, START).passed

@@ -1,5 +1,6 @@
 """The variables of large jobs: what no process can be started with is refused, and the rest is made once for all pods."""
 
+import json
 import subprocess
 import sys
 
@@ -15,7 +16,7 @@ from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.validation import MAX_VARIABLE
-from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.builders import job_manifest, template
 from jobcommon.testutil.effort import effort
 
 FRAMEWORKS = (TF, PYTORCH, MXNET, MPI, JAX, XGBOOST, PADDLE)
@@ -58,6 +59,31 @@ def test_the_limit_is_the_kernels(size: int, starts: bool) -> None:
     else:
         with pytest.raises(OSError, match="Argument list too long"):
             subprocess.run(["/bin/true"], env=env, check=False, timeout=180)
+
+
+@pytest.mark.parametrize(
+    ("container", "field"),
+    [
+        ({"env": [{"name": "A", "value": "x"}, {"name": "NAME", "value": "{}"}]}, "env[1].value"),
+        ({"command": ["sh", "-c", "NAME={}"]}, "command[2]"),
+        ({"args": ["NAME={}"]}, "args[0]"),
+    ],
+)
+@pytest.mark.parametrize(("letter", "size"), [("x", MAX_VARIABLE - 6), ("ü", MAX_VARIABLE // 2 - 3)])
+def test_what_the_template_gives_fits_or_the_job_is_refused(
+    container: dict[str, object], field: str, letter: str, size: int
+) -> None:
+    def errors(length: int) -> list[str]:
+        made = template(PYTORCH)
+        given = json.loads(json.dumps(container).replace("{}", letter * length))
+        made["spec"]["containers"][0] |= given
+        job = read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": {"replicas": 1, "template": made}}))
+        return [str(error) for error in job.errors]
+
+    assert errors(size) == []
+    (error,) = errors(size + 1)
+    assert f"template.spec.containers[0].{field}: Too long" in error
+    assert f"Linux starts no process with one of more than {MAX_VARIABLE}" in error
 
 
 @pytest.mark.parametrize("framework", [TF, XGBOOST], ids=lambda f: f.name)

@@ -101,19 +101,19 @@ def test_what_a_pod_waits_for_stands_in_the_condition_while_it_lasts(state: Pod,
     [
         pytest.param(
             pod(),
-            'no scheduler has taken the pod up since 2023-11-14T22:13:20Z; is the scheduler "other" running?',
+            'no scheduler has processed the pod since 2023-11-14T22:13:20Z; is the scheduler "other" running?',
             id="foreign scheduler",
         ),
         pytest.param(
             pod().scheduled(),
             "volumes or network are not ready since 2023-11-14T22:13:20Z; a Secret, ConfigMap or PersistentVolumeClaim may be "
-            "missing, kubectl describe pod demo-worker-0 tells",
+            "missing; see kubectl describe pod demo-worker-0",
             id="volume",
         ),
         pytest.param(
             pod().scheduled()._condition("PodReadyToStartContainers", "True"),
-            "containers are not created since 2023-11-14T22:13:20Z; images may still be pulled, "
-            "kubectl describe pod demo-worker-0 tells",
+            "containers are not created since 2023-11-14T22:13:20Z; images may still be pulled; "
+            "see kubectl describe pod demo-worker-0",
             id="slow image",
         ),
         pytest.param(

@@ -1,17 +1,46 @@
-"""A transport that shows what passes it."""
+"""Transports around another one: passing everything on, and showing what passes."""
 
 import asyncio
 from collections.abc import AsyncIterator
 
+from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.testutil.recording import access
 
 
-class Tap:
+class Passing:
+    """Passes everything on to `transport`, which stays open. A subclass does otherwise with what it is about."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+
+    async def send(self, request: Request) -> Response:
+        return await self.transport.send(request)
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        async with closing(self.transport.stream(request)) as lines:
+            async for line in lines:
+                yield line
+
+    async def close(self) -> None:
+        pass
+
+
+class WithoutStreams:
+    """For a server that only answers requests, with `send`."""
+
+    def stream(self, request: Request) -> AsyncIterator[bytes]:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        pass
+
+
+class Tap(Passing):
     """A transport that keeps writes and the selectors of watches, and can hold up writes: as long as `open` is not set."""
 
     def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self.writes: list[Request] = []
         self.watched: dict[str, list[dict[str, str]]] = {}
         self.open = asyncio.Event()
@@ -21,18 +50,10 @@ class Tap:
         if request.method != "GET":
             await self.open.wait()
             self.writes.append(request)
-        return await self._transport.send(request)
+        return await super().send(request)
 
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+    def stream(self, request: Request) -> AsyncIterator[bytes]:
         wanted = access(request)
         assert wanted is not None
         self.watched.setdefault(wanted.resource, []).append(dict(request.query))
-        lines = self._transport.stream(request)
-        try:
-            async for line in lines:
-                yield line
-        finally:
-            await lines.aclose()  # type: ignore[attr-defined]
-
-    async def close(self) -> None:
-        pass
+        return super().stream(request)

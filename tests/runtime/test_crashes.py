@@ -2,7 +2,6 @@
 
 import asyncio
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -10,32 +9,27 @@ from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.runtime.manager import Env, run_operators
 from tests.runtime.fakes import TESTJOB, a_job, quiet_log
+from tests.runtime.tap import Passing
 from tests.runtime.world import JOBS, SETTINGS, World, world_with_testjobs
 
 WORKERS = 3
 
 
-class Flaky:
+class Flaky(Passing):
     """A transport that dies with its process, and before that loses requests and answers."""
 
     def __init__(self, world: World, random: Random, losses: float) -> None:
-        self.world = world
+        super().__init__(world.transport)
         self.random = random
         self.losses = losses
 
     async def send(self, request: Request) -> Response:
         if self.random.random() < self.losses:
             raise TransportError("lost on the way there")
-        response = await self.world.transport.send(request)
+        response = await super().send(request)
         if self.random.random() < self.losses:
             raise TransportError("lost on the way back")
         return response
-
-    def stream(self, request: Request) -> Any:
-        return self.world.transport.stream(request)
-
-    async def close(self) -> None:
-        pass
 
 
 class History:

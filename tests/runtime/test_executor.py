@@ -157,7 +157,10 @@ async def test_the_requests_of_each_action() -> None:
     unchanged = Delete("kubeflow.org/v1", "testjobs", "train", UID, "ttl", "12")
     await run(transport, work(DELETE, unchanged, UPDATE, CREATE, SERVICE))
     await run(transport, work(RELEASE))
-    delete_pod, delete_job = transport.made("DELETE")
+    await run(transport, work(replace(DELETE, force=True)))
+    delete_pod, delete_job, forced = transport.made("DELETE")
+    assert "gracePeriodSeconds" not in body(delete_pod)
+    assert body(forced) == {**body(delete_pod), "gracePeriodSeconds": 0}
     assert delete_pod.path == f"{POD}/p"
     assert body(delete_pod)["preconditions"] == {"uid": "pod-uid"}
     assert delete_job.path == JOB

@@ -15,6 +15,7 @@ from jobcommon.localcluster.controllers.definitions import DefinitionController
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
 from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, quiet_log, refusal, reply
+from tests.runtime.tap import Passing
 from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -220,26 +221,23 @@ async def test_pod_groups_that_are_not_installed_turn_it_off_until_they_are() ->
         assert cluster.pods("late") == []
 
 
-class Slow:
+class Slow(Passing):
     """A transport on which nothing about PodGroups gets through before `open`."""
 
     def __init__(self, world: World) -> None:
-        self.real = world.transport
+        super().__init__(world.transport)
         self.open = asyncio.Event()
 
     async def send(self, request: Request) -> Response:
         if request.path.endswith("/podgroups"):
             await self.open.wait()
-        return await self.real.send(request)
+        return await super().send(request)
 
     async def stream(self, request: Request) -> AsyncIterator[bytes]:
         if request.path.endswith("/podgroups"):
             await self.open.wait()
-        async for line in self.real.stream(request):
+        async for line in super().stream(request):
             yield line
-
-    async def close(self) -> None:
-        await self.real.close()
 
 
 async def test_that_they_are_missing_may_be_the_last_thing_it_hears() -> None:

@@ -11,12 +11,13 @@ from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings, identity
 from tests.runtime.fakes import quiet_log, refusal, turns
+from tests.runtime.tap import WithoutStreams
 from tests.runtime.world import World
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
-class Line:
+class Line(WithoutStreams):
     """A transport to the world that can be cut."""
 
     def __init__(self, world: World) -> None:
@@ -39,12 +40,6 @@ class Line:
         if self.fault == "answer lost" and request.method != "GET":
             raise TransportError("reset")
         return response
-
-    def stream(self, request: Request) -> Any:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        pass
 
 
 class Candidate:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from jobcommon.api.time_spent import FIELDS
 from jobcommon.runtime.metrics import STATES, Metrics, Readings
 from tests.runtime.fakes import TESTJOB, a_job
 from tests.runtime.test_manager import Process, processes
@@ -55,6 +56,10 @@ async def test_the_life_of_a_job(world: World) -> None:
         seconds = read("training_operator_job_duration_seconds_sum", result="succeeded")
         assert seconds is not None
         assert 1600 <= seconds < 1700
+        spent = {state: read("training_operator_job_time_seconds_total", state=state) or 0 for state in FIELDS}
+        assert sum(spent.values()) == pytest.approx(seconds, abs=2)
+        assert spent["queued"] == pytest.approx(600, abs=2), "its pods are on no node"
+        assert spent["restarting"] == pytest.approx(1000, abs=70)
 
 
 async def test_the_age_of_a_cache_grows_while_the_api_server_is_silent(world: World) -> None:

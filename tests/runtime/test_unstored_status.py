@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from jobcommon.api.status import JobStatus
+from jobcommon.api.structural import model_schema
 from jobcommon.client.request import Request, Response
 from jobcommon.controller.unstored import undeclared
-from jobcommon.crd.structural import model_schema
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.runtime import logging
 from jobcommon.runtime.manager import Env, Manager

@@ -78,10 +78,10 @@ class World:
 
 @asynccontextmanager
 async def operating(
-    world: World, framework: Framework = TESTJOB, settings: Settings = SETTINGS
+    world: World, framework: Framework = TESTJOB, settings: Settings = SETTINGS, name: str = "host_1"
 ) -> AsyncIterator[asyncio.Event]:
     stop = asyncio.Event()
-    env = RuntimeEnv(world.clock, Random(3).random, "host_1")
+    env = RuntimeEnv(world.clock, Random(3).random, name)
     operator = asyncio.create_task(run_operators(world.transport, [framework], settings, stop=stop, env=env, log=quiet_log()))
     try:
         yield stop

@@ -221,3 +221,39 @@ def test_drain_evicts_and_finished_pods_are_collected() -> None:
     world.create("b")
     world.run(45)
     assert [world.there("a"), world.there("b")].count(True) == 1
+
+
+def test_a_program_on_a_node_that_is_cut_off_runs_on_and_a_second_one_is_noticed() -> None:
+    """Its kubelet hears of no deletion, not even of one by force."""
+    world = rig([Exit()], user=(UserStep("cut", user.set_node("p", PARTITIONED), when=user.running("p")),))
+    world.create()
+    world.run(10)
+    world.call("DELETE", "/api/v1/namespaces/default/pods/p", {"gracePeriodSeconds": 0})
+    world.run(100)
+    assert not world.there()
+    assert [name for _, name in world.kubelet.live] == ["main"]
+    world.create()
+    world.run(10)
+    assert len(list(world.kubelet.live)) == 2
+    (doubled,) = world.kubelet.doubled
+    assert doubled.startswith("slot-doubled: pods/p still runs on node-")
+    user.wake_nodes(world.server)
+    world.run(10)
+    assert len(list(world.kubelet.live)) == 1
+
+
+def test_pods_of_a_node_out_of_service_end_once_they_are_being_deleted() -> None:
+    off = (
+        UserStep("down", user.set_node("p", DOWN), when=user.running("p")),
+        UserStep("off", user.out_of_service("p"), after=100),
+    )
+    world = rig([Exit()], user=off)
+    world.create(
+        tolerations=[
+            {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 30, "effect": "NoExecute"}
+        ]
+    )
+    world.run(99)
+    assert "deletionTimestamp" in world.pod()["metadata"]
+    world.run(10)
+    assert not world.there()

@@ -50,18 +50,8 @@ def assets() -> Path | None:
 @asynccontextmanager
 async def control_plane(directory: Path) -> AsyncIterator[Target]:
     """Both programs, ready, and connections to them. Raises StartError."""
-    async with (
-        api_server(directory) as (endpoint, version),
-        connected("kube-apiserver", version, endpoint) as target,
-    ):
+    async with servers(directory) as found, connected("kube-apiserver", found.version, found.endpoint) as target:
         yield target
-
-
-@asynccontextmanager
-async def api_server(directory: Path) -> AsyncIterator[tuple[StaticEndpoint, str]]:
-    """Both programs, ready: where they are reached, and their version. Raises StartError."""
-    async with servers(directory) as found:
-        yield found.endpoint, found.version
 
 
 @dataclass
@@ -159,6 +149,12 @@ class Program:
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
             await self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        """Its process, which has been started."""
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def ended(self) -> str | None:

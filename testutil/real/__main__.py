@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import signal
 import sys
 import tempfile
 import uuid
@@ -29,6 +30,8 @@ def main() -> int:
     if options.list:
         print(*(row.name for row in chosen), sep="\n")
         return 0
+    # It ends as by Ctrl-C: a kubelet left behind would remove the containers of the next run.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if not options.embedded and not given():
             print(f"make real: {len(chosen)} rows skipped; {WHY_NOT}")

@@ -131,6 +131,10 @@ async def _import(work: Path, images: Path, containerd: Program) -> None:
             if why := containerd.ended:
                 raise StartError(why)
             await asyncio.sleep(0.2)
+    # An imported image has no digest of its repository; one that was pulled has.
+    lines = [line.split() for line in (await _ctr(work, "images", "ls") or "").splitlines()]
+    for digest in [fields[2] for fields in lines if fields[0] == SHELL]:
+        await _ctr(work, "images", "tag", SHELL, f"{SHELL.rpartition(':')[0]}@{digest}")
 
 
 async def _clear(work: Path) -> None:

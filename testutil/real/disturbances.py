@@ -109,6 +109,19 @@ def node_returns() -> Step:
     return step("the kubelet is back", do, NODE, alone=True)
 
 
+def node_is_out_of_service(off: bool) -> Step:
+    """An administrator says that the node is shut down, or takes it back."""
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+
+    async def do(row: Run) -> None:
+        path = f"/api/v1/nodes/{row.cluster.node_name}"
+        known = (await row.api.call("GET", path))["spec"].get("taints") or []
+        others = [one for one in known if one["key"] != taint["key"]]
+        await row.api.patch(path, {"spec": {"taints": [*others, *([taint] if off else [])]}})
+
+    return step("the node is out of service" if off else "the node is in service again", do, NODE, alone=True)
+
+
 def node_is_deleted() -> Step:
     """``kubectl delete node``."""
 

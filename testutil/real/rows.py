@@ -12,6 +12,7 @@ from jobcommon.testutil.real.disturbances import (
     leader_dies,
     node_dies,
     node_is_deleted,
+    node_is_out_of_service,
     node_pressure,
     node_returns,
     operator_dies,
@@ -49,6 +50,7 @@ from jobcommon.testutil.real.steps import (
     ending,
     evict,
     freed,
+    kept,
     logs,
     make,
     make_pod,
@@ -209,6 +211,27 @@ def restarts() -> Iterator[Row]:
         also_needs=frozenset({SCHEDULER}))
 
 
+def in_place() -> Iterator[Row]:
+    """A failure restarts all replicas in their pods, also when the operator is killed meanwhile."""
+    both = run("master-0", "worker-0")
+    again = (restarted("master-0"), both, kept("master-0", "worker-0"), end(0, "master-0", runs=2))
+    policy = {"restartScope": "Job", "restartMethod": "Auto"}
+    for how, operator in product(("OnFailure", "ExitCode"), ("up", "down")):
+        fails = (end(137, "worker-0"),)
+        steps = fails if operator == "up" else (operator_dies(), *fails, restarted("worker-0"), operator_starts())
+        yield Row(f"restarted in place under {how}, operator {operator}", (both, *steps, *again), Expected(restarts=1),
+            PYTORCHJOB.job(how, run_policy=policy))
+    yield Row("restarted in place, a replica ends with 0 when it is stopped",
+        (both, end(137, "worker-0"), replaced("master-0"), kept("worker-0"), end(0, "master-0")), Expected(restarts=1),
+        _ends_well(PYTORCHJOB.job("OnFailure", run_policy=policy), PYTORCHJOB.job("OnFailure", on_term="exit 0")))
+
+
+def _ends_well(job: Manifest, other: Manifest) -> Manifest:
+    specs = other["spec"]["pytorchReplicaSpecs"]
+    job["spec"]["pytorchReplicaSpecs"]["Master"] = specs["Master"]
+    return job
+
+
 def _with_override(job: Manifest) -> Manifest:
     job["spec"]["tfReplicaSpecs"]["Worker"]["overrides"] = [{"indices": [1], "template": {"metadata": {"labels": {"a": "b"}}}}]
     return job
@@ -291,6 +314,11 @@ def losses() -> Iterator[Row]:
             *PYTORCHJOB.finish),
         Expected(pods=PYTORCHJOB.ends("Failed 143 DeletionByTaintManager", leads=("Failed 143 DeletionByTaintManager",)),
             disruptions=2), PYTORCHJOB.job("OnFailure"), also_needs=frozenset({CONTAINERS}))
+    yield Row("the node is lost and out of service",
+        (both, node_dies(), ending("master-0", "worker-0"), node_is_out_of_service(True), over("master-0", "worker-0"),
+            node_is_out_of_service(False), node_returns(), replaced("master-0", "worker-0"), *PYTORCHJOB.finish),
+        Expected(pods=PYTORCHJOB.ends("Failed DeletionByTaintManager", leads=("Failed DeletionByTaintManager",)),
+            disruptions=2), PYTORCHJOB.job("OnFailure", run_policy={"nodeLossSeconds": 5}))
     yield Row("the node is lost and deleted",
         (both, node_dies(), node_is_deleted(), over("master-0", "worker-0"), node_returns(), replaced("master-0", "worker-0"),
             *PYTORCHJOB.finish),
@@ -358,7 +386,8 @@ def pods() -> Iterator[Row]:
 def rows() -> tuple[Row, ...]:
     """All of them."""
     of_kinds = (row for kind in KINDS for row in lifecycles(kind))
-    return (*of_kinds, *suspensions(), *deletions(), *restarts(), *admissions(), *losses(), *installations(), *pods())
+    ends = (*suspensions(), *deletions(), *restarts(), *in_place())
+    return (*of_kinds, *ends, *admissions(), *losses(), *installations(), *pods())
 
 
 ROWS = rows()

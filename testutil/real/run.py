@@ -10,11 +10,11 @@ from typing import Any, Self
 
 from jobcommon.api.status import JobStatus, read_status
 from jobcommon.client.errors import ClientError
+from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import Framework
 from jobcommon.localcluster.cluster import background
 from jobcommon.localcluster.kubelet.api import Api
-from jobcommon.localcluster.list_watch import list_and_watch
 from jobcommon.testutil.chaos.processes import Process
 from jobcommon.testutil.real.cluster import OPERATOR, Cluster
 

@@ -41,15 +41,15 @@ def run(*pods: str) -> Step:
     return step(f"{', '.join(pods)} run", do)
 
 
-def end(code: int, *pods: str) -> Step:
-    """Have the containers that run in these pods end with `code`."""
+def end(code: int, *pods: str, runs: int = 1) -> Step:
+    """Have the containers that run in these pods end with `code`, in this run or the last of so many."""
 
     async def do(row: Run) -> None:
         for pod in pods:
             life = row.life(pod)
             assert life is not None, f"there is no {pod}"
             so_far = (life.last["metadata"].get("annotations") or {}).get(ENDS, "")
-            await row.annotate(pod, ENDS, f"{so_far}{code}\n")
+            await row.annotate(pod, ENDS, so_far + runs * f"{code}\n")
 
     return step(f"{', '.join(pods)} end with {code}", do)
 
@@ -70,6 +70,17 @@ def restarted(pod: str, times: int = 1) -> Step:
         await row.until_goes_on(lambda: _restarts(row.life(pod)) >= times, f"{pod} is restarted {times} times in place")
 
     return step(f"{pod} restarts in place", do)
+
+
+def kept(*pods: str) -> Step:
+    """These pods are still the first of their names."""
+
+    async def do(row: Run) -> None:
+        others = [pod for pod in pods if len(row.lives.get(pod, ())) != 1]
+        if others:
+            raise RowError(f"{others} have been replaced")
+
+    return step(f"{', '.join(pods)} are kept", do)
 
 
 def replaced(*pods: str, times: int = 1) -> Step:

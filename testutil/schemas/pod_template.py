@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from jobcommon import crd
+from jobcommon.api.text import shortened
 from jobcommon.crd.pod_template import ARTEFACT, QUANTITY
-from jobcommon.crd.text import shortened
 from jobcommon.testutil.schemas import kubernetes_definitions
 
 Json = dict[str, Any]

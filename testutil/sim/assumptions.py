@@ -136,4 +136,8 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "Pods of a node that is deleted become Failed with DisruptionTarget (DeletionByPodGC) and are deleted with grace 0.",
         rows=("the node is lost and deleted",),
     ),
+    "node-out-of-service": Assumption(
+        "Pods that are being deleted from a silent node become Failed, their DisruptionTarget kept, once it is out-of-service.",
+        rows=("the node is lost and out of service",),
+    ),
 }

@@ -1,15 +1,19 @@
-"""Lifecycles of jobs whose replicas are restarted together (`restartScope: Job`).
+"""Lifecycles of jobs whose replicas are restarted together (`restartScope: Job`), and of jobs that keep logs.
 
 The ranks are as those of DistributedDataParallel: when one has ended, the others fail a second later.
 """
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
+from jobcommon.api import labels
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.job_templates import JobTemplate
-from jobcommon.testutil.sim.kubelet import DOWN
+from jobcommon.testutil.sim.kept_logs import SUFFIX
+from jobcommon.testutil.sim.kubelet import DOWN, PARTITIONED
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
 
 
@@ -29,8 +33,10 @@ def attempt_lifecycles(template: JobTemplate) -> Iterator[Scenario]:
         return {first: [culprit] * (attempts - 1) + [Exit()], second: peer(second, Exit()), leader: peer(leader, done)}
 
     killed, done = Exit(5, 137, cue=together), Exit(10, cue=together)
-    yield template.scenario("A-rank-killed", template.job("OnFailure", run=run), ranks(killed))
-    yield template.scenario("A-rank-killed-twice", template.job("ExitCode", run=run), ranks(killed, attempts=3))
+    # An operator that was away sees the failed peers as well, and nodes have clocks of their own.
+    first_told: Any = {"loose_paths": frozenset({"*.status.failures*", "*.replicaStatuses.*.restarts*"})}
+    yield template.scenario("A-rank-killed", template.job("OnFailure", run=run), ranks(killed), **first_told)
+    yield template.scenario("A-rank-killed-twice", template.job("ExitCode", run=run), ranks(killed, attempts=3), **first_told)
     slow = Exit(stop=20)
     yield template.scenario("A-peers-stop-slowly", template.job("OnFailure", run=run), {
         first: [killed, Exit()], second: [slow, Exit()], leader: [slow, done],
@@ -50,11 +56,53 @@ def attempt_lifecycles(template: JobTemplate) -> Iterator[Scenario]:
         UserStep("down", user.set_node(first, DOWN), when=all_run, after=1),
         UserStep("gone", user.remove_node(first), after=700),
     ), loose_paths=frozenset({"*.status.failures*"}))  # fmt: skip
+    yield from _silent_nodes(template, lost, all_run)
     stopped = user.every((user.condition(template.framework, template.job_name, "Suspended"), user.leaving(*pods)))
+    # Where a fault takes the right for a while, the log is not kept, and the condition says so.
+    # Which replica was the first to fail is told by the clocks of nodes.
+    kept: Any = {"loose_paths": frozenset({f"configmaps/*{SUFFIX}*", "*.status.conditions*.message*", "*.status.failures*"})}
+    again = Exit(10, cue=lambda server, runs: runs.get(first, 0) > 1 and all_run(server))
+    logs = {"keepFailedLogs": True}
+    yield template.scenario("K-log-of-a-restart", template.job("ExitCode", run=logs), {
+        first: [killed, Exit()], leader: [again],
+    }, **kept)  # fmt: skip
+    yield template.scenario("K-log-of-an-attempt", template.job("OnFailure", run={**run, **logs}), ranks(killed), **kept)
+    yield template.scenario("K-log-of-the-end", template.job("Never", run={**logs, "cleanPodPolicy": "All"}), {
+        first: [Exit(5, 3, cue=together)],
+    }, **kept)  # fmt: skip
     yield template.scenario("A-resume-at-once", job, {leader: [Exit(), Exit(10, cue=together)]}, user=(
         UserStep("suspend", user.run_policy(template.framework, template.job_name, suspend=True), when=all_run, after=1),
         UserStep("resume", user.run_policy(template.framework, template.job_name, suspend=False), when=stopped),
     ), loose_paths=frozenset({f"summary: * services/{template.job_name} *", "*.status.attempt*"}))  # fmt: skip
+    # In place. The kubelet restarts the container that has failed once, before the operator stops all of them.
+    kept = {**run, "restartMethod": "Auto"}
+    waits = Exit(term=143)
+    in_place = {first: [replace(killed, term=143), waits], second: [waits], leader: [waits, replace(done, term=143)]}
+    once_more = frozenset({first})
+    yield template.scenario("A-in-place", template.job("OnFailure", run=kept), in_place, loose_runs=once_more)
+    slowly = {**in_place, second: [Exit(term=143, stop=20)]}
+    yield template.scenario("A-in-place-slowly", template.job("ExitCode", run=kept), slowly, loose_runs=once_more)
+    # A program that ends with 0 when it is stopped ends its pod.
+    ends_well = {**in_place, second: [Exit(term=0)]}
+    yield template.scenario("A-in-place-but-one", template.job("OnFailure", run=kept), ends_well, loose_runs=once_more)
+
+
+def _silent_nodes(template: JobTemplate, behaviour: Mapping[str, list[Exit]], all_run: user.When) -> Iterator[Scenario]:
+    """A node falls silent for good, or for as long as a program of a new attempt could run beside those that are on it."""
+    first = template.workers()[0]
+    loose = frozenset({"*.status.failures*", "*.status.nodeFailures*"})
+    job: Any = template.job("OnFailure", run={"restartScope": "Job", "nodeLossSeconds": 30})
+    down = UserStep("down", user.set_node(first, DOWN), when=all_run, after=1)
+    off = UserStep("off", user.out_of_service(first), after=120)
+    yield template.scenario("A-node-out-of-service", job, behaviour, user=(down, off), loose_paths=loose)
+    cut = UserStep("cut", user.set_node(first, PARTITIONED), when=all_run, after=1)
+    heal = UserStep("heal", user.wake_nodes, after=300)
+    yield template.scenario("A-node-cut-off", job, behaviour, user=(cut, heal), loose_paths=loose)
+    safe: Any = deepcopy(job)
+    for spec in safe["spec"][template.framework.replica_specs].values():
+        spec["template"]["metadata"] = {"annotations": {labels.SAFE_TO_DELETE: "true"}}
+        spec["template"]["spec"]["terminationGracePeriodSeconds"] = 10
+    yield template.scenario("A-node-silent", safe, behaviour, user=(down,), loose_paths=loose)
 
 
 def _lost(pod: str, peer: str) -> user.Cue:

@@ -24,7 +24,14 @@ LIVENESS_SECONDS = 150.0
 SPARE_UPDATES = 4
 """Updates of one object that each fault may cost beyond the reference's."""
 #: What a job that ended under an older definition has in its status no more.
-_NOT_STORED = ("*.status.failures*", "*.restarts*", "*.status.disruptions*", "*.succeededIndexes*", "*.message*")
+_NOT_STORED = (
+    "*.status.failures*",
+    "*.status.attempt*",
+    "*.restarts*",
+    "*.status.disruptions*",
+    "*.succeededIndexes*",
+    "*.message*",
+)
 _AS_IF_NEW = ("F1", "F2", "F23")
 _RESTING = (*OVER, "Suspended")
 

@@ -1,17 +1,6 @@
 """How the pods of a job have ended, as the watchdog counts it."""
 
-from dataclasses import dataclass
-
 from jobcommon.localcluster.apiserver.storage import Item
-
-
-@dataclass(frozen=True)
-class Ends:
-    """What is known of the ended pods of one job so far; see `testutil.sim.oracles`. `disrupted` are UIDs."""
-
-    failed_runs: int = 0
-    ended_early: int = 0
-    disrupted: frozenset[str] = frozenset()
 
 
 def phase(pod: Item) -> str:
@@ -37,3 +26,12 @@ def main_failed(pod: Item) -> bool:
     main = pod.obj["spec"]["containers"][0]["name"]
     codes = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") for one in statuses if one["name"] == main]
     return pod.obj["spec"].get("restartPolicy") == "Never" and any(codes)
+
+
+def main_runs(pod: Item) -> bool:
+    """Whether the main program runs, as far as the store tells. A grace of zero says that it does not: its node is gone."""
+    if pod.obj["metadata"].get("deletionGracePeriodSeconds") == 0:
+        return False
+    main = pod.obj["spec"]["containers"][0]["name"]
+    statuses = (pod.obj.get("status") or {}).get("containerStatuses") or ()
+    return any("running" in (one.get("state") or {}) for one in statuses if one["name"] == main)

@@ -8,7 +8,7 @@ The containers of a deleted pod end, then comes the final status, and later a DE
 real kubelet sends it after its clean-up. Each node has its own clock, which gives all times in a pod's status.
 
 The annotation `STATE` of a node controls it: ``down`` (its containers die unreported), ``partitioned`` (they keep running,
-unreported), or nothing (up).
+and neither is that reported nor does the node hear of deletions), or nothing (up).
 """
 
 import random
@@ -18,13 +18,17 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from jobcommon.client.request import STRATEGIC_PATCH
+from jobcommon.api import labels
+from jobcommon.client.request import STRATEGIC_PATCH, Request, Response
+from jobcommon.localcluster.apiserver.errors import ApiError
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import Item
 from jobcommon.localcluster.controllers.access import Access
+from jobcommon.localcluster.kubelet import images
 from jobcommon.localcluster.kubelet.lifecycle import TERMINAL, ContainerState, Decision, Run, Settings, decide
 from jobcommon.localcluster.kubelet.status import pod_status
 from jobcommon.localcluster.timestamps import format_time
+from jobcommon.testutil.sim.kept_logs import printed
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, ON_SIGTERM, Exit, Scenario
 
 Obj = dict[str, Any]
@@ -32,6 +36,7 @@ STATE = "sim.jobcommon/state"
 DOWN, PARTITIONED = "down", "partitioned"
 BACKOFF = Settings()
 RESTART_SECONDS = 0.1
+FAR = float("inf")
 _HOST = "10.0.0.1"
 
 Draw = Callable[[str, float, float], float]
@@ -65,6 +70,8 @@ class _Worker:
     """The kubelet's state of one pod."""
 
     node: str
+    pod: Item
+    """As the kubelet has seen it last."""
     containers: dict[str, _Container]
     skew: float = 0.0
     """By how much the node's clock is ahead of the API server's. The times here are the node's."""
@@ -96,6 +103,8 @@ class Kubelet:
         self.start_seconds = scenario.start_seconds
         self.runs: Counter[str] = Counter()
         self._starts: Counter[tuple[str, str, str]] = Counter()
+        self.doubled: list[str] = []
+        """Starts of a slot's program while it still ran in another pod (oracle slot-doubled)."""
 
     def step(self) -> float | None:
         """Do what is due on every node."""
@@ -106,31 +115,60 @@ class Kubelet:
             node = item.obj["spec"].get("nodeName")
             if not node:
                 continue
-            uid = item.uid
+            uid, state = item.uid, nodes.get(node, DOWN)
             present.add(uid)
-            worker = self._workers.get(uid) or self._admit(item, node)
-            state = nodes.get(node, DOWN)
+            worker = self._workers.get(uid)
+            if state == PARTITIONED:
+                due += self._work_alone(worker)
+                continue
+            worker = worker or self._admit(item, node)
+            worker.pod = item
             if state == DOWN:
                 self._power_off(worker)
             else:
-                self._work(item, worker, silent=state == PARTITIONED)
+                self._work(worker, silent=False)
                 if worker.due is not None:
                     due.append(worker.due - worker.skew)
         for uid in [uid for uid in self._workers if uid not in present]:
-            del self._workers[uid]
+            if nodes.get(self._workers[uid].node) == PARTITIONED:
+                due += self._work_alone(self._workers[uid])
+            else:
+                del self._workers[uid]
         return min(due, default=None)
+
+    def _work_alone(self, worker: _Worker | None) -> list[float]:
+        """What is due next for a pod of a node that is cut off, which may not know the pod at all."""
+        if worker is None:
+            return []
+        self._work(worker, silent=True)
+        return [worker.due - worker.skew] if worker.due is not None else []
 
     @property
     def live(self) -> Iterator[tuple[str, str]]:
         """Pod UID and container name of all that runs now."""
         return ((uid, name) for uid, w in self._workers.items() for name, c in w.containers.items() if c.seen.running)
 
+    def log(self, request: Request) -> Response:
+        """Answer a request for the log of a container: each prints how it ends."""
+        *_, namespace, _, name, _ = request.path.split("/")
+        query = dict(request.query)
+        item = self._access.get("pods", namespace, name)
+        worker = self._workers.get(item.uid) if item is not None else None
+        silent = item is None or node_states(self._access.items("nodes")).get(str(item.obj["spec"].get("nodeName")), DOWN)
+        if worker is None or silent:
+            return ApiError(500, "InternalError", f"no answer of the node of pods/{name}").response()
+        seen = worker.containers[query["container"]].seen
+        run = seen.last if query["previous"] == "true" else seen.run
+        if run is None or run.exit_code is None:
+            return ApiError(400, "BadRequest", f"{query['container']} of pods/{name} has no such run").response()
+        return Response(200, printed(name, run.exit_code).encode())
+
     def _admit(self, item: Item, node: str) -> _Worker:
         spec = item.obj["spec"]
         every = [*(spec.get("initContainers") or ()), *spec["containers"]]
         skewed = self._draw(f"skewed/{node}", 0.0, 1.0) < 0.5
         skew = self._draw(f"clock/{node}", -self._scenario.node_skew, self._scenario.node_skew) if skewed else 0.0
-        worker = self._workers[item.uid] = _Worker(node, {one["name"]: _Container(one) for one in every}, skew)
+        worker = self._workers[item.uid] = _Worker(node, item, {one["name"]: _Container(one) for one in every}, skew)
         return worker
 
     def _power_off(self, worker: _Worker) -> None:
@@ -143,8 +181,9 @@ class Kubelet:
                 self._end(container, now, 137, "ContainerStatusUnknown", "The container could not be located")
         worker.version, worker.due = -1, None
 
-    def _work(self, item: Item, worker: _Worker, *, silent: bool) -> None:
-        now = self._access.now + worker.skew
+    def _work(self, worker: _Worker, *, silent: bool) -> None:
+        item, now = worker.pod, self._access.now + worker.skew
+        self._take_images(item, worker)
         idle = worker.version == item.rv and (worker.due is None or worker.due > now)
         if idle and not any(container.waits_for_cue for container in worker.containers.values()):
             return
@@ -160,13 +199,22 @@ class Kubelet:
         finishes = decision.finish and worker.finish_at is not None and worker.finish_at <= now
         if decision.finish and not finishes and worker.finish_at is not None:
             timers.append(worker.finish_at)
-        worker.due = min([*timers, *([decision.wake_at] if decision.wake_at is not None else [])], default=None)
+        wake_at = decision.wake_at
+        worker.due = min([*timers, *([wake_at] if wake_at not in (None, FAR) else [])], default=None)
         if silent:
             worker.version = -1
             return
         worker.version = self._report(item, worker, seen, decision, now)
         if finishes:
             self._finish(item)
+
+    @staticmethod
+    def _take_images(item: Item, worker: _Worker) -> None:
+        """A container whose image is changed may be started from the new one at once."""
+        for spec in item.obj["spec"]["containers"]:
+            container = worker.containers[spec["name"]]
+            if container.spec.get("image") != spec.get("image"):
+                container.spec, container.seen = spec, replace(container.seen, waiting=None, retry_at=None)
 
     def _decide(self, item: Item, worker: _Worker, seen: Mapping[str, ContainerState], now: float) -> Decision:
         decision = decide(item.obj, seen, now, BACKOFF)
@@ -210,6 +258,11 @@ class Kubelet:
         changed = False
         for name in decision.start:
             container = worker.containers[name]
+            if wrong := images.fault(container.spec.get("image") or "none"):
+                wait = ("InvalidImageName", wrong)
+                container.seen = replace(container.seen, waiting=wait, retry_at=FAR, redefined=False)
+                changed = True
+                continue
             missing = self._missing_volume(item)
             if missing:
                 container.seen = replace(container.seen, waiting=("ContainerCreating", missing), retry_at=now + 5.0)
@@ -226,6 +279,7 @@ class Kubelet:
             if container.stopping and (container.ends_at or now) <= now + left:
                 continue
             container.stopping, container.waits_for_cue = True, False
+            container.seen = replace(container.seen, redefined=stop.container in decision.redefined)
             container.killed = container.ending.stop >= left
             container.ends_at = now + min(container.ending.stop, left)
             changed = True
@@ -237,23 +291,35 @@ class Kubelet:
         return changed
 
     def _start(self, item: Item, name: str, container: _Container, at: float) -> None:
-        owner = next((o["uid"] for o in item.obj["metadata"].get("ownerReferences") or () if o.get("controller")), "")
+        owner, _ = _slot(item)
         key = (owner, item.name, name)
         script = self._script(item, name)
         container.ending = script[min(self._starts[key], len(script) - 1)]
         self._starts[key] += 1
         if name == self._main(item):
             self.runs[self._label(item, owner)] += 1
+            self._judge_start(item, owner)
         before = container.seen.run
         attempt = 0 if before is None else before.attempt + 1
         lasted = None if before is None else (before.finished_at or at) - before.started_at
-        streak = 0 if lasted is None or lasted >= BACKOFF.reset else container.seen.streak + 1
-        run = Run(attempt, at, container_id=f"sim://{item.name}/{name}/{self._starts[key]}")
+        image = str(container.spec.get("image") or "")
+        other = before is not None and before.image != image
+        streak = 0 if lasted is None or lasted >= BACKOFF.reset or other else container.seen.streak + 1
+        run = Run(attempt, at, container_id=f"sim://{item.name}/{name}/{self._starts[key]}", image=image)
         container.seen = ContainerState(run=run, last=before, streak=streak, started=True, ready=True)
         container.starts_at, container.stopping, container.killed = None, False, False
         container.waits_for_cue = container.ending.cue is not None
         waits = container.ending.after is None or container.waits_for_cue
         container.ends_at = None if waits else at + (container.ending.after or 0.0)
+
+    def _judge_start(self, item: Item, owner: str) -> None:
+        """No program of a slot starts while it runs elsewhere, unless the user has said that it may."""
+        if (item.obj["metadata"].get("annotations") or {}).get(labels.SAFE_TO_DELETE) == "true":
+            return
+        for uid, other in self._workers.items():
+            main = other.containers.get(self._main(item))
+            if uid != item.uid and main is not None and main.seen.running and _slot(other.pod) == (owner, item.name):
+                self.doubled.append(f"slot-doubled: pods/{item.name} still runs on {other.node}")
 
     @staticmethod
     def _end(container: _Container, at: float, code: int, reason: str, message: str) -> None:
@@ -334,6 +400,12 @@ class Kubelet:
         known = (item.obj.get("status") or {}).get("podIP")
         number = int(self._draw(f"address/{item.uid}", 0, 2**16))
         return str(known) if known else f"10.244.{number >> 8}.{number & 255}"
+
+
+def _slot(item: Item) -> tuple[str, str]:
+    """The UID of the pod's controller, "" without one, and the pod's name."""
+    references = item.obj["metadata"].get("ownerReferences") or ()
+    return next((one["uid"] for one in references if one.get("controller")), ""), item.name
 
 
 def _same(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

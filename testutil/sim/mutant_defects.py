@@ -21,7 +21,7 @@ from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import cleanup, decision, ending, limits, situation, slots
+from jobcommon.reconcile import decision, ending, finished, limits, situation, slots
 from jobcommon.reconcile.ending import Ending, Verdict
 from jobcommon.reconcile.plan import Create, Plan
 from jobcommon.runtime.executor import Executor
@@ -75,7 +75,7 @@ async def _raises(self: Executor, work: Work) -> Result:
 
 
 _execute = Executor.execute
-_clean_up_finished = cleanup.clean_up_finished
+_clean_up_finished = finished.clean_up_finished
 
 
 def _nothing_without_pods(framework: Framework, job: Job, observed: Observed, found: slots.Slots, *more: Any) -> Any:
@@ -229,7 +229,7 @@ DEFECTS = (
     Mutant(
         "D6-no-pods-no-clean-up",
         "A finished job whose pods are gone is not cleaned up, and its Services are never deleted.",
-        ((cleanup, "clean_up_finished", _nothing_without_pods),),
+        ((finished, "clean_up_finished", _nothing_without_pods),),
         where=("*/X-nothing-ran",),
         faults=(),
     ),

@@ -1,9 +1,12 @@
 """Defects in what the end of a pod is taken for, put back: what real kubelets, nodes and API servers have shown."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
+from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import ContainerView, PodView, Terminated, Waiting
@@ -11,11 +14,23 @@ from jobcommon.api.reasons import CRASH_LOOP_BACK_OFF
 from jobcommon.api.replica import parse_indexes, replica_count
 from jobcommon.api.status import JobStatus
 from jobcommon.controller import job_controller as controller
-from jobcommon.framework import Framework, Job
-from jobcommon.reconcile import accounting, attempt, cleanup, decision, ending, limits, situation, slots
+from jobcommon.framework import FINALIZER, Framework, Job
+from jobcommon.reconcile import (
+    accounting,
+    attempt,
+    cleanup,
+    decision,
+    ending,
+    failed_logs,
+    finished,
+    limits,
+    node_loss,
+    situation,
+    slots,
+)
 from jobcommon.reconcile.accounting import Accounting
 from jobcommon.reconcile.ending import Ending, Verdict
-from jobcommon.reconcile.plan import Action, Plan
+from jobcommon.reconcile.plan import Action, KeepLog, Plan
 from jobcommon.reconcile.slots import Slot, Slots, arrange
 from jobcommon.testutil.sim.mutation import Mutant
 
@@ -23,7 +38,9 @@ _ending_of = ending.ending_of
 _counted_ending = slots.counted_ending
 _decide = decision.plan
 _retire_earlier = attempt.retire_earlier
+_force_deletions = node_loss.force_deletions
 _remembered = accounting.pods_to_remember
+_logs_to_keep = failed_logs.logs_to_keep
 
 
 def _main_run(pod: PodView, main: str) -> Terminated | None:
@@ -107,21 +124,33 @@ def _backs_off(container: ContainerView) -> bool:
     return isinstance(container.state, Waiting) and container.state.reason == CRASH_LOOP_BACK_OFF
 
 
-def _uncapped(pod: PodView, earlier: int, now: float, _recorded_at: float | None = None) -> limits.Due:
-    if earlier <= 1 or pod.deletion_time is not None:
+def _uncapped(started: float | None, earlier: int, now: float, _recorded_at: float | None = None) -> limits.Due:
+    if earlier <= 1:
         return limits.Due(now, now)
     delay = min(limits.FIRST_RESTART_DELAY * 2.0 ** min(earlier - 2, 10), limits.MAX_RESTART_DELAY)
-    return limits.Due((pod.start_time or now) + delay, now)
+    return limits.Due((started or now) + delay, now)
 
 
-def _no_barrier(status: JobStatus, pods: tuple[Slot, ...], now: float) -> tuple[list[Action], None]:
-    return _retire_earlier(status, pods, now)[0], None
+def _no_barrier(
+    job: Job, slots: Collection[Slot], backed_off: Collection[str], now: float
+) -> tuple[Sequence[Action], float | None]:
+    return _retire_earlier(job, slots, backed_off, now)[0], None
 
 
 def _all_charged(_framework: Framework, job: Job, ledger: Accounting, _pods: Iterable[PodView]) -> Accounting:
     """Each failure is charged, and the replicas are restarted together all the same."""
     lost = ledger.having(Verdict.RETRYABLE, Verdict.DISRUPTED)
     return replace(ledger, attempt=job.attempt + 1) if lost else ledger
+
+
+def _logs_of_released_pods(job: Job, actions: Iterable[Action], pods: Iterable[PodView]) -> tuple[KeepLog, ...]:
+    return _logs_to_keep(job, actions, [pod for pod in pods if FINALIZER not in pod.finalizers])
+
+
+def _forced_unasked(job: Job, found: Iterable[Slot], now: float) -> tuple[list[Action], list[float]]:
+    """Whatever the pods' annotations say."""
+    safe = [structs.replace(s, pod=structs.replace(s.pod, annotations={labels.SAFE_TO_DELETE: "true"})) for s in found]
+    return _force_deletions(job, safe, now)
 
 
 _STOPPED = ("*/L16-*", "*/L8-*")
@@ -234,5 +263,18 @@ ENDINGS = (
         "What ends because a peer has failed counts, so one lost rank uses up backoffLimit.",
         ((attempt, "without_consequences", _all_charged),),
         where=("*/A-rank-killed", "*/A-pod-deleted", "*/A-evicted"),
+    ),
+    Mutant(
+        "E17-log-after-the-pod",
+        "Logs are read after the finalizers of their pods are removed, when the kubelet may have deleted them.",
+        ((decision, "logs_to_keep", _logs_of_released_pods), (finished, "logs_to_keep", _logs_of_released_pods)),
+        where=("*/K-log-of-*",),
+    ),
+    Mutant(
+        "E18-forced-unasked",
+        "A pod on a silent node is deleted by force although no annotation says that its program may run twice.",
+        ((node_loss, "force_deletions", _forced_unasked),),
+        where=("*/A-node-cut-off",),
+        faults=(),
     ),
 )

@@ -92,6 +92,8 @@ class Links:
         self.watch_seconds = (0.001, 0.02)
         self.writer = "world"
         self.streams: dict[SimStream, None] = {}
+        self.logs: Callable[[Request], Response]
+        """Answers pods/log."""
 
     def later(self, bounds: tuple[float, float], callback: Callable[..., object], *args: object) -> asyncio.TimerHandle:
         """Call back outside of all processes, after a random time."""
@@ -99,6 +101,8 @@ class Links:
 
     def handle(self, sender: str, request: Request) -> Response:
         """Have the server answer, with the sender recorded as the writer."""
+        if request.path.endswith("/log"):
+            return self.logs(request)
         self.writer = sender
         try:
             return self.server.handle(request, ADMIN)

@@ -14,9 +14,9 @@ from jobcommon.testutil.sim.kubelet import STATE
 from jobcommon.testutil.sim.scenario import Scenario
 
 Obj = dict[str, Any]
-#: node-monitor-grace-period, and the toleration of not-ready nodes that every pod gets by default.
-GRACE_SECONDS = 40.0
-TOLERATION_SECONDS = 300.0
+#: node-monitor-grace-period. What follows is up to the embedded cluster's controller of taints.
+GRACE_SECONDS = 50.0
+UNREACHABLE, OUT_OF_SERVICE = "node.kubernetes.io/unreachable", "node.kubernetes.io/out-of-service"
 #: The interval of the pod garbage collector, and the lag of its cache.
 COLLECT_SECONDS = 20.0
 COLLECTOR_LAG = 2.0
@@ -49,7 +49,7 @@ class Nodes:
         return {"type": "Ready", "status": status, "reason": reason, "lastTransitionTime": moment, "lastHeartbeatTime": moment}
 
     def step(self) -> float | None:
-        """Mark the silent nodes as not ready when they have been silent for long, and take their pods' time away."""
+        """Mark and taint the silent nodes as not ready when they have been silent for long."""
         now, due = self._access.now, []
         for item in self._access.items("nodes"):
             annotations = item.obj["metadata"].get("annotations") or {}
@@ -69,10 +69,6 @@ class Nodes:
                     continue
                 if ready_of(item):
                     self._mark(item, ready=False)
-                if now < lost + TOLERATION_SECONDS:
-                    due.append(lost + TOLERATION_SECONDS)
-                else:
-                    self._evict(item.name)
         return min(due, default=None)
 
     def _annotate(self, item: Item, since: str | None) -> None:
@@ -82,19 +78,15 @@ class Nodes:
     def _mark(self, item: Item, *, ready: bool) -> None:
         body = {"status": {"conditions": [self._ready(ready)]}}
         self._access.send("PATCH", f"/api/v1/nodes/{item.name}/status", body, STRATEGIC_PATCH)
-
-    def _evict(self, node: str) -> None:
-        for pod in list(self._access.items("pods")):
-            if pod.obj["spec"].get("nodeName") == node and "deletionTimestamp" not in pod.obj["metadata"]:
-                message = "Taint manager: deleting due to NoExecute taint"
-                disrupt(self._access, pod, "DeletionByTaintManager", message)
-                delete_pod(self._access, pod, None)
+        others = [taint for taint in item.obj["spec"].get("taints") or () if taint["key"] != UNREACHABLE]
+        taints = others if ready else [*others, {"key": UNREACHABLE, "effect": "NoExecute"}]
+        self._access.send("PATCH", f"/api/v1/nodes/{item.name}", {"spec": {"taints": taints or None}}, MERGE_PATCH)
 
 
 class PodCollector:
-    """The pod garbage collector: pods of nodes that are gone, and finished pods beyond the number that is kept."""
+    """The pod garbage collector: pods of nodes that are gone or out of service, and finished pods beyond the number kept."""
 
-    ASSUMES = ("node-gone",)
+    ASSUMES = ("node-gone", "node-out-of-service")
 
     def __init__(self, server: ApiServer, scenario: Scenario) -> None:
         self._access = Access(server, "pod-garbage-collector")
@@ -105,12 +97,15 @@ class PodCollector:
     def step(self) -> float | None:
         """Collect what is due."""
         pods = list(self._access.items("pods"))
-        nodes = {item.name for item in self._access.items("nodes")}
+        nodes = {item.name: item for item in self._access.items("nodes")}
         for pod in pods:
             node, meta = pod.obj["spec"].get("nodeName"), pod.obj["metadata"]
-            if node and node not in nodes and meta.get("deletionGracePeriodSeconds") != 0:
+            if not node or meta.get("deletionGracePeriodSeconds") == 0:
+                continue
+            if node not in nodes or ("deletionTimestamp" in meta and _out_of_service(nodes[node])):
                 if pod.obj.get("status", {}).get("phase") not in _TERMINAL:
-                    disrupt(self._access, pod, "DeletionByPodGC", "PodGC: node no longer exists", failed=True)
+                    reason = "" if node in nodes else "DeletionByPodGC"
+                    disrupt(self._access, pod, reason, "PodGC: node no longer exists", failed=True)
                 delete_pod(self._access, pod, 0)
         return self._collect_finished(pods) if self.keep is not None else None
 
@@ -131,6 +126,10 @@ class PodCollector:
         return self._next
 
 
+def _out_of_service(node: Item) -> bool:
+    return not ready_of(node) and any(taint["key"] == OUT_OF_SERVICE for taint in node.obj["spec"].get("taints") or ())
+
+
 def ready_of(node: Item) -> bool:
     """Whether the node's Ready condition is True."""
     conditions = (node.obj.get("status") or {}).get("conditions") or ()
@@ -138,12 +137,12 @@ def ready_of(node: Item) -> bool:
 
 
 def disrupt(access: Access, pod: Item, reason: str, message: str, *, failed: bool = False) -> None:
-    """Say in the pod's status that the platform is about to end it; with `failed`, that it has."""
+    """Say in the pod's status that the platform is about to end it; with `failed`, that it has, without a reason as before."""
     known = (pod.obj.get("status") or {}).get("conditions") or ()
     if any(one["type"] == "DisruptionTarget" for one in known) and not failed:
         return
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
-    status: Obj = {"conditions": [{**condition, "lastTransitionTime": format_time(access.now)}]}
+    status: Obj = {"conditions": [{**condition, "lastTransitionTime": format_time(access.now)}]} if reason else {}
     if failed:
         status["phase"] = "Failed"
     path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"

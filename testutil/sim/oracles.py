@@ -4,7 +4,7 @@ The watchdog sees what is stored, in order, and who wrote it. It knows nothing o
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,9 @@ from jobcommon.framework import FINALIZER, Framework
 from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, Change, Item
 from jobcommon.localcluster.timestamps import parse_time
 from jobcommon.testutil.builders import START
-from jobcommon.testutil.sim.ends import Ends, failed_runs, main_failed, phase
+from jobcommon.testutil.sim.ends import failed_runs, main_failed, main_runs, phase
+from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.kept_logs import KeptLogs
 from jobcommon.testutil.sim.scenario import Scenario
 
 Obj = dict[str, Any]
@@ -64,27 +66,14 @@ class Watchdog:
     `tolerance` is by how many seconds a clock of an operator may be wrong; whole seconds are within it.
     """
 
-    def __init__(self, scenario: Scenario, *, tolerance: float = 1.0) -> None:
+    def __init__(self, scenario: Scenario, *, tolerance: float = 1.0, faults: Sequence[Fault] = ()) -> None:
         self.violations: list[str] = []
         self.summary: Counter[tuple[str, str, str]] = Counter()
         self._tolerance = tolerance
         self._tables = {f"{f.plural}.{f.group}": f for f in scenario.frameworks}
         self._jobs: dict[str, _Job] = {}
         self._pods: dict[str, Item] = {}
-
-    def resume(self, framework: Framework, jobs: Iterable[Item], pods: Iterable[Item], ends: Ends) -> None:
-        """Begin with these objects and this past, instead of with nothing."""
-        for item in jobs:
-            job = self._jobs[item.uid] = _Job(framework, item.obj)
-            job.failed_runs, job.ended_early, job.disrupted = ends.failed_runs, ends.ended_early, set(ends.disrupted)
-            self._note_wishes(0.0, job, None)
-        self._pods.update((item.uid, item) for item in pods)
-
-    @property
-    def ends(self) -> Ends:
-        """How the pods of the first job have ended."""
-        first = next(iter(self._jobs.values()))
-        return Ends(first.failed_runs, first.ended_early, frozenset(first.disrupted))
+        self._logs = KeptLogs(faults, self.say)
 
     def see(self, at: float, change: Change, writer: str) -> None:
         """Judge one change, made `at` virtual seconds by ``operator-…`` or another client."""
@@ -98,6 +87,7 @@ class Watchdog:
             self._judge_pod(at, change, ours=ours)
         elif ours and change.table not in _NOT_JUDGED:
             self._judge_ownership(at, change)
+            self._logs.see(at, change)
 
     def _count(self, change: Change) -> None:
         """A deletion counts when it is asked for; who takes the last finalizer off a terminating object is chance."""
@@ -197,9 +187,9 @@ class Watchdog:
     def _judge_attempts(self, at: float, change: Change) -> None:
         """No main program of an attempt runs beside that of another one."""
         pod = change.item
-        if change.type == DELETED or not _main_runs(pod):
+        if change.type == DELETED or not main_runs(pod):
             return
-        peers = (p for p in self._pods.values() if owner_of(p) == owner_of(pod) and p.uid != pod.uid and _main_runs(p))
+        peers = (p for p in self._pods.values() if owner_of(p) == owner_of(pod) and p.uid != pod.uid and main_runs(p))
         for peer in peers:
             if _attempt(peer) != _attempt(pod):
                 self.say(at, "mixed-attempts", f"pods/{pod.name} of {_attempt(pod)} beside {peer.name} of {_attempt(peer)}")
@@ -231,6 +221,8 @@ class Watchdog:
                 self.say(at, "stopped-early", f"pods/{pod.name} may end by itself after the success of its job")
         held = FINALIZER in (before.obj["metadata"].get("finalizers") or ())
         let_go = held and (change.type == DELETED or FINALIZER not in (pod.obj["metadata"].get("finalizers") or ()))
+        if let_go and not (job.forged or job.deleting):
+            self._logs.judge(at, before, owner_of(before), job.obj)
         evidence = let_go or (deleted and not held)
         if evidence and phase(before) in OVER and not self._on_record(at, before, job):
             self.say(at, "evidence-destroyed", f"pods/{pod.name} ({phase(before)}) is not on record")
@@ -416,15 +408,6 @@ def owner_of(item: Item) -> str:
 
 def _attempt(pod: Item) -> int:
     return int((pod.obj["metadata"].get("annotations") or {}).get(labels.ATTEMPT, 0))
-
-
-def _main_runs(pod: Item) -> bool:
-    """Whether the main program runs, as far as the store tells. A grace of zero says that it does not: its node is gone."""
-    if pod.obj["metadata"].get("deletionGracePeriodSeconds") == 0:
-        return False
-    main = pod.obj["spec"]["containers"][0]["name"]
-    statuses = (pod.obj.get("status") or {}).get("containerStatuses") or ()
-    return any("running" in (one.get("state") or {}) for one in statuses if one["name"] == main)
 
 
 def _slot(pod: Item) -> tuple[str, int]:

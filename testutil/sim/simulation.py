@@ -107,11 +107,12 @@ class Simulation:
         self.links = Links(self.loop, self.server, Random(f"{seed}/network"), self.network, START)  # noqa: S311
         self.network.links = self.links
         self.links.request_seconds, self.links.watch_seconds = _PROFILES[seed % len(_PROFILES)]
-        self.watchdog = Watchdog(scenario, tolerance=_tolerance(faults))
+        self.watchdog = Watchdog(scenario, tolerance=_tolerance(faults), faults=faults)
         self._hash = hashlib.sha256()
         self._feed: deque[Change] = self.server.storage.feed()
         self.server.storage.listeners.add(self._see)
         self.actors = [_Actor(a) for a in actors(self.server, scenario, Random(f"{seed}/world"))]  # noqa: S311
+        self.links.logs = next(a.actor for a in self.actors if isinstance(a.actor, Kubelet)).log
         self.controllers = Controllers(self.server, more=tuple(self.actors))
         self.controllers.wake = self.wake
         self._stepping = False
@@ -281,8 +282,9 @@ class Simulation:
         run.steps = self.loop.steps
         run.trace, run.reads, run.fired = self.network.trace, self.network.reads, self.network.fired
         run.writes = Counter((write.writer, write.method, write.path) for write in run.trace)
-        run.violations, run.summary = self.watchdog.violations, self.watchdog.summary
-        run.runs = next((dict(a.actor.runs) for a in self.actors if isinstance(a.actor, Kubelet)), {})
+        kubelet = next(a.actor for a in self.actors if isinstance(a.actor, Kubelet))
+        run.violations, run.summary = [*self.watchdog.violations, *kubelet.doubled], self.watchdog.summary
+        run.runs = dict(kubelet.runs)
         return run
 
 

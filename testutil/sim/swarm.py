@@ -77,11 +77,15 @@ _RARE = frozenset(kind for kind, facts in KINDS.items() if not facts.neutral)
 def case_of(seed: int) -> Case:
     """The case of one seed. Scenarios with many jobs have the network of the first in their block."""
     random = Random(f"{seed}/swarm")  # noqa: S311 - reproducibility is the point
-    # How many attempts jobs restarted as a whole need differs with how many of their pods a fault strikes.
-    names = [name for name in LIFECYCLES if name.startswith(_TEMPLATES) and "/A-" not in name]
+    # Whether a pod can be restarted in place differs with what a fault does to it.
+    names = [name for name in LIFECYCLES if name.startswith(_TEMPLATES) and "/A-in-place" not in name]
     first = seed - seed % BLOCK + 1
     scenario, world = (f"crowd-{first}", first) if seed % 4 in (1, 2) else (random.choice(names), seed)
-    return Case(scenario, world, faults_of(seed, random))
+    faults = faults_of(seed, random)
+    if "/A-" in scenario:
+        # How many attempts there are differs with how many pods the others strike.
+        faults = tuple(fault for fault in faults if KINDS[fault.kind].neutral)
+    return Case(scenario, world, faults)
 
 
 def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:

@@ -239,6 +239,18 @@ def wake_nodes(server: ApiServer) -> None:
             mark_node(server, node.name, None)
 
 
+def out_of_service(pod: str) -> Do:
+    """An administrator says that the node of a pod is shut down."""
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+
+    def do(server: ApiServer) -> None:
+        path = f"/api/v1/nodes/{node_of(server, pod)}"
+        known = ask(server, "GET", path)["spec"].get("taints") or []
+        ask(server, "PATCH", path, {"spec": {"taints": [*known, taint]}}, MERGE_PATCH)
+
+    return do
+
+
 def remove_node(pod: str) -> Do:
     """The node of a pod is gone for good."""
     return lambda server: _ignore(ask(server, "DELETE", f"/api/v1/nodes/{node_of(server, pod)}"))

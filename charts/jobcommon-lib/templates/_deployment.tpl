@@ -14,6 +14,11 @@
 {{- if .Values.metrics.tokenSecret.name }}
 - --metrics-token-file=/etc/jobcommon/metrics/token
 {{- end }}
+{{- if .Values.progress.tlsSecret }}
+- --progress-port={{ int .Values.progress.port }}
+- --progress-url=https://{{ include "jobcommon.fullname" . }}-progress.{{ .Release.Namespace }}.svc:{{ int .Values.progress.port }}
+- --progress-tls=/etc/jobcommon/progress
+{{- end }}
 - --workers={{ int .Values.workers }}
 {{- with .Values.qps }}
 - --qps={{ . }}
@@ -70,7 +75,7 @@ spec:
         runAsNonRoot: true
         runAsUser: 65532
         runAsGroup: 65532
-        {{- if $values.metrics.tokenSecret.name }}
+        {{- if or $values.metrics.tokenSecret.name $values.progress.tlsSecret }}
         fsGroup: 65532
         {{- end }}
         seccompProfile:
@@ -108,6 +113,10 @@ spec:
           ports:
             - name: metrics
               containerPort: {{ $values.metrics.port }}
+            {{- if $values.progress.tlsSecret }}
+            - name: progress
+              containerPort: {{ $values.progress.port }}
+            {{- end }}
           livenessProbe:
             httpGet: {path: /healthz, port: metrics}
             initialDelaySeconds: 10
@@ -117,11 +126,18 @@ spec:
             httpGet: {path: /readyz, port: metrics}
             periodSeconds: 5
             timeoutSeconds: 5
-          {{- if $values.metrics.tokenSecret.name }}
+          {{- if or $values.metrics.tokenSecret.name $values.progress.tlsSecret }}
           volumeMounts:
+            {{- if $values.metrics.tokenSecret.name }}
             - name: metrics-token
               mountPath: /etc/jobcommon/metrics
               readOnly: true
+            {{- end }}
+            {{- if $values.progress.tlsSecret }}
+            - name: progress-tls
+              mountPath: /etc/jobcommon/progress
+              readOnly: true
+            {{- end }}
           {{- end }}
           resources:
             {{- toYaml $values.resources | nindent 12 }}
@@ -130,17 +146,25 @@ spec:
             readOnlyRootFilesystem: true
             capabilities:
               drop: [ALL]
-      {{- with $values.metrics.tokenSecret }}
-      {{- if .name }}
+      {{- if or $values.metrics.tokenSecret.name $values.progress.tlsSecret }}
+      # For the group that fsGroup names, and nobody else.
       volumes:
+        {{- with $values.metrics.tokenSecret }}
+        {{- if .name }}
         - name: metrics-token
           secret:
             secretName: {{ .name }}
-            # For the group that fsGroup names, and nobody else.
             defaultMode: 0440
             items:
               - key: {{ .key }}
                 path: token
-      {{- end }}
+        {{- end }}
+        {{- end }}
+        {{- with $values.progress.tlsSecret }}
+        - name: progress-tls
+          secret:
+            secretName: {{ . }}
+            defaultMode: 0440
+        {{- end }}
       {{- end }}
 {{- end }}

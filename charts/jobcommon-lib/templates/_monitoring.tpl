@@ -13,6 +13,24 @@ spec:
       port: {{ .Values.metrics.port }}
       targetPort: metrics
 {{- end }}
+{{- if .Values.progress.tlsSecret }}
+---
+# To every replica: each takes reports.
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "jobcommon.fullname" . }}-progress
+  namespace: {{ .Release.Namespace }}
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+spec:
+  selector:
+    {{- include "jobcommon.selector" . | nindent 4 }}
+  ports:
+    - name: progress
+      port: {{ .Values.progress.port }}
+      targetPort: progress
+{{- end }}
 {{- with .Values.metrics.serviceMonitor }}
 {{- if .enabled }}
 {{- if not $.Values.metrics.service.enabled }}

@@ -9,6 +9,12 @@
 - apiGroups: ['']
   resources: [events]
   verbs: [create, patch]
+- apiGroups: ['']
+  resources: [pods/log]
+  verbs: [get]
+- apiGroups: ['']
+  resources: [configmaps]
+  verbs: [create, patch]
 {{- end }}
 
 {{- define "jobcommon.rules.jax" }}

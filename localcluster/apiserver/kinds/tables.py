@@ -10,6 +10,7 @@ from typing import Any
 
 from jobcommon.localcluster.apiserver import names
 from jobcommon.localcluster.apiserver.errors import Cause, forbidden, invalid, not_supported, required
+from jobcommon.localcluster.apiserver.kinds import scheduling
 from jobcommon.localcluster.quantity import parse_quantity
 
 Obj = dict[str, Any]
@@ -193,25 +194,8 @@ def number(value: Any) -> int:
     return int(value[:-1]) if isinstance(value, str) and _PERCENT.fullmatch(value) else 0
 
 
-def _selector(path: str, selector: Obj) -> Iterable[Cause]:
-    causes = names.check_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
-    for index, expression in enumerate(selector.get("matchExpressions") or ()):
-        where = f"{path}.matchExpressions[{index}]"
-        operator, values = expression.get("operator", ""), expression.get("values") or []
-        if operator in ("In", "NotIn"):
-            causes += [] if values else [required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'")]
-        elif operator not in ("Exists", "DoesNotExist"):
-            causes.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
-        elif values:
-            causes.append(forbidden(f"{where}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
-        causes += names.check(names.qualified_name, f"{where}.key", expression.get("key", ""))
-        for number_, value in enumerate(values):
-            causes += names.check(names.label_value, f"{where}.values[{number_}]", value)
-    return causes
-
-
 #: A metav1.LabelSelector.
-label_selector: Check = given(_selector)
+label_selector: Check = given(lambda path, value: scheduling.label_selector(value, path, None))
 
 
 def _positive(path: str, value: Any) -> Iterable[Cause]:

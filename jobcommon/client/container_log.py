@@ -1,89 +1,85 @@
-"""Containers' logs from an API server, also when the connection ends before the container does."""
+"""A container's log from an API server, also when the connection ends before the container does."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
-from jobcommon.cli.jobs.access import Api, Query
-from jobcommon.cli.pod_state import container_status
 from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.list_watch import Query
 from jobcommon.client.objects import object_path
-from jobcommon.client.request import Request
-from jobcommon.localcluster.pod_backend import LogOptions, PodBackendError
+from jobcommon.client.request import Request, Transport
+from jobcommon.client.status import answered
 
 PAUSE = 0.5
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)) ?")
 
 
-class ApiLogs:
-    """A `jobcommon.cli.watch.Logs` over an API server.
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What is wanted of a log, as in core/v1 PodLogOptions; without `container` that of the only one."""
+
+    container: str = ""
+    follow: bool = False
+    previous: bool = False
+    tail: int | None = None
+    since_seconds: int | None = None
+
+
+class ContainerLogs:
+    """The logs of containers by way of an API server. `pause` waits between two reads of a log that is followed.
 
     A log that is followed is read until its run of the container is over: servers and load balancers end idle streams. Each
     line is requested with its time, so that the log continues after the last one. The server gives the log of the run that
     there is when it is asked: the runs of a container are followed one after the other, and no line is given twice.
     """
 
-    def __init__(self, api: Api, tail_lines: int | None = None) -> None:
-        self._api = api
-        self._tail = tail_lines
+    def __init__(self, transport: Transport, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._transport, self._pause = transport, pause
         self._followed: dict[tuple[str, str], tuple[asyncio.Lock, _Seen]] = {}
 
-    async def logs(self, pod: Mapping[str, Any], options: LogOptions) -> AsyncIterator[bytes]:
-        """See `jobcommon.cli.watch.Logs`."""
+    async def lines(self, pod: Mapping[str, Any], options: LogOptions) -> AsyncGenerator[str, None]:
+        """The lines of a container's log. Raises StatusError, and TransportError unless it is followed."""
         turn, seen = asyncio.Lock(), _Seen()
         if options.follow:
             turn, seen = self._followed.setdefault((pod["metadata"]["uid"], options.container), (turn, seen))
-        async with turn, aclosing(self._read(pod, options, seen)) as lines:  # type: ignore[type-var]
+        async with turn, aclosing(self._read(pod, options, seen)) as lines:
             async for line in lines:
-                yield line
+                yield line.decode(errors="replace").rstrip("\r")
 
-    async def _read(self, pod: Mapping[str, Any], options: LogOptions, seen: "_Seen") -> AsyncIterator[bytes]:
+    async def _read(self, pod: Mapping[str, Any], options: LogOptions, seen: "_Seen") -> AsyncGenerator[bytes, None]:
         metadata = pod["metadata"]
         path = object_path("v1", "pods", metadata["namespace"], metadata["name"])
         follow = options.follow
         while True:
             seen.start_again()
             try:
-                query = self._query(options, seen.last, follow=follow)
-                async with aclosing(self._api.transport.stream(Request("GET", f"{path}/log", query))) as lines:  # type: ignore[type-var]
+                query = _query(options, seen.last, follow=follow)
+                async with aclosing(self._transport.stream(Request("GET", f"{path}/log", query))) as lines:  # type: ignore[type-var]
                     async for line in lines:
                         stamp = _STAMP.match(line)
                         if stamp is None:
-                            yield line + b"\n"
+                            yield line
                         elif seen.is_new(stamp[1]):
-                            yield line[stamp.end() :] + b"\n"
-            except StatusError as error:
-                raise PodBackendError(error.message, error.code) from None
+                            yield line[stamp.end() :]
             except TransportError:
                 if not options.follow:
                     raise
-                await asyncio.sleep(PAUSE)
+                await self._pause(PAUSE)
                 continue
             if not follow:
                 return
             # The stream may have ended before the run did. What was printed in between is read once the run is over.
             follow = not await self._is_over(path, metadata["uid"], options.container, pod)
             if follow:
-                await asyncio.sleep(PAUSE)
-
-    def _query(self, options: LogOptions, last: bytes, *, follow: bool) -> Query:
-        query = [("container", options.container), ("timestamps", "true")]
-        query += [("follow", "true")] if follow else []
-        query += [("previous", "true")] if options.previous else []
-        if last:
-            query.append(("sinceTime", last.decode().partition(".")[0].removesuffix("Z") + "Z"))
-        elif options.tail_lines is not None or self._tail is not None:
-            query.append(("tailLines", str(self._tail if options.tail_lines is None else options.tail_lines)))
-        if options.since_seconds is not None and not last:
-            query.append(("sinceSeconds", str(options.since_seconds)))
-        return tuple(query)
+                await self._pause(PAUSE)
 
     async def _is_over(self, path: str, uid: str, container: str, seen: Mapping[str, Any]) -> bool:
         """Whether the run of the container whose log was followed has ended."""
         try:
-            pod = await self._api.get(path)
+            pod = answered(await self._transport.send(Request("GET", path)))
         except StatusError as error:
             return error.code != 429
         except TransportError:
@@ -91,6 +87,23 @@ class ApiLogs:
         before, now = container_status(seen, container), container_status(pod, container)
         same = pod["metadata"]["uid"] == uid and before.get("restartCount", 0) == now.get("restartCount", 0)
         return not same or "running" not in (now.get("state") or {})
+
+
+def container_status(pod: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """What a pod's status says of a container or init container, by default the first; empty when it says nothing."""
+    status = pod.get("status") or {}
+    statuses = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+    return next((one for one in statuses if not name or one.get("name") == name), {})
+
+
+def _query(options: LogOptions, last: bytes, *, follow: bool) -> Query:
+    query = [("container", options.container)] if options.container else []
+    query += [("timestamps", "true"), *([("follow", "true")] if follow else [])]
+    query += [("previous", "true")] if options.previous else []
+    if last:
+        return (*query, ("sinceTime", last.decode().partition(".")[0].removesuffix("Z") + "Z"))
+    query += [("tailLines", str(options.tail))] if options.tail is not None else []
+    return (*query, *([("sinceSeconds", str(options.since_seconds))] if options.since_seconds is not None else []))
 
 
 class _Seen:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from jobcommon.crd.text import shortened
+from jobcommon.api.text import shortened
 
 Json = dict[str, Any]
 

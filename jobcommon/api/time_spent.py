@@ -1,0 +1,64 @@
+"""Where the time of a job goes: seconds by phase, and the phase it is in."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from jobcommon.api.model import ApiModel
+from jobcommon.api.timestamp import parse_time
+
+_Seconds = Annotated[float, Field(ge=0)]
+
+
+class Phase(StrEnum):
+    """What a job that has not finished does. Pending: its programs have not run yet since its start or its last resume."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    RESTARTING = "Restarting"
+    STALLED = "Stalled"
+    SUSPENDED = "Suspended"
+
+
+class TimeSpent(ApiModel):
+    """Where the time of a job went, in seconds, up to the beginning of its phase."""
+
+    phase: str | None = Field(
+        None, description="What it does now: Pending, Running, Restarting, Stalled or Suspended. None once it has finished."
+    )
+    since: str | None = Field(None, description="When that began. The numbers do not contain the time since then.")
+    queued: _Seconds | None = Field(None, description="Suspended, or before all of its pods had nodes.")
+    starting: _Seconds | None = Field(None, description="From then until it ran: images, volumes, containers.")
+    running: _Seconds | None = Field(None, description="It ran.")
+    restarting: _Seconds | None = Field(None, description="From a failure or a loss until all replicas ran again.")
+    stalled: _Seconds | None = Field(None, description="Its programs ran and reported no progress.")
+
+    def seconds(self, now: float) -> Mapping[str, float]:
+        """All of its time until `now` (seconds since the epoch), by field, those with none left out.
+
+        The time of the phase Pending is not divided yet and counts as queued.
+        """
+        spent = {name: getattr(self, name) or 0.0 for name in FIELDS}
+        began = parse_time(self.since)
+        if self.phase in FIELD_OF and began is not None:
+            spent[FIELD_OF[self.phase]] += max(now - began, 0.0)
+        return {name: amount for name, amount in spent.items() if amount}
+
+    def availability(self, now: float) -> float | None:
+        """The share of its time in which it ran, from 0 to 1, without the time in which it was queued; None without any."""
+        spent = self.seconds(now)
+        whole = sum(amount for name, amount in spent.items() if name != "queued")
+        return spent.get("running", 0.0) / whole if whole else None
+
+
+FIELDS = ("queued", "starting", "running", "restarting", "stalled")
+"""The fields with seconds, in the order of a job's life."""
+FIELD_OF: Mapping[str | None, str] = {
+    Phase.PENDING: "queued",
+    Phase.SUSPENDED: "queued",
+    Phase.RUNNING: "running",
+    Phase.RESTARTING: "restarting",
+    Phase.STALLED: "stalled",
+}

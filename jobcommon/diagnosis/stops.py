@@ -1,0 +1,60 @@
+"""Containers that the kubelet stopped because of a probe or a hook: only its events say so."""
+
+from collections.abc import Sequence
+
+from jobcommon.diagnosis.cause import Cause, clue, in_short, revealed
+from jobcommon.diagnosis.found import EventView
+from jobcommon.diagnosis.reason import Reason
+
+# After the event the program has its grace period; one that is stopped says so by its exit code, if it does not handle SIGTERM.
+_WITHIN_SECONDS = 120.0
+_STOPPED = (137, 143)
+_ANNOUNCED = ("Killing", "FailedPostStartHook")
+
+_HOOK = "correct lifecycle.postStart, which may run before the program: try its command by kubectl exec"
+
+CLUES = (
+    clue(
+        r"startup probe", Reason.STARTUP_PROBE_FAILED, "",
+        "correct the startupProbe, or give the program more time: failureThreshold times periodSeconds",
+    ),
+    clue(
+        r"liveness probe", Reason.LIVENESS_PROBE_FAILED, "",
+        "correct the livenessProbe, or give it a longer initialDelaySeconds and timeoutSeconds",
+    ),
+    clue(r"lifecycle hook", Reason.POST_START_HOOK_FAILED, "", _HOOK),
+    clue(r"PostStartHook", Reason.POST_START_HOOK_FAILED, "its postStart hook failed", _HOOK),
+    clue(
+        r"readiness probe", Reason.READINESS_PROBE_FAILED, "", "correct the readinessProbe; training replicas rarely need one"
+    ),
+)  # fmt: skip
+
+
+def stopped(events: Sequence[EventView], container: str, code: int | None, finished_at: float | None) -> Cause | None:
+    """Why the kubelet stopped a run of a container, if it did; `events` are the pod's, the latest first.
+
+    `container` is "" if it is not known. Without an announced stop, as events may be lost, a failed probe counts if the exit
+    code is that of a stopped program.
+    """
+    said = [
+        (event.reason, cause)
+        for event in events
+        if container in ("", event.container or container)
+        and (event.reason in _ANNOUNCED or (event.reason == "Unhealthy" and code in _STOPPED))
+        and (finished_at is None or -_WITHIN_SECONDS <= event.at - finished_at <= 5.0)
+        and (cause := revealed(event.message, CLUES)) is not None
+        and cause.reason != Reason.READINESS_PROBE_FAILED
+        # The hook of a program that ends at once fails, too.
+        and (cause.reason != Reason.POST_START_HOOK_FAILED or code in _STOPPED)
+    ]
+    why = next((cause for reason, cause in said if reason in _ANNOUNCED), next((cause for _, cause in said), None))
+    if why is None:
+        return None
+    detail = unhealthy(events, container, why.reason) or why
+    return Cause(why.reason, f"stopped by the kubelet (exit code {code}): {detail.text}", why.advice)
+
+
+def unhealthy(events: Sequence[EventView], container: str, *reasons: str) -> Cause | None:
+    """What the latest failed probe of a container said, of those with one of `reasons`."""
+    failed = (e.message for e in events if e.reason == "Unhealthy" and container in ("", e.container or container))
+    return next((c for text in failed if (c := revealed(in_short(text), CLUES)) is not None and c.reason in reasons), None)

@@ -1,0 +1,87 @@
+"""Keeping the logs of failed replicas (`keepFailedLogs`): which are read before a plan ends their pods.
+
+A log goes with its pod, and with a container that is started anew. The failure is on record before that, and the pod's
+finalizer is there until its log is kept. So no other memory is needed: an operator that dies in between leaves the finalizer,
+and the next one keeps the log again, under the same key. What the platform ended has nothing to tell, and its node may not
+answer; it is left out.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from jobcommon.api.pod import ContainerView, PodView, Terminated, Waiting
+from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, Failure
+from jobcommon.api.timestamp import format_time
+from jobcommon.framework import FINALIZER, Job
+from jobcommon.reconcile.ending import PLATFORM_REASONS, charged_containers
+from jobcommon.reconcile.plan import Action, KeepLog
+
+MAX_LOG_BYTES = 64 * 1024
+"""Of each log as many bytes are kept, from its end."""
+MAX_LAST = 4
+"""A job with more failures than its status has room for keeps as many more logs when it ends. A ConfigMap holds 1 MiB, and
+(10 + 4) * 64 KiB are less."""
+
+
+def config_map_name(job: str) -> str:
+    """The name of the ConfigMap that holds a job's logs."""
+    return f"{job[:240]}-failed-logs"
+
+
+def key_of_failure(number: int, pod: str) -> str:
+    """The key of the log of the failure at that place in `status.failures`."""
+    return f"{number}.{pod[:240]}.log"
+
+
+def with_unkept(message: str, unkept: str) -> str:
+    """The message of a condition, with why logs cannot be kept ("" for nothing)."""
+    return message if unkept in message else f"{message}; {unkept}"[:MAX_MESSAGE]
+
+
+def logs_to_keep(job: Job, actions: Iterable[Action], pods: Iterable[PodView]) -> tuple[KeepLog, ...]:
+    """The logs of the failed runs in pods that `actions` release, delete or reset."""
+    ended = {getattr(action, "uid", "") for action in actions} if job.run_policy.keep_failed_logs else ()
+    if not ended:
+        return ()
+    last = {pod.uid for pod in _last_to_fail(job, pods)} if job.status.finished else ()
+    going = [pod for pod in pods if pod.uid in ended and (FINALIZER in pod.finalizers or not job.options.tracking_finalizer)]
+    logs = (_log_on_record(job, pod) or (_last_log(pod) if pod.uid in last else None) for pod in going)
+    return tuple(log for log in logs if log is not None)
+
+
+def _log_on_record(job: Job, pod: PodView) -> KeepLog | None:
+    """The log of the latest failure on record that is one of this pod."""
+    for number, failure in reversed([*enumerate(job.status.failures)][:MAX_FAILURES]):
+        for container, run, previous in _failed_runs(pod):
+            if failure.pod == pod.name and _is_of(failure, run):
+                return KeepLog(pod.name, container.name, previous, key_of_failure(number, pod.name))
+    return None
+
+
+def _last_log(pod: PodView) -> KeepLog | None:
+    container, _, previous = next(_failed_runs(pod))
+    return KeepLog(pod.name, container.name, previous, f"last.{pod.name[:240]}.log")
+
+
+def _last_to_fail(job: Job, pods: Iterable[PodView]) -> list[PodView]:
+    """The first to fail of those whose failures the status had no room for."""
+    failed = [(run.finished_at or 0.0, pod.name, pod) for pod in pods for _, run, _ in [*_failed_runs(pod)][:1]]
+    others = sorted(entry for entry in failed if _log_on_record(job, entry[2]) is None)
+    return [pod for _, _, pod in others[:MAX_LAST]]
+
+
+def _failed_runs(pod: PodView) -> Iterator[tuple[ContainerView, Terminated, bool]]:
+    """The failed runs whose logs may still be there, and whether each is a container's previous one."""
+    if pod.disruption is not None or pod.reason in PLATFORM_REASONS:
+        return
+    for container in charged_containers(pod):
+        if isinstance(container.state, Terminated) and container.state.exit_code:
+            yield container, container.state, False
+        if container.last is not None and container.last.exit_code:
+            # While it waits for its next start, the run that failed is still the last one.
+            yield container, container.last, not isinstance(container.state, Waiting)
+
+
+def _is_of(failure: Failure, run: Terminated) -> bool:
+    """Whether this run is the one on record. A pod of the same name may have failed before."""
+    at = format_time(run.finished_at) if run.finished_at is not None else None
+    return failure.time == at and failure.exit_code == run.exit_code

@@ -1,0 +1,118 @@
+"""Restarting a pod in place, by the image of its main container (`restartMethod: Auto`).
+
+Every kubelet stops a container whose image is changed, with its grace period and its preStop hook, and starts it again from the
+new image. The pod keeps its UID, node, address, volumes and sidecars, and in its status the end of the last run. An image whose
+name cannot be parsed keeps the container stopped. The operator sets such a name in all pods, waits until all are stopped, and
+sets the image that ran, by its digest and under a tag of the attempt. With a new tag the kubelet's back-off begins anew; the
+delay between attempts is the operator's.
+"""
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from jobcommon.api import labels
+from jobcommon.api.job import RestartPolicy, template_for
+from jobcommon.api.observed import IMAGES
+from jobcommon.api.pod import STOPPED, PodView, Running, Terminated, Waiting
+from jobcommon.framework import Job
+from jobcommon.reconcile.ending import failures_in_place
+from jobcommon.reconcile.node_loss import avoided
+from jobcommon.reconcile.plan import SetImage
+from jobcommon.reconcile.slots import Slot
+
+# After its grace period, a container that does not stop has this many seconds more: a busy kubelet needs some.
+STOP_SECONDS = 30.0
+_DEFAULT_GRACE = 30
+_PULL_ERRORS = ("ErrImagePull", "ImagePullBackOff")
+
+
+def obstacle(job: Job, slot: Slot, backed_off: Collection[str]) -> str:
+    """Why the pod cannot be restarted in place; "" if it can. `backed_off`: see `Observed`."""
+    containers = slot.pod.containers
+    if slot.over or slot.deleting:
+        return "it has ended"
+    if not _wanted(job, slot):
+        return "it is surplus"
+    if slot.pod.restart_policy != "OnFailure":
+        return "its containers are not restarted"
+    if len(containers) != 1 or not _has_run(slot.pod):
+        return "it has several containers" if len(containers) > 1 else "it has not started"
+    if not _next_image(slot.pod, 0):
+        return "the digest of its image is not known"
+    if slot.pod.node_name in {entry.node for entry in avoided(job)}:
+        return f"node {slot.pod.node_name} is avoided"
+    return "its image may not be changed" if IMAGES in backed_off else ""
+
+
+def seconds_to_stop(job: Job, slot: Slot) -> float:
+    """How long the pod may take to stop before it is deleted instead."""
+    spec = template_for(job.replica_specs[slot.replica.type], slot.replica.index).get("spec") or {}
+    return float(spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE)) + STOP_SECONDS
+
+
+def is_stopped(pod: PodView) -> bool:
+    """Whether the kubelet keeps the main program stopped because of its image.
+
+    A container that waits for a restart may still start from the former image, unless the kubelet's message or its
+    observedGeneration shows that it acts on the present one. One that has ended with code 0 will not start again.
+    """
+    container = pod.containers[0]
+    if STOPPED not in container.image or not isinstance(container.state, Waiting):
+        return False
+    acted = container.image in container.state.message or pod.spec_seen
+    return acted and container.last is not None and container.last.exit_code != 0
+
+
+def stop(job: Job, slot: Slot) -> list[SetImage]:
+    """Stop the main program and keep it stopped."""
+    container = slot.pod.containers[0]
+    if STOPPED in container.image:
+        return []
+    image = f"{container.image}{STOPPED}{job.attempt}"
+    return [SetImage(slot.pod.name, slot.pod.uid, container.name, image, "all replicas are stopped")]
+
+
+def start(job: Job, slot: Slot) -> SetImage:
+    """Start the main program of a stopped pod again, as one of the job's attempt."""
+    pod = slot.pod
+    known = msgspec.structs.replace(pod, containers=[msgspec.structs.replace(c, state=None) for c in pod.containers])
+    runs = failures_in_place(known, RestartPolicy.ON_FAILURE) + 1
+    marks = ((labels.ATTEMPT, str(job.attempt)), (labels.EARLIER_RUNS, str(runs)))
+    image = _next_image(pod, job.attempt)
+    return SetImage(pod.name, pod.uid, pod.containers[0].name, image, f"attempt {job.attempt} begins", marks)
+
+
+def put_back(job: Job, slots: Iterable[Slot]) -> list[SetImage]:
+    """Set the image of the template where the digest cannot be pulled: an imported image has one that no registry knows."""
+    actions = []
+    for slot in slots:
+        for container in slot.pod.containers[:1]:
+            waits = isinstance(container.state, Waiting) and container.state.reason in _PULL_ERRORS
+            if waits and f":attempt-{job.attempt}@" in container.image:
+                template = template_for(job.replica_specs[slot.replica.type], slot.replica.index)
+                image = next(c["image"] for c in template["spec"]["containers"] if c["name"] == container.name)
+                why = "its digest cannot be pulled"
+                actions.append(SetImage(slot.pod.name, slot.pod.uid, container.name, image, why))
+    return actions
+
+
+def _wanted(job: Job, slot: Slot) -> bool:
+    return slot.replica.type in job.replica_specs and slot.replica.index < job.count(slot.replica.type)
+
+
+def _has_run(pod: PodView) -> bool:
+    return any(isinstance(c.state, Running | Terminated) or c.last is not None for c in pod.containers)
+
+
+def _next_image(pod: PodView, attempt: int) -> str:
+    """The image that ran last, under a tag of that attempt; "" if the repository's digest is not known."""
+    repository, _, digest = pod.containers[0].image_id.removeprefix("docker-pullable://").partition("@")
+    return f"{repository}:attempt-{attempt}@{digest}" if repository and digest else ""
+
+
+def last_start(pod: PodView) -> float | None:
+    """When the latest run of the main program began (seconds since the epoch), else when the kubelet accepted the pod."""
+    runs = [run for c in pod.containers[:1] for run in (c.state, c.last) if isinstance(run, Running | Terminated)]
+    starts = [run.started_at for run in runs if run.started_at is not None]
+    return max(starts, default=pod.started)

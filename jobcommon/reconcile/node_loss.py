@@ -1,0 +1,133 @@
+"""Nodes that are lost, and nodes on which pods of the job fail again and again.
+
+No right on nodes is needed. The control plane taints a node that is silent, and evicts its pods when their tolerations end
+(nodeLossSeconds). Such a pod stays, being deleted, because its programs may still run. It ends when the node is back; the pod
+garbage collector ends it when the node is gone or tainted as out of service. Here it is deleted by force, and only if it has
+ended or its annotation says that its programs may run twice.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jobcommon.api import labels, reasons
+from jobcommon.api.status import MAX_MESSAGE, NodeFailures
+from jobcommon.framework import Job
+from jobcommon.reconcile.ending import PLATFORM_REASONS, Ending, Verdict
+from jobcommon.reconcile.plan import WARNING, Action, Delete, Event
+from jobcommon.reconcile.slots import Slot
+
+CONFIRM_SECONDS = 10.0
+"""How long after the grace period a kubelet that answers has told the end of a pod, at the latest."""
+MAX_NODES = 10
+AVOIDED_FROM = 2
+_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_EVICTED = "DeletionByTaintManager"
+_CHOSEN_BY_OTHERS = ("Preempting", "Preempted")
+# Ends that say something about the node. A preemption, a drain or a deletion by hand does not.
+_BY_THE_NODE = PLATFORM_REASONS.difference(_CHOSEN_BY_OTHERS) | {
+    _EVICTED, "DeletionByPodGC", "TerminationByKubelet", "ContainerStatusUnknown", reasons.LOST,
+}  # fmt: skip
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_MAX_WEIGHT = 100
+
+
+# -- pods that are made ------------------------------------------------------------------------------------------------------
+
+
+def prepare(job: Job, spec: dict[str, Any]) -> None:
+    """Add the tolerations, and the preference for other nodes, to the spec of a pod that is to be created."""
+    seconds = job.run_policy.node_loss_seconds
+    if seconds is not None:
+        given = spec.get("tolerations") or []
+        added = [
+            {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+            for taint in _TAINTS
+            if not _tolerated(given, taint)
+        ]
+        spec["tolerations"] = [*given, *added]
+    if nodes := [entry.node for entry in avoided(job)]:
+        # A name in matchFields is the node's own, and a requirement there has one value.
+        fields = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in nodes]
+        affinity = spec.get("affinity") or {}
+        to_nodes = affinity.get("nodeAffinity") or {}
+        term = {"weight": _MAX_WEIGHT, "preference": {"matchFields": fields}}
+        to_nodes = {**to_nodes, _PREFERRED: [*(to_nodes.get(_PREFERRED) or []), term]}
+        spec["affinity"] = {**affinity, "nodeAffinity": to_nodes}
+
+
+def events(job: Job) -> Iterator[Event]:
+    """One event if a template has tolerations of its own, which nodeLossSeconds does not change."""
+    if job.run_policy.node_loss_seconds is None:
+        return
+    templates = {name: (spec.template, *(o.template for o in spec.overrides)) for name, spec in job.replica_specs.items()}
+    given = {name: [t for one in of_type for t in _tolerations(one)] for name, of_type in templates.items()}
+    kept = [f"{taint} of {name}" for name, own in given.items() for taint in _TAINTS if _tolerated(own, taint)]
+    if kept:
+        text = f"nodeLossSeconds leaves the templates' own tolerations as they are: {', '.join(kept)}"
+        yield Event(WARNING, reasons.TOLERATIONS_KEPT, text[:MAX_MESSAGE], lasting=True)
+
+
+def _tolerations(template: Mapping[str, Any]) -> Iterable[Any]:
+    return (template.get("spec") or {}).get("tolerations") or ()
+
+
+def _tolerated(tolerations: Iterable[Mapping[str, Any]], taint: str) -> bool:
+    """Whether the API server would add no toleration of the taint either (admission plugin DefaultTolerationSeconds)."""
+    return any((t.get("key") or taint) == taint and t.get("effect") in (None, "", "NoExecute") for t in tolerations)
+
+
+# -- pods of a node that is silent -------------------------------------------------------------------------------------------
+
+
+def force_deletions(job: Job, slots: Iterable[Slot], now: float) -> tuple[list[Action], list[float]]:
+    """Deletions by force of pods that have ended or may run twice and that their nodes do not remove, and when others are due.
+
+    A kubelet that dies between a pod's final status and its last DELETE leaves a pod that keeps its name for ever.
+    """
+    seconds = job.run_policy.node_loss_seconds
+    actions: list[Action] = []
+    later: list[float] = []
+    for slot in slots if seconds is not None else ():
+        pod, until = slot.pod, slot.grace_until
+        harmless = slot.over or pod.annotations.get(labels.SAFE_TO_DELETE) == "true"
+        if until is None or not slot.lingers or not harmless:
+            continue
+        # An evicted pod's node has been silent for long already. Otherwise the kubelet may just be restarting.
+        silent = CONFIRM_SECONDS if pod.disruption == _EVICTED else max(float(seconds or 0), CONFIRM_SECONDS)
+        due = until + silent
+        if now < due:
+            later.append(due)
+        else:
+            why = f"its node {pod.node_name} does not remove it"
+            actions.append(Delete("v1", "pods", pod.name, pod.uid, why, pod.resource_version, force=True))
+    return actions, later
+
+
+# -- nodes that are avoided --------------------------------------------------------------------------------------------------
+
+
+def avoided(job: Job) -> list[NodeFailures]:
+    """The nodes that new pods of the job avoid, if others will do."""
+    return [entry for entry in job.status.node_failures if entry.count >= AVOIDED_FROM] if _avoids(job) else []
+
+
+def counted(job: Job, entries: Iterable[Slot]) -> list[NodeFailures]:
+    """The failures by node after those of this pass; of many nodes those with most, the latest last."""
+    known = list(job.status.node_failures)
+    for slot in entries if _avoids(job) else ():
+        node = slot.pod.node_name
+        if node and _blames(slot.ending):
+            before = next((entry for entry in known if entry.node == node), NodeFailures(node=node, count=0))
+            known = [entry for entry in known if entry.node != node]
+            known.append(before.model_copy(update={"count": before.count + 1}))
+    return sorted(known, key=lambda entry: entry.count)[-MAX_NODES:]
+
+
+def _avoids(job: Job) -> bool:
+    policy = job.run_policy
+    return policy.node_loss_seconds is not None if policy.avoid_failed_nodes is None else policy.avoid_failed_nodes
+
+
+def _blames(ending: Ending) -> bool:
+    lost = ending.verdict == Verdict.DISRUPTED and ending.reason in _BY_THE_NODE
+    return lost or ending.verdict == Verdict.RETRYABLE

@@ -1,0 +1,178 @@
+"""What the reports of a program say of its progress: when a job is stalled, and when its restarts bring nothing.
+
+The status is the only memory. The writer of a report writes `after_reports` with it, and the decision compares times. A run
+is one life of the program: it begins when the job begins to run, or with a step below the last one. Its deadline holds from the
+second distinct step, because the first report comes before the first step; heartbeats, which repeat a step, are no progress.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jobcommon.api.job import StallAction
+from jobcommon.api.pod import Terminated
+from jobcommon.api.status import ConditionType, EarlyFailures, JobProgress, JobStatus, TrainerStatus
+from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.framework import Job
+from jobcommon.reconcile import restarts
+from jobcommon.reconcile.accounting import Accounting
+from jobcommon.reconcile.ending import Verdict, decode, last_failure_in_place
+from jobcommon.reconcile.limits import Due
+from jobcommon.reconcile.reporting import reports
+from jobcommon.reconcile.slots import Slots
+
+RECORD_SECONDS = 10.0
+"""At most one report of a job is written in this time."""
+# From the condition Stalled to the action. Longer than a report may wait to be written: after an outage of the API server the
+# report that ends the stall comes first.
+CONFIRM_SECONDS = 15.0
+MAX_RESTARTS = 3
+_STEP, _PHASE, _TRAIN = "current_step", "phase", "train"
+_DONE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A job that is to make progress: when it counts as stalled, what then follows, and why, as a sentence."""
+
+    due: Due
+    action: StallAction
+    acts_at: float | None
+    text: str
+
+    @property
+    def acts(self) -> bool:
+        """Whether the action is due."""
+        return self.acts_at is not None and self.due.now >= self.acts_at
+
+    @property
+    def wake_at(self) -> float | None:
+        """When to look again (seconds since the epoch)."""
+        return self.acts_at if self.due.passed else self.due.at
+
+
+def after_reports(status: JobStatus, steps: Iterable[tuple[int, float]], arrived: float, now: float) -> JobProgress:
+    """What is known after reports, the last of which arrived at `arrived`, that are recorded together at `now`.
+
+    `steps` are those that were reported, in order, each with the time of its first report (seconds since the epoch).
+    """
+    for step, since in steps:
+        status = status.model_copy(update={"progress": _after_step(status, step, since)})
+    told = {"last_report_time": format_time(arrived), "recorded_time": format_time(now)}
+    return (status.progress or JobProgress()).model_copy(update=told)
+
+
+def _after_step(status: JobStatus, step: int, since: float) -> JobProgress:
+    known = status.progress or JobProgress()
+    changes: dict[str, object] = {}
+    if known.highest_step is None or step > known.highest_step:
+        changes |= {"highest_step": step, "restarts": status.restarts}
+    same_run = _is_of_this_run(status) and known.step is not None and step >= known.step
+    if not same_run or step != known.step:
+        attempt = {"attempt": status.attempt, "last_progress_time": format_time(since)}
+        changes |= {"step": step, "armed": True if same_run else None, **attempt}
+    return known.model_copy(update=changes)
+
+
+def stall(job: Job, now: float) -> Stall | None:
+    """When the job counts as stalled; None without a deadline, or while it does not run or has reported 100 %."""
+    policy, status = job.run_policy, job.status
+    began, report = _run_began(status), status.trainer_status
+    if not reports(job) or job.suspended or began is None:
+        return None
+    known = status.progress if _is_of_this_run(status) else None
+    last = parse_time(known.last_progress_time) if known is not None else None
+    if known is not None and report is not None and report.progress_percentage == _DONE:
+        return None
+    who = f"{job.kind} {job.key}"
+    if known is not None and last is not None and known.armed:
+        seconds, name = policy.progress_deadline_seconds, "progressDeadlineSeconds"
+        allowed = 0 if report is not None and _metric(report, _PHASE) == _TRAIN else policy.evaluation_seconds or 0
+        plus = f" and evaluationSeconds {allowed}" if allowed else ""
+        text = f"{who} has reported no progress since {format_time(last)}, when it was at step {known.step}"
+    else:
+        # The kubelet may have restarted the program in place, and the job has been running all the time.
+        last, allowed, plus = began if last is None else max(began, last), 0, ""
+        seconds, name = policy.progress_start_deadline_seconds, "progressStartDeadlineSeconds"
+        text = f"{who} has not reported two different steps since {format_time(last)}"
+    if seconds is None:
+        return None
+    due = Due(last + seconds + allowed, now)
+    action = policy.stall_action or StallAction.NONE
+    noticed = status.condition(ConditionType.STALLED) if due.passed and action != StallAction.NONE else None
+    at = parse_time(noticed.last_transition_time) if noticed is not None and noticed.is_true else None
+    return Stall(due, action, None if at is None else at + CONFIRM_SECONDS, f"{text}; {name} is {seconds}{plus}")
+
+
+def early_failures(job: Job, accounting: Accounting, slots: Slots) -> EarlyFailures | None:
+    """The early failures in a row after this pass."""
+    if job.run_policy.min_uptime_seconds is None:
+        return None
+    failed = accounting.having(Verdict.RETRYABLE)
+    in_place = restarts.count(job, accounting, slots, ends=False) - (job.status.restarts or 0) - len(failed)
+    latest = max((run for _, run in restarts.runs_in_place(slots)), key=_end, default=None) if in_place > 0 else None
+    runs: Iterable[Terminated | None] = (last_failure_in_place(slot.pod) for slot in failed)
+    found = job.status.early_failures
+    for run, times in [*((run, 1) for run in runs), *([(latest, in_place)] if latest is not None else [])]:
+        found = _one_more(found, run, times, job.run_policy.min_uptime_seconds)
+    return found
+
+
+def in_vain(job: Job, accounting: Accounting, early: EarlyFailures | None) -> str:
+    """Why the job is not restarted any more although backoffLimit allows it; "" while it is."""
+    policy, known = job.run_policy, job.status.progress
+    limit = MAX_RESTARTS if policy.max_restarts_without_progress is None else policy.max_restarts_without_progress
+    text = f"Job {job.name} has failed because"
+    if policy.report_progress and known is not None and known.highest_step is not None:
+        failed = accounting.charged - (known.restarts or 0)
+        if failed > limit:
+            most = f"the highest step has been {known.highest_step} for {failed} failed runs"
+            return f"{text} its restarts bring no progress: {most}; maxRestartsWithoutProgress is {limit}"
+    if early is not None and early.count > limit:
+        seconds = policy.min_uptime_seconds
+        runs = f"its last {early.count} failed runs ended within {seconds} s (minUptimeSeconds), each with {early.exit}"
+        return f"{text} {runs}; maxRestartsWithoutProgress is {limit}"
+    return ""
+
+
+def step_of(report: TrainerStatus) -> int | None:
+    """The step of a report: its metric current_step, or else its percentage.
+
+    The callback of transformers names no step with the first 0 % of a run and with the last 100 %.
+    """
+    text, percentage = _metric(report, _STEP), report.progress_percentage
+    try:
+        return min(max(int(float(text)), 0), 2**31 - 1)
+    except (ValueError, OverflowError):
+        return percentage if percentage != _DONE else None
+
+
+def _metric(report: TrainerStatus, name: str) -> str:
+    return next((metric.value for metric in report.metrics or () if metric.name == name), "")
+
+
+def _run_began(status: JobStatus) -> float | None:
+    """When the job began to run, last; None while it does not."""
+    running = status.condition(ConditionType.RUNNING)
+    return parse_time(running.last_transition_time) if running is not None and running.is_true else None
+
+
+def _is_of_this_run(status: JobStatus) -> bool:
+    """Whether the last progress was made since the job began to run, and in its current attempt."""
+    known, began = status.progress, _run_began(status)
+    last = parse_time(known.last_progress_time) if known is not None else None
+    if known is None or last is None or (known.attempt or 0) != (status.attempt or 0):
+        return False
+    return began is None or last >= began
+
+
+def _end(run: Terminated) -> float:
+    return run.finished_at or 0.0
+
+
+def _one_more(found: EarlyFailures | None, run: Terminated | None, times: int, seconds: int) -> EarlyFailures | None:
+    """The early failures after `times` runs that ended as `run` did; None if it was long enough or of unknown length."""
+    if run is None or run.started_at is None or run.finished_at is None or run.finished_at - run.started_at >= seconds:
+        return None
+    told = f"exit code {run.exit_code}" if run.exit_code is not None else decode(run)
+    before = found.count if found is not None and found.exit == told else 0
+    return EarlyFailures(exit=told, count=before + times)

@@ -1,0 +1,79 @@
+"""Keeping the logs of failed replicas: reads the ends of their logs and writes them into the job's ConfigMap.
+
+Each attempt has `LOG_SECONDS`: a node that does not answer holds up a restart or a clean-up no longer than that.
+The rights to create and patch ConfigMaps are enough: a JSON patch with a test changes only one that is the job's.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from jobcommon.client.errors import ClientError, TransportError
+from jobcommon.client.objects import metadata_only, object_path, sent
+from jobcommon.client.request import Request, Transport
+from jobcommon.client.status import response_error
+from jobcommon.controller.result import Work
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile.children import CORE
+from jobcommon.reconcile.failed_logs import MAX_LOG_BYTES, config_map_name
+from jobcommon.reconcile.plan import KeepLog
+from jobcommon.runtime.writes import addition_of_logs, creation_with_logs
+
+T = TypeVar("T")
+LOG_SECONDS = 10.0
+"""For reading the logs of one plan, all at the same time, and again for each attempt to write them."""
+_WRITES = 2
+# The API server bounds lines and bytes, and cuts off the end of what is too long: then fewer lines are asked for.
+_TAILS = (1000, 50)
+_MOST_READ = 1 << 20
+
+
+async def keep_logs(framework: Framework, transport: Transport, work: Work) -> ClientError | None:
+    """Keep the logs of `work.plan`. Returns the first error; the other logs are kept all the same."""
+    if work.job is None:
+        return None
+    ends = await asyncio.gather(*(_attempted(str(log), _end_of(transport, work.namespace, log)) for log in work.plan.logs))
+    kept = {log.key: end for log, end in zip(work.plan.logs, ends, strict=True) if isinstance(end, str)}
+    written = None
+    for _ in range(_WRITES if kept else 0):
+        written = await _attempted(config_map_name(work.name), _write(framework, transport, work.job, kept))
+        if not isinstance(written, ClientError) or 400 <= getattr(written, "code", 0) < 500:
+            break
+    return next((error for error in (*ends, written) if isinstance(error, ClientError)), None)
+
+
+async def _attempted(what: str, step: Coroutine[Any, Any, T]) -> T | ClientError:
+    try:
+        async with asyncio.timeout(LOG_SECONDS):
+            return await step
+    except TimeoutError:
+        return TransportError(f"{what}: no answer within {LOG_SECONDS:g} s")
+    except ClientError as error:
+        return error
+
+
+async def _end_of(transport: Transport, namespace: str, log: KeepLog) -> str:
+    body = b""
+    for lines in _TAILS:
+        run = ("container", log.container), ("previous", str(log.previous).lower())
+        part = ("tailLines", str(lines)), ("limitBytes", str(_MOST_READ))
+        path = f"{object_path(CORE, 'pods', namespace, log.pod)}/log"
+        response = await transport.send(Request("GET", path, (*run, *part)))
+        if response.status >= 300:
+            raise response_error(response)
+        body = response.body
+        if len(body) < _MOST_READ:
+            break
+    # What is no UTF-8 becomes longer.
+    text = body[-MAX_LOG_BYTES:].decode(errors="replace").encode()[-MAX_LOG_BYTES:]
+    return text.decode(errors="ignore")
+
+
+async def _write(framework: Framework, transport: Transport, job: Job, kept: Mapping[str, str]) -> None:
+    """Add to the ConfigMap, or create it; doing it twice is no harm. Raises ClientError, also if it is not the job's."""
+    try:
+        await sent(transport, metadata_only(addition_of_logs(job, kept)))
+    except ClientError as error:
+        if getattr(error, "code", 0) != 404:
+            raise
+        await sent(transport, metadata_only(creation_with_logs(framework, job, kept)))

@@ -1,0 +1,160 @@
+"""Writes what programs have reported into the statuses of their jobs: of each job the latest report, at most every 10 s.
+
+Any replica of the operator does so for the reports that reach it, with the job's own version as a precondition: the decision,
+which the leader alone makes, reads the status. A report counts only if a pod of the job made it: a pod of the same namespace
+can get a token for any job.
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from jobcommon.api.status import TrainerStatus
+from jobcommon.api.timestamp import parse_time
+from jobcommon.client import objects
+from jobcommon.client.errors import ClientError, StatusError
+from jobcommon.client.objects import object_path
+from jobcommon.client.request import Request, Transport
+from jobcommon.client.status import response_error
+from jobcommon.reconcile import read_job
+from jobcommon.reconcile.progress import RECORD_SECONDS, after_reports, step_of
+from jobcommon.runtime.account_tokens import BoundPod
+from jobcommon.runtime.clock import Clock
+from jobcommon.runtime.logging import Log
+from jobcommon.runtime.report_server import ForbiddenError, Target
+from jobcommon.runtime.writes import status_write
+
+CONCURRENCY = 8
+RETRY_SECONDS = 1.0
+# Clients report every 5 s. The first steps of a run are told apart by two.
+MAX_STEPS = 8
+# The pods whose owner is remembered. Beyond it, it is asked for again.
+MAX_PODS = 20_000
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """The latest report of a job, when it arrived, and the last steps, each with its first report (seconds since the epoch)."""
+
+    target: Target
+    pod: BoundPod
+    report: TrainerStatus
+    at: float
+    steps: tuple[tuple[int, float], ...] = ()
+
+
+class ReportWriter:
+    """Takes reports in any thread, and writes them while `run` runs. Only reports of pods of the job are written."""
+
+    def __init__(self, transport: Transport, clock: Clock, log: Log) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._log = log
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._arrived = asyncio.Event()
+        self._inbox: dict[_Key, _Pending] = {}
+        self._not_before: dict[_Key, float] = {}
+        self._owners: dict[str, str] = {}
+        self._foreign: set[tuple[str, _Key]] = set()
+
+    def take(self, target: Target, pod: BoundPod, report: TrainerStatus) -> None:
+        """Keep the report until it is written. Raises ForbiddenError for a pod that is known to be none of the job's."""
+        key = target.framework.plural, target.namespace, target.name
+        if (pod.uid, key) in self._foreign:
+            raise ForbiddenError
+        if self._loop is not None:
+            new = _Pending(target, pod, report, self._clock.wall())
+            self._loop.call_soon_threadsafe(self._keep, key, new)
+
+    def _keep(self, key: _Key, new: _Pending) -> None:
+        old = self._inbox.get(key)
+        step, steps = step_of(new.report), old.steps if old is not None else ()
+        if step is not None and (not steps or steps[-1][0] != step):
+            steps = (*steps, (step, new.at))[-MAX_STEPS:]
+        self._inbox[key] = replace(new, steps=steps)
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        turn = asyncio.Semaphore(CONCURRENCY)
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                self._arrived.clear()
+                now = self._clock.monotonic()
+                # A job that has reported nothing for a while may be gone.
+                self._not_before = {key: at for key, at in self._not_before.items() if at > now or key in self._inbox}
+                for key in [key for key in self._inbox if self._not_before.get(key, now) <= now]:
+                    self._not_before[key] = now + RECORD_SECONDS
+                    await turn.acquire()
+                    writing = tasks.create_task(self._write(key, self._inbox.pop(key)))
+                    writing.add_done_callback(lambda _: turn.release())
+                soon = min((self._not_before[key] for key in self._inbox if key in self._not_before), default=None)
+                await self._clock.wait(self._arrived, soon)
+
+    async def _write(self, key: _Key, pending: _Pending) -> None:
+        try:
+            again = await self._record(key, pending)
+        except ClientError as error:
+            gone = isinstance(error, StatusError) and error.code == HTTPStatus.NOT_FOUND
+            again = None if gone else RETRY_SECONDS
+            if not gone and not (isinstance(error, StatusError) and error.code == HTTPStatus.CONFLICT):
+                self._log.warning("could not record a report of progress", job=f"{key[1]}/{key[2]}", error=str(error))
+                again = RECORD_SECONDS
+        except Exception:
+            self._log.exception("could not record a report of progress", job=f"{key[1]}/{key[2]}")
+            again = None
+        if again is not None:
+            self._not_before[key] = self._clock.monotonic() + again
+            newer = self._inbox.get(key, pending)
+            self._inbox[key] = (
+                replace(newer, steps=(*pending.steps, *newer.steps)[-MAX_STEPS:]) if newer is not pending else pending
+            )
+            self._arrived.set()
+
+    async def _record(self, key: _Key, pending: _Pending) -> float | None:
+        """Write one report. Returns after how many seconds to try again, None if it is written or not wanted."""
+        target, framework = pending.target, pending.target.framework
+        path = object_path(framework.api_version, framework.plural, target.namespace, target.name)
+        raw = await self._json(objects.get(path))
+        job = read_job(framework, raw)
+        # The last report, 100 %, may be written after the job has finished.
+        if job.managed_elsewhere or job.deleting or not job.run_policy.report_progress:
+            return None
+        if await self._owner_of(pending.pod) != job.uid:
+            self._foreign.add((pending.pod.uid, key))
+            return None
+        known = job.status.progress
+        if known is not None and (parse_time(known.last_report_time) or 0.0) > pending.at:
+            # Another replica has recorded a later one.
+            return None
+        now = self._clock.wall()
+        if known is not None and (wait := (parse_time(known.recorded_time) or 0.0) + RECORD_SECONDS - now) > 0:
+            return min(wait, RECORD_SECONDS)
+        progress = after_reports(job.status, pending.steps, pending.at, now)
+        written = {"trainerStatus": pending.report, "progress": progress}
+        added = {name: model.model_dump(by_alias=True, exclude_none=True) for name, model in written.items()}
+        await self._json(status_write(raw, framework.plural, {**(raw.get("status") or {}), **added}))
+        return None
+
+    async def _owner_of(self, pod: BoundPod) -> str:
+        """The UID of the pod's controller; "" if the pod is gone."""
+        if pod.uid not in self._owners:
+            path = object_path("v1", "pods", pod.namespace, pod.name)
+            response = await self._transport.send(objects.metadata_only(objects.get(path)))
+            if response.status not in (HTTPStatus.OK, HTTPStatus.NOT_FOUND):
+                raise response_error(response)
+            found = objects.written(response.body)
+            if len(self._owners) >= MAX_PODS:
+                self._owners.clear()
+                self._foreign.clear()
+            self._owners[pod.uid] = found.controller_uid if found.uid == pod.uid else ""
+        return self._owners[pod.uid]
+
+    async def _json(self, request: Request) -> dict[str, Any]:
+        answer: dict[str, Any] = msgspec.json.decode((await objects.sent(self._transport, request)).body)
+        return answer

@@ -1,0 +1,115 @@
+"""keepFailedLogs: which logs a plan keeps before the pods go that printed them."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE
+from jobcommon.framework import Options
+from jobcommon.reconcile import plan, read_job
+from jobcommon.reconcile.failed_logs import MAX_LAST, MAX_LOG_BYTES, with_unkept
+from jobcommon.testutil.builders import START, Manifest, job_manifest, observe
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import NOW, decide, deletes, next_pass
+
+RUNNING = {"Master-0": "running", "Worker-0": "running", "Worker-1": "running"}
+
+
+def a_job(policy: str = "OnFailure", **run_policy: Any) -> Manifest:
+    return job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy={"keepFailedLogs": True, **run_policy})
+
+
+def kept(manifest: Manifest, *passes: dict[str, str]) -> list[tuple[str, str, bool]]:
+    """Key, container and `previous` of the logs that the last pass keeps."""
+    first, logs = manifest, ()
+    for pods in passes:
+        # The pods are those of the first attempt.
+        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, first, {**RUNNING, **pods}), NOW)
+        manifest, logs = next_pass(manifest, decided), decided.logs
+    return [(log.key, log.container, log.previous) for log in logs]
+
+
+FAILED, OTHER = {"Worker-0": "failed 137"}, {"Worker-1": "failed 1"}
+LOG = ("0.demo-worker-0.log", TEST_JOB.container, False)
+#: the job, its pods in passes that follow each other, and the logs that the last one keeps
+CASES: dict[str, tuple[Manifest, list[dict[str, str]], list[tuple[str, str, bool]]]] = {
+    "off": (a_job(keepFailedLogs=False), [FAILED, FAILED], []),
+    "not on record yet": (a_job(), [FAILED], []),
+    "to be replaced": (a_job(), [FAILED, FAILED], [LOG]),
+    "released before": (a_job(), [FAILED, {"Worker-0": "failed 137,without_finalizer"}], []),
+    "another one later": (a_job(), [FAILED, OTHER, FAILED | OTHER], [LOG, ("1.demo-worker-1.log", *LOG[1:])]),
+    "a consequence": (a_job(restartScope="Job"), [FAILED | OTHER, FAILED | OTHER], [LOG]),
+    "evicted": (a_job(), [{"Worker-0": "evicted"}] * 2, []),
+    "evicted, with a code": (a_job(), [{"Worker-0": "failed 137,disrupted"}] * 2, []),
+    "deleted": (a_job(), [{"Worker-0": "failed 1,last_delete"}] * 2, []),
+    "succeeded": (a_job(), [{"Worker-0": "succeeded"}] * 2, []),
+    "the job has failed": (a_job("Never"), [FAILED, FAILED], [LOG]),
+    "the job has failed, finished pods stay": (a_job("Never", cleanPodPolicy="None"), [FAILED, FAILED], [LOG]),
+    "beside a sidecar": (a_job("Never"), [{"Worker-0": "main_ended 3"}] * 2, [LOG]),
+    "an init container": (
+        a_job(backoffLimit=0), [{"Worker-0": "with_init 3"}] * 2, [("0.demo-worker-0.log", "prepare", False)],
+    ),
+    "in place, and the limit is reached": (a_job(backoffLimit=1), [{"Worker-0": "crash_looping 1"}] * 2, [LOG]),
+    "in place, and runs again": (
+        a_job(backoffLimit=0), [{"Worker-0": "restarted_after 1"}] * 2, [("0.demo-worker-0.log", TEST_JOB.container, True)],
+    ),
+    "stopped on purpose": (a_job(suspend=True), [{"Worker-0": "running,deleting"}, {"Worker-0": "failed 143,last_delete"}], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("manifest", "passes", "logs"), CASES.values(), ids=CASES)
+def test_what_is_kept(manifest: Manifest, passes: list[dict[str, str]], logs: list[tuple[str, str, bool]]) -> None:
+    assert kept(manifest, *passes) == logs
+
+
+def test_the_pod_goes_in_the_plan_that_keeps_its_log() -> None:
+    recorded = next_pass(a_job(), decide(TEST_JOB, a_job(), {**RUNNING, **FAILED}))
+    decided = decide(TEST_JOB, recorded, {**RUNNING, **FAILED})
+    assert deletes(decided) == ["demo-worker-0"]
+    assert "action: keep log of pods/demo-worker-0 as 0.demo-worker-0.log" in decided.describe()
+
+
+def test_without_the_finalizer_the_log_is_kept_before_the_deletion() -> None:
+    manifest = next_pass(a_job(), decide(TEST_JOB, a_job(), {**RUNNING, **FAILED}))
+    observed = observe(TEST_JOB, manifest, {**RUNNING, "Worker-0": "failed 137,without_finalizer"})
+    framework = replace(TEST_JOB, options=Options(tracking_finalizer=False))
+    assert len(plan(framework, read_job(framework, manifest), observed, NOW).logs) == 1
+
+
+def test_the_logs_of_a_job_fit_into_a_config_map() -> None:
+    """Ten of the failures on record, and some of those that came after."""
+    count = 30
+    manifest = job_manifest(TEST_JOB, {"Worker": count}, policy="Never", run_policy={"keepFailedLogs": True})
+    pods = {f"Worker-{index}": f"failed 1 {START + index:.0f}" for index in range(count)}
+    recorded = next_pass(manifest, decide(TEST_JOB, manifest, pods))
+    logs = decide(TEST_JOB, recorded, pods).logs
+    assert [log.key for log in logs[:2]] == ["0.demo-worker-0.log", "1.demo-worker-1.log"]
+    assert {log.pod for log in logs} == {f"demo-worker-{index}" for index in range(MAX_FAILURES + MAX_LAST)}
+    assert sum(MAX_LOG_BYTES + len(log.key) for log in logs) < 1024 * 1024
+
+
+#: message, why logs are not kept, and what the condition says
+NOTED = {
+    "kept": ("it runs", "", "it runs"),
+    "not kept": ("it runs", "logs are not kept", "it runs; logs are not kept"),
+    "told already": ("it runs; logs are not kept", "logs are not kept", "it runs; logs are not kept"),
+    "no room": ("x" * MAX_MESSAGE, "logs are not kept", "x" * MAX_MESSAGE),
+}
+
+
+@pytest.mark.parametrize(("message", "unkept", "told"), NOTED.values(), ids=NOTED)
+def test_the_condition_tells_of_a_missing_right(message: str, unkept: str, told: str) -> None:
+    assert with_unkept(message, unkept) == told
+
+
+@pytest.mark.parametrize("pods", [{}, FAILED], ids=["runs", "is restarting"])
+def test_a_missing_right_is_written_once(pods: dict[str, str]) -> None:
+    manifest = a_job()
+    for _ in range(3):
+        manifest = next_pass(manifest, decide(TEST_JOB, manifest, {**RUNNING, **pods}))
+    observed = observe(TEST_JOB, manifest, {**RUNNING, **pods}, unkept="logs are not kept")
+    told = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, NOW)
+    assert told.status is not None
+    assert told.status.conditions[-1].message.endswith("; logs are not kept")
+    assert plan(TEST_JOB, read_job(TEST_JOB, next_pass(manifest, told)), observed, NOW + 60).status is None

@@ -1,0 +1,300 @@
+"""restartMethod Auto: the pods of a job that is restarted as a whole are kept, and their containers are started again."""
+
+from typing import Any
+
+import pytest
+
+from jobcommon.api import labels
+from jobcommon.api.observed import IMAGES
+from jobcommon.api.replica import Replica
+from jobcommon.reconcile import Plan, plan, read_job
+from jobcommon.reconcile.children import pod_manifest
+from jobcommon.reconcile.plan import SetImage
+from jobcommon.testutil import builders
+from jobcommon.testutil.builders import IMAGE_ID, Manifest, job_manifest, observe
+from jobcommon.testutil.cluster_model import ClusterModel
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import NOW, conditions, creates, decide, deletes, holding, next_pass
+
+SPEC = {"Master": 1, "Worker": 2}
+ALL = ["demo-master-0", "demo-worker-0", "demo-worker-1"]
+RUNNING = {"Master-0": "running", "Worker-0": "running", "Worker-1": "running"}
+REPOSITORY, DIGEST = IMAGE_ID.split("@")
+
+
+def a_job(policy: str = "OnFailure", **run_policy: Any) -> Manifest:
+    run = {"restartScope": "Job", "restartMethod": "Auto", **run_policy}
+    return job_manifest(TEST_JOB, SPEC, policy=policy, run_policy=run)
+
+
+def images(decision: Plan) -> dict[str, str]:
+    """The images that the plan sets, by pod."""
+    return {action.name: action.image for action in decision.actions if isinstance(action, SetImage)}
+
+
+def second_attempt(later: dict[str, str], now: float = NOW, job: Manifest | None = None, **more: Any) -> Plan:
+    """The plan once the second attempt is on record, when the pods of the first one are as in `later`."""
+    first = job or a_job()
+    recorded = next_pass(first, decide(TEST_JOB, first, {**RUNNING, "Worker-0": "running,restarted_after 137"}))
+    assert recorded["status"]["attempt"] == 1
+    return plan(TEST_JOB, read_job(TEST_JOB, recorded), observe(TEST_JOB, first, later, **more), now)
+
+
+def world(policy: str = "OnFailure", **run_policy: Any) -> ClusterModel:
+    """A job of three whose pods run."""
+    run = {"restartScope": "Job", "restartMethod": "Auto", **run_policy}
+    cluster = ClusterModel.of(TEST_JOB, SPEC, policy=policy, run_policy=run)
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    return cluster
+
+
+def hold(cluster: ClusterModel, *names: str) -> None:
+    """The kubelet stops the containers whose image has no valid name."""
+    for name in names or ALL:
+        cluster.put(cluster.pods[name].held())
+
+
+def begin(cluster: ClusterModel, *names: str) -> None:
+    """The kubelet starts the containers again."""
+    for name in names or ALL:
+        cluster.put(cluster.pods[name].restarted_after(143, cluster.pods[name].restarts + 1))
+
+
+# -- one restart ---------------------------------------------------------------------------------------------------------------
+
+
+def test_all_are_stopped_before_one_is_started_and_every_pod_stays() -> None:
+    cluster = world()
+    uids = {name: pod.view.uid for name, pod in cluster.pods.items()}
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
+    cluster.settle()
+    assert cluster.current == "Restarting"
+    assert (cluster.status["attempt"], cluster.status["restarts"]) == (1, 1)
+    assert cluster.status["failures"][0]["exitCode"] == 137
+    assert "is restarting all replicas in place because Worker-0: " in cluster.job.status.conditions[-1].message
+    assert all(pod.view.containers[0].image == "image:stopped:attempt-1" for pod in cluster.pods.values())
+    hold(cluster, "demo-master-0", "demo-worker-1")
+    cluster.settle()
+    assert all(":stopped:" in pod.view.containers[0].image for pod in cluster.pods.values()), "one still runs"
+    hold(cluster, "demo-worker-0")
+    cluster.settle()
+    assert {pod.view.containers[0].image for pod in cluster.pods.values()} == {f"{REPOSITORY}:attempt-1@{DIGEST}"}
+    assert {pod.view.annotations[labels.ATTEMPT] for pod in cluster.pods.values()} == {"1"}
+    begin(cluster)
+    cluster.settle()
+    assert cluster.current == "Running"
+    assert {name: pod.view.uid for name, pod in cluster.pods.items()} == uids
+    assert (cluster.status["attempt"], cluster.status["restarts"]) == (1, 1), "our own stops are no failures"
+
+
+def test_a_failure_of_the_next_attempt_is_charged_once() -> None:
+    cluster = world(backoffLimit=2)
+    for attempt in (1, 2, 3):
+        name = "demo-worker-0"
+        cluster.tick(100)
+        cluster.put(cluster.pods[name].restarted_after(137, cluster.pods[name].restarts + 1))
+        cluster.settle()
+        if attempt < 3:
+            hold(cluster)
+            cluster.settle()
+            begin(cluster)
+            cluster.settle()
+            assert (cluster.current, cluster.status["attempt"], cluster.status["restarts"]) == ("Running", attempt, attempt)
+    assert (cluster.current, cluster.reason) == ("Failed", "BackoffLimitExceeded")
+    assert len(cluster.status["failures"]) == 3
+
+
+@pytest.mark.parametrize("writes", range(4))
+def test_a_restart_survives_a_crash_after_any_write(writes: int) -> None:
+    cluster = world()
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
+    cluster.step()
+    cluster.step(writes=writes)
+    cluster.settle()
+    hold(cluster)
+    cluster.step(writes=writes)
+    cluster.settle()
+    assert {pod.view.containers[0].image for pod in cluster.pods.values()} == {f"{REPOSITORY}:attempt-1@{DIGEST}"}
+    begin(cluster)
+    cluster.settle()
+    assert (cluster.current, cluster.status["restarts"]) == ("Running", 1)
+
+
+#: how the first replica is seen after its failure, before the kubelet has heard of the operator
+SEEN = {
+    "it runs again": "running,restarted_after 137",
+    "it has just ended": "running,between_runs 137",
+    "it waits for its restart": "crash_looping 1 137",
+}
+
+
+@pytest.mark.parametrize("state", SEEN.values(), ids=SEEN)
+def test_a_failed_run_in_a_living_pod_ends_the_attempt(state: str) -> None:
+    decided = decide(TEST_JOB, a_job("ExitCode"), {**RUNNING, "Worker-0": state, "Worker-1": "running,restarted_after 1"})
+    assert decided.status is not None
+    assert (decided.status.attempt, decided.status.restarts) == (1, 1)
+    assert [failure.replica for failure in decided.status.failures] == ["Worker-0"]
+    assert decided.actions == (), "recorded before anything is stopped"
+
+
+def test_a_permanent_exit_code_fails_the_job_before_the_program_runs_on() -> None:
+    decided = decide(TEST_JOB, a_job("ExitCode"), {**RUNNING, "Worker-0": "running,restarted_after 3"})
+    assert holding(decided)[-1] == "Failed"
+
+
+# -- what is not kept ----------------------------------------------------------------------------------------------------------
+
+HELD = {"Master-0": "running,held 1", "Worker-0": "running,held 1", "Worker-1": "running,held 1"}
+
+#: how Worker-1 is when its attempt has ended, and why it gets a new pod
+REPLACED = {
+    "ended": ("running,failed 1", "it has ended"),
+    "succeeded": ("running,succeeded", "it has ended"),
+    "being deleted": ("running,deleting", "it has ended"),
+    "not started": ("scheduled", "it has not started"),
+}
+
+
+@pytest.mark.parametrize(("state", "why"), REPLACED.values(), ids=REPLACED)
+def test_a_pod_that_cannot_be_kept_is_made_anew(state: str, why: str) -> None:
+    decided = second_attempt({**RUNNING, "Worker-1": state})
+    assert sorted(images(decided)) == ["demo-master-0", "demo-worker-0"]
+    assert deletes(decided) == ([] if "deleting" in state else ["demo-worker-1"])
+    told = decide(TEST_JOB, a_job(), {**RUNNING, "Worker-0": "running,between_runs 137", "Worker-1": state})
+    assert f"in place, Worker-1 with a new pod ({why}), because " in conditions(told)[-1]
+
+
+def test_nothing_is_started_or_created_while_a_replaced_pod_may_run() -> None:
+    going = second_attempt({**HELD, "Worker-1": "running,deleting"})
+    assert (images(going), creates(going)) == ({}, [])
+    gone = second_attempt({slot: state for slot, state in HELD.items() if slot != "Worker-1"})
+    assert (sorted(images(gone)), creates(gone)) == (["demo-master-0", "demo-worker-0"], ["demo-worker-1"])
+
+
+#: what a kubelet says of a container with the image that stops it, and whether the program is known to be stopped
+EVIDENCE = {
+    "in back-off, of the former image": ("crash_looping 1 137,with_gate 1", False),
+    "in back-off, of the present spec": ("crash_looping 1 137,with_gate 1,spec_seen", True),
+    "held by its image": ("running,held 1", True),
+    "just ended": ("running,between_runs 143,with_gate 1,spec_seen", False),
+}
+
+
+@pytest.mark.parametrize(("state", "stopped"), EVIDENCE.values(), ids=EVIDENCE)
+def test_a_program_counts_as_stopped_when_the_kubelet_acts_on_the_image(state: str, stopped: bool) -> None:
+    started = images(second_attempt({**HELD, "Worker-1": state}))
+    assert sorted(started) == (ALL if stopped else [])
+
+
+def test_a_pod_that_does_not_stop_within_its_grace_period_is_deleted() -> None:
+    """It has 30 seconds of grace and 30 more: then a new pod is made, and the others wait for its end."""
+    slow = {**HELD, "Worker-1": "running,with_gate 1"}
+    waiting = second_attempt(slow, NOW + 59)
+    assert (deletes(waiting), waiting.wake_at) == ([], NOW + 60)
+    given_up = second_attempt(slow, NOW + 60)
+    assert (deletes(given_up), images(given_up)) == (["demo-worker-1"], {})
+
+
+def test_where_images_may_not_be_changed_new_pods_are_made() -> None:
+    decided = second_attempt(RUNNING, backed_off=frozenset({IMAGES}), refusal="pods/demo-worker-0 is refused: not allowed")
+    assert (images(decided), deletes(decided)) == ({}, ALL)
+    assert "not allowed" in conditions(decided)[-1]
+
+
+@pytest.mark.parametrize("image_id", ["", "sha256:" + "0" * 64])
+def test_an_image_without_a_digest_of_its_repository_is_not_stopped(image_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An imported image: a reference by digest would be looked for in a registry."""
+    monkeypatch.setattr(builders, "IMAGE_ID", image_id)
+    decided = second_attempt(RUNNING)
+    assert (images(decided), deletes(decided)) == ({}, ALL)
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
+def test_a_digest_that_cannot_be_pulled_is_put_back_to_the_image_of_the_template(reason: str) -> None:
+    cluster = world()
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
+    cluster.settle()
+    hold(cluster)
+    cluster.settle()
+    pod = cluster.pods["demo-worker-1"]
+    state = {"waiting": {"reason": reason, "message": "not found"}}
+    cluster.put(pod._with(status={"containerStatuses": [pod._main(0, state)]}))
+    cluster.settle()
+    assert cluster.pods["demo-worker-1"].view.containers[0].image == "image"
+    begin(cluster)
+    cluster.settle()
+    assert (cluster.current, cluster.status["attempt"]) == ("Running", 1)
+
+
+#: what rules out that a container is started again in its pod
+NEVER = {
+    "Recreate": ("OnFailure", {"restartMethod": "Recreate"}, 1),
+    "unset": ("OnFailure", {"restartMethod": None}, 1),
+    "scope Pod": ("ExitCode", {"restartScope": "Pod"}, 1),
+    "restartPolicy Never": ("Never", {}, 1),
+    "no restart allowed": ("OnFailure", {"backoffLimit": 0}, 1),
+    "several containers": ("OnFailure", {}, 2),
+}
+
+
+@pytest.mark.parametrize(("policy", "run_policy", "containers"), NEVER.values(), ids=NEVER)
+def test_other_pods_are_never_restarted_by_the_kubelet(policy: str, run_policy: dict[str, Any], containers: int) -> None:
+    assert restart_policy(a_job(policy, **run_policy), containers) == "Never"
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "Always", "ExitCode"])
+def test_a_pod_that_is_kept_must_be_restartable(policy: str) -> None:
+    assert restart_policy(a_job(policy)) == "OnFailure"
+
+
+def restart_policy(manifest: Manifest, containers: int = 1) -> str:
+    template = manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]
+    template["containers"] += [{"name": "second", "image": "image"}] * (containers - 1)
+    job = read_job(TEST_JOB, manifest)
+    return str(pod_manifest(TEST_JOB, job, Replica("Worker", 0))["spec"]["restartPolicy"])
+
+
+# -- what happens meanwhile ----------------------------------------------------------------------------------------------------
+
+
+def test_a_suspension_deletes_stopped_pods() -> None:
+    cluster = world()
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
+    cluster.settle()
+    hold(cluster)
+    cluster.edit(suspend=True)
+    cluster.settle()
+    cluster.stop_terminating()
+    cluster.settle()
+    assert (cluster.current, cluster.pods) == ("Suspended", {})
+
+
+def test_a_pod_on_a_lost_node_is_made_anew_and_the_others_are_kept() -> None:
+    cluster = world()
+    kept = {name: pod.view.uid for name, pod in cluster.pods.items() if name != "demo-worker-1"}
+    cluster.lose_node_of("demo-worker-1")
+    cluster.settle()
+    hold(cluster, *kept)
+    cluster.settle()
+    cluster.run()
+    begin(cluster, *kept)
+    cluster.settle()
+    assert cluster.current == "Running"
+    assert {name: pod.view.uid for name, pod in cluster.pods.items() if name in kept} == kept
+    assert (cluster.status["attempt"], cluster.status.get("restarts"), cluster.status["disruptions"]) == (1, None, 1)
+
+
+def test_the_method_is_changed_while_pods_are_stopped() -> None:
+    cluster = world()
+    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
+    cluster.settle()
+    hold(cluster)
+    cluster.edit(restartMethod="Recreate")
+    cluster.settle()
+    cluster.stop_terminating()
+    cluster.settle()
+    cluster.run()
+    cluster.settle()
+    assert (cluster.current, cluster.status["attempt"], cluster.status["restarts"]) == ("Running", 1, 1)

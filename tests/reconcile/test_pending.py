@@ -1,0 +1,96 @@
+"""pendingDeadlineSeconds: replicas that no node takes."""
+
+from typing import Any
+
+import pytest
+
+from jobcommon.api.timestamp import format_time
+from jobcommon.reconcile import Plan, plan, read_job
+from jobcommon.reconcile.plan import deletes_pod
+from jobcommon.testutil.builders import START, Manifest, job_manifest, observe
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.plans import conditions, creates, decide, deletes, holding, next_pass
+
+LIMIT = {"pendingDeadlineSeconds": 120}
+RESTART = {**LIMIT, "pendingDeadlineAction": "Restart", "restartScope": "Job"}
+WAITING = {"Master-0": "running", "Worker-0": "unschedulable", "Worker-1": "unschedulable"}
+TEXT = f"Worker-0 and 1 more has had no node since {format_time(START)}: 0/3 nodes are available; pendingDeadlineSeconds is 120"
+
+
+def a_job(**run_policy: Any) -> Manifest:
+    return job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, policy="OnFailure", run_policy=run_policy)
+
+
+def last(decision: Plan) -> str:
+    return conditions(decision)[-1]
+
+
+def test_the_job_fails_with_the_schedulers_words() -> None:
+    early = decide(TEST_JOB, a_job(**LIMIT), WAITING, START + 119)
+    assert "Failed" not in holding(early)
+    assert early.wake_at == START + 120
+    decided = decide(TEST_JOB, a_job(**LIMIT), WAITING, START + 120)
+    assert last(decided) == f"Failed=T PendingTooLong: Job demo has failed because {TEXT}"
+    assert not any(map(deletes_pod, decided.actions)), "the pods are the evidence"
+
+
+def test_it_stops_whatever_the_clean_up_policy_says() -> None:
+    manifest = a_job(cleanPodPolicy="None", **LIMIT)
+    failed = next_pass(manifest, decide(TEST_JOB, manifest, WAITING, START + 120))
+    assert deletes(decide(TEST_JOB, failed, WAITING, START + 121)) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
+
+
+#: how the pods are, and the run policy
+IN_TIME: dict[str, tuple[dict[str, str], Manifest]] = {
+    "all have a node": ({"Master-0": "running", "Worker-0": "scheduled", "Worker-1": "running"}, LIMIT),
+    "one is being deleted": ({**WAITING, "Worker-0": "unschedulable,deleting", "Worker-1": "running"}, LIMIT),
+    "not set": (WAITING, {}),
+    "the job is suspended": (WAITING, {**LIMIT, "suspend": True}),
+    "the leader has succeeded": ({**WAITING, "Master-0": "succeeded"}, LIMIT),
+}
+
+
+@pytest.mark.parametrize(("pods", "run_policy"), IN_TIME.values(), ids=IN_TIME)
+def test_who_is_not_too_late(pods: dict[str, str], run_policy: Manifest) -> None:
+    decided = decide(TEST_JOB, a_job(**run_policy), pods, START + 1000)
+    assert decided.status is not None
+    assert "PendingTooLong" not in last(decided)
+
+
+def test_no_scheduler_says_nothing() -> None:
+    decided = decide(TEST_JOB, a_job(**LIMIT), {**WAITING, "Worker-0": "running", "Worker-1": "without_finalizer"}, START + 120)
+    assert "no scheduler has processed the pod" in last(decided)
+
+
+def test_all_replicas_let_go_of_their_nodes_and_begin_again() -> None:
+    manifest = a_job(backoffLimit=1, **RESTART)
+    decided = decide(TEST_JOB, manifest, WAITING, START + 120)
+    assert decided.status is not None
+    assert (decided.status.attempt, decided.status.restarts) == (1, 1), "charged once, like a failure"
+    assert last(decided).endswith(f"demo is restarting all replicas because {TEXT}")
+    assert decided.actions == (), "the attempt is recorded first"
+    second = next_pass(manifest, decided)
+    old = plan(TEST_JOB, read_job(TEST_JOB, second), observe(TEST_JOB, manifest, WAITING), START + 121)
+    assert deletes(old) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
+    assert creates(old) == []
+    again = plan(TEST_JOB, read_job(TEST_JOB, second), observe(TEST_JOB, manifest), START + 122)
+    assert creates(again) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
+    over = decide(TEST_JOB, second, WAITING, START + 1000)
+    assert "Failed=T BackoffLimitExceeded" in last(over), "backoffLimit bounds it"
+
+
+#: run policies that contradict themselves, and the field that is named
+REFUSED: dict[str, tuple[Manifest, str]] = {
+    "an action without a deadline": ({"pendingDeadlineAction": "Fail"}, "spec.runPolicy.pendingDeadlineAction"),
+    "a restart of one replica": ({**LIMIT, "pendingDeadlineAction": "Restart"}, "spec.runPolicy.pendingDeadlineAction"),
+    "pods that keep their nodes": ({**RESTART, "restartMethod": "Auto"}, "spec.runPolicy.pendingDeadlineAction"),
+    "another action": ({**LIMIT, "pendingDeadlineAction": "Suspend"}, "spec.runPolicy.pendingDeadlineAction"),
+    "no time at all": ({"pendingDeadlineSeconds": 0}, "spec.runPolicy.pendingDeadlineSeconds"),
+}
+
+
+@pytest.mark.parametrize(("run_policy", "field"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(run_policy: Manifest, field: str) -> None:
+    decided = decide(TEST_JOB, a_job(**run_policy), {})
+    assert "Failed=T InvalidSpec" in last(decided)
+    assert field in last(decided)

@@ -1,0 +1,474 @@
+"""What the reports of a program lead to: stalls, their actions, and restarts that bring nothing."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jobcommon.api.replica import Replica
+from jobcommon.api.status import ConditionType, JobStatus, Metric, TrainerStatus
+from jobcommon.api.timestamp import format_time
+from jobcommon.framework import Framework, Job, Options, ProgressServer
+from jobcommon.reconcile import Plan, plan, read_job
+from jobcommon.reconcile.at_rest import condition_at_rest
+from jobcommon.reconcile.children import pod_manifest
+from jobcommon.reconcile.progress import CONFIRM_SECONDS, after_reports, step_of
+from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe
+from jobcommon.testutil.frameworks import TEST_JOB as PLAIN
+from jobcommon.testutil.plans import conditions, deletes, holding, next_pass
+
+SERVER = ProgressServer("https://jobcommon-progress.kubeflow.svc:8443", "-----BEGIN CERTIFICATE-----")
+TEST_JOB = replace(PLAIN, options=Options(progress=SERVER))
+SPEC = {"Master": 1, "Worker": 2}
+RUNNING = {"Master-0": "running", "Worker-0": "running", "Worker-1": "running"}
+WATCHED: dict[str, Any] = {"reportProgress": True, "progressDeadlineSeconds": 60}
+TOGETHER: dict[str, Any] = {**WATCHED, "restartScope": "Job"}
+BEGAN: Manifest = {"conditions": [condition("Created"), condition("Running")], "startTime": format_time(START)}
+
+
+def a_job(policy: str = "OnFailure", status: Manifest = BEGAN, **run_policy: Any) -> Manifest:
+    return job_manifest(TEST_JOB, SPEC, policy=policy, run_policy=run_policy, status=status)
+
+
+def job_of(manifest: Manifest) -> Job:
+    return read_job(TEST_JOB, manifest)
+
+
+def reported(manifest: Manifest, at: float, step: int | None = None, percentage: int | None = None, **metrics: Any) -> Manifest:
+    """The job once a report that arrived `at` seconds after the start is recorded."""
+    named = {**({} if step is None else {"current_step": step}), **metrics}
+    report = TrainerStatus(
+        progress_percentage=percentage,
+        metrics=[Metric(name=name, value=str(value)) for name, value in named.items()],
+        last_updated_time="2023-11-14T22:13:20.000001+00:00",
+    )
+    status, step = job_of(manifest).status, step_of(report)
+    steps = [] if step is None else [(step, START + at)]
+    after = status.model_copy(
+        update={"trainer_status": report, "progress": after_reports(status, steps, START + at, START + at)}
+    )
+    return {**manifest, "status": after.to_json()}
+
+
+def decided(manifest: Manifest, at: float, pods: dict[str, str] = RUNNING) -> Plan:
+    return plan(TEST_JOB, job_of(manifest), observe(TEST_JOB, manifest, pods), START + at)
+
+
+def passed(manifest: Manifest, at: float, pods: dict[str, str] = RUNNING) -> Manifest:
+    return next_pass(manifest, decided(manifest, at, pods))
+
+
+def status_of(manifest: Manifest) -> JobStatus:
+    return job_of(manifest).status
+
+
+def stalled(manifest: Manifest) -> bool:
+    return any(c.type == "Stalled" and c.is_true for c in status_of(manifest).conditions)
+
+
+def training(manifest: Manifest, *reports: tuple[float, int], percentage: int | None = None) -> Manifest:
+    """The job after reports of these times and steps."""
+    for at, step in reports:
+        manifest = reported(manifest, at, step, percentage)
+    return manifest
+
+
+# -- what is remembered of the reports -----------------------------------------------------------------------------------------
+
+#: the reports: time, step, percentage; what is known then: highest step, step, armed, the second in which it rose last
+REPORTS = {
+    "the first 0 % arms nothing": ([(5, None, 0)], (0, 0, None, 5)),
+    "the first step arms": ([(5, None, 0), (20, 1, 0)], (1, 1, True, 20)),
+    "one step again is a heartbeat": ([(5, None, 0), (20, 7, 1), (25, 7, 1)], (7, 7, True, 20)),
+    "percentages alone": ([(5, None, 0), (20, None, 3), (30, None, 3), (40, None, 4)], (4, 4, True, 40)),
+    "a step below the last one begins a run": ([(5, 10, 0), (20, 90, 0), (50, None, 0)], (90, 0, None, 50)),
+    "from a checkpoint": ([(5, 10, 0), (20, 90, 0), (50, None, 0), (60, 81, 0)], (90, 81, True, 60)),
+    "the last 100 % names no step": ([(5, 10, 0), (20, 20, 99), (30, None, 100)], (20, 20, True, 20)),
+    "no number": ([(5, None, None)], (None, None, None, None)),
+}
+
+
+@pytest.mark.parametrize(("reports", "known"), REPORTS.values(), ids=REPORTS)
+def test_a_run_is_armed_by_its_second_distinct_step(
+    reports: list[tuple[float, int | None, int | None]], known: tuple[int | None, int | None, bool | None, float | None]
+) -> None:
+    manifest = a_job(**WATCHED)
+    for at, step, percentage in reports:
+        manifest = reported(manifest, at, step, percentage)
+    found = status_of(manifest).progress
+    assert found is not None
+    rose = None if known[3] is None else format_time(START + known[3])
+    assert (found.highest_step, found.step, found.armed, found.last_progress_time) == (*known[:3], rose)
+    assert found.last_report_time == format_time(START + reports[-1][0])
+
+
+@pytest.mark.parametrize("text", ["many", "nan", "inf", "-3", "1e99", ""])
+def test_any_text_may_be_reported_as_a_step(text: str) -> None:
+    known = status_of(reported(a_job(**WATCHED), 5, None, 4, current_step=text or " ")).progress
+    assert known is not None
+    assert known.step in (4, 0, 2**31 - 1)
+
+
+def test_a_report_of_before_the_job_ran_again_begins_no_armed_run() -> None:
+    """A run that resumes above the last step is not known by its steps."""
+    manifest = training(a_job(**WATCHED), (5, 10), (20, 90))
+    again = {
+        **manifest,
+        "status": {**manifest["status"], "conditions": [condition("Created"), condition("Running", at=START + 100)]},
+    }
+    known = status_of(training(again, (110, 95))).progress
+    assert known is not None
+    assert (known.highest_step, known.step, known.armed) == (95, 95, None)
+
+
+# -- when a job is stalled -----------------------------------------------------------------------------------------------------
+
+ARMED: list[Any] = [(5, None, 0), (20, 7, 1)]
+#: runPolicy, the reports (time, step, percentage), and the second at which the job is stalled, None for never
+STALLS = {
+    "no deadline": ({"reportProgress": True}, ARMED, None),
+    "nothing reported": (WATCHED, [], None),
+    "one report: it loads data": (WATCHED, ARMED[:1], None),
+    "one report, and a start deadline": ({**WATCHED, "progressStartDeadlineSeconds": 300}, ARMED[:1], 305),
+    "nothing reported, and a start deadline": ({"reportProgress": True, "progressStartDeadlineSeconds": 300}, [], 300),
+    "the start deadline is over with the second step": (
+        {"reportProgress": True, "progressStartDeadlineSeconds": 300},
+        ARMED,
+        None,
+    ),
+    "armed": (WATCHED, ARMED, 80),
+    "a heartbeat is no progress": (WATCHED, [*ARMED, (70, 7, 1)], 80),
+    "progress": (WATCHED, [*ARMED, (70, 8, 1)], 130),
+    "it may be evaluating": ({**WATCHED, "evaluationSeconds": 600}, ARMED, 680),
+    "the training is over": (WATCHED, [*ARMED, (70, None, 100)], None),
+}
+
+
+@pytest.mark.parametrize(("run_policy", "reports", "second"), STALLS.values(), ids=STALLS)
+def test_when_a_job_is_stalled(
+    run_policy: dict[str, Any], reports: list[tuple[float, int | None, int | None]], second: float | None
+) -> None:
+    manifest = a_job(**run_policy)
+    for report in reports:
+        manifest = reported(manifest, *report)
+    if second is None:
+        assert not stalled(passed(manifest, 1_000_000))
+        return
+    before, then = decided(manifest, second - 1), decided(manifest, second)
+    assert before.wake_at == START + second
+    assert not stalled(next_pass(manifest, before))
+    assert holding(then) == ["Created", "Running", "Stalled"], "it runs, and STATE says the worse"
+    assert [event.reason for event in then.events] == ["Stalled"]
+    assert then.actions == ()
+    after = decided(next_pass(manifest, then), second + 1000)
+    assert (after.status, after.events) == (None, ()), "said once"
+
+
+def test_a_program_that_says_that_it_trains_gets_no_time_for_evaluation() -> None:
+    policy = {**WATCHED, "evaluationSeconds": 600}
+    trains = reported(reported(a_job(**policy), 5, 1, phase="train"), 10, 2, phase="train")
+    evaluates = reported(trains, 40, 2, phase="evaluate")
+    assert stalled(passed(trains, 70))
+    assert not stalled(passed(evaluates, 669))
+    assert stalled(passed(evaluates, 670))
+
+
+def test_progress_ends_a_stall() -> None:
+    manifest = passed(training(a_job(**WATCHED), (5, 1), (20, 7)), 80)
+    again = decided(reported(manifest, 200, 8), 201)
+    assert holding(again) == ["Created", "Running"]
+    assert "Stalled=F Progressing: TestJob default/demo is not stalled any more." in conditions(again)
+
+
+@pytest.mark.parametrize("run_policy", [{}, {"reportProgress": True}], ids=["nothing", "no deadline"])
+def test_a_user_who_takes_the_deadline_back_ends_a_stall(run_policy: dict[str, Any]) -> None:
+    manifest = passed(training(a_job(**WATCHED), (5, 1), (20, 7)), 80)
+    manifest["spec"]["runPolicy"] = run_policy
+    assert not stalled(passed(manifest, 81))
+
+
+@pytest.mark.parametrize("way", ["suspended", "a replica restarts"])
+def test_a_job_that_does_not_run_is_not_stalled(way: str) -> None:
+    manifest = training(a_job(**WATCHED), (5, 1), (20, 7))
+    if way == "suspended":
+        manifest["spec"]["runPolicy"] = {**WATCHED, "suspend": True}
+        stopped = passed(manifest, 30)
+        manifest = {**stopped, "spec": {**stopped["spec"], "runPolicy": WATCHED}}
+        manifest = passed(manifest, 500, {})
+    else:
+        manifest = passed(passed(manifest, 30, {**RUNNING, "Worker-0": "running,evicted"}), 400, {"Master-0": "running"})
+    assert not stalled(manifest)
+    running = passed(manifest, 600)
+    assert status_of(running).has(ConditionType.RUNNING)
+    assert not stalled(passed(running, 700)), "the steps of the run before do not arm the next one"
+    assert stalled(passed(training(running, (710, 3), (720, 4)), 780))
+
+
+# -- what follows --------------------------------------------------------------------------------------------------------------
+
+
+def stalled_with(action: str | None, **run_policy: Any) -> Manifest:
+    extra = {} if action is None else {"stallAction": action}
+    return passed(training(a_job(**{**TOGETHER, **extra, **run_policy}), (5, 1), (20, 7)), 80)
+
+
+ACTS_AT = 80 + CONFIRM_SECONDS
+
+
+@pytest.mark.parametrize("action", ["Restart", "Fail"])
+def test_the_action_waits_for_a_report_that_is_on_its_way(action: str) -> None:
+    """The API server was gone, and the report is written after the condition."""
+    manifest = stalled_with(action)
+    early = decided(manifest, ACTS_AT - 1)
+    assert (early.status, early.wake_at) == (None, START + ACTS_AT)
+    assert holding(decided(reported(manifest, ACTS_AT - 1, 8), ACTS_AT)) == ["Created", "Running"]
+
+
+def test_without_an_action_the_job_stays() -> None:
+    for action in (None, "None"):
+        after = decided(stalled_with(action), 10_000)
+        assert (after.status, after.actions, after.wake_at) == (None, (), None)
+
+
+def test_fail() -> None:
+    after = decided(stalled_with("Fail"), ACTS_AT)
+    assert after.status is not None
+    assert holding(after) == ["Created", "Failed"]
+    assert (after.status.conditions[-1].reason, after.status.restarts) == ("Stalled", None)
+    assert "at step 7; progressDeadlineSeconds is 60" in after.status.conditions[-1].message
+
+
+def test_restart_is_a_new_attempt() -> None:
+    manifest = stalled_with("Restart")
+    begun = decided(manifest, ACTS_AT)
+    assert begun.status is not None
+    assert (begun.status.attempt, begun.status.restarts) == (1, 1)
+    assert begun.actions == (), "the attempt is recorded before a pod is deleted"
+    assert holding(begun) == ["Created", "Restarting"]
+    assert "is restarting all replicas because TestJob default/demo has reported no progress since" in conditions(begun)[-1]
+    assert ("Error", 1) not in begun.restarts
+    recorded = next_pass(manifest, begun)
+    old = observe(TEST_JOB, manifest, RUNNING)
+    assert deletes(plan(TEST_JOB, job_of(recorded), old, START + ACTS_AT)) == [
+        "demo-master-0",
+        "demo-worker-0",
+        "demo-worker-1",
+    ]
+    new = passed(recorded, ACTS_AT + 5)
+    assert status_of(new).has(ConditionType.RUNNING)
+    assert decided(new, ACTS_AT + 1000).status is None, "the next attempt is not armed"
+
+
+@pytest.mark.parametrize(
+    ("run_policy", "reason"), [({"backoffLimit": 0}, "BackoffLimitExceeded"), ({"maxRestartsWithoutProgress": 0}, "NoProgress")]
+)
+def test_a_stall_is_charged_like_a_failure(run_policy: dict[str, Any], reason: str) -> None:
+    after = decided(stalled_with("Restart", **run_policy), ACTS_AT)
+    assert after.status is not None
+    assert after.status.conditions[-1].reason == reason
+    assert (after.status.attempt, after.status.restarts) == (0, None), "the stall that ends a job restarts nothing"
+
+
+@pytest.mark.parametrize("end", ["succeeded", "failed 1"])
+def test_the_end_of_a_replica_comes_before_its_stall(end: str) -> None:
+    after = decided(stalled_with("Fail"), ACTS_AT, {**RUNNING, "Master-0": f"running,{end}"})
+    assert holding(after)[-1] == ("Succeeded" if end == "succeeded" else "Restarting")
+
+
+# -- restarts that bring nothing -----------------------------------------------------------------------------------------------
+
+
+def after_restarts(manifest: Manifest, count: int) -> Manifest:
+    status = {**manifest["status"], "restarts": count, "replicaStatuses": {"Worker": {"restarts": count}}}
+    return {**manifest, "status": status}
+
+
+#: runPolicy, restarts at the time of the highest step, restarts now, whether the next failure ends the job
+IN_VAIN = {
+    "the third restart": ({}, 0, 2, False),
+    "the fourth failure": ({}, 0, 3, True),
+    "it rose since": ({}, 1, 3, False),
+    "a limit of its own": ({"maxRestartsWithoutProgress": 1}, 5, 6, True),
+    "no restart at all": ({"maxRestartsWithoutProgress": 0}, 0, 0, True),
+}
+
+
+@pytest.mark.parametrize(("run_policy", "then", "now", "over"), IN_VAIN.values(), ids=IN_VAIN)
+@pytest.mark.parametrize("scope", ["Pod", "Job"])
+def test_restarts_without_progress(scope: str, run_policy: dict[str, Any], then: int, now: int, over: bool) -> None:
+    manifest = after_restarts(a_job("ExitCode", reportProgress=True, restartScope=scope, **run_policy), then)
+    manifest = after_restarts(training(manifest, (5, 1), (20, 7)), now)
+    manifest = reported(reported(manifest, 25, None, 0), 30, 7)
+    after = decided(manifest, 40, {**RUNNING, "Worker-0": "running,failed 137"})
+    assert after.status is not None
+    assert holding(after)[-1] == ("Failed" if over else "Restarting")
+    if over:
+        assert after.status.conditions[-1].reason == "NoProgress"
+        assert "the highest step has been 7 for" in after.status.conditions[-1].message
+        assert after.status.restarts == (now or None)
+
+
+@pytest.mark.parametrize("how", ["nothing was reported", "it does not report", "evicted"])
+def test_restarts_of_others_are_not_limited(how: str) -> None:
+    manifest = a_job("ExitCode", reportProgress=how != "it does not report")
+    if how != "nothing was reported":
+        manifest = training(manifest, (5, 1), (20, 7))
+    end = "evicted" if how == "evicted" else "failed 137"
+    after = decided(after_restarts(manifest, 3 if how == "evicted" else 50), 40, {**RUNNING, "Worker-0": f"running,{end}"})
+    assert holding(after)[-1] == "Restarting"
+
+
+def quick(code: int, seconds: int = 5) -> str:
+    return f"running 1700000000,failed {code} {1700000000 + seconds}"
+
+
+#: the ends of one worker, one after the other, and the count after each
+EARLY = {
+    "the same exit": ([quick(137)] * 3, [1, 2, 3]),
+    "another exit": ([quick(137), quick(139), quick(139)], [1, 1, 2]),
+    "one ran long enough": ([quick(137), quick(137, 60), quick(137)], [1, 0, 1]),
+    "an eviction is no failure": ([quick(137), "running,evicted", quick(137)], [1, 1, 2]),
+    "in place": (["crash_looping 1", "crash_looping 2", "crash_looping 5"], [1, 2, 5]),
+}
+
+
+@pytest.mark.parametrize(("ends", "counts"), EARLY.values(), ids=EARLY)
+def test_failures_soon_after_the_start_are_counted(ends: list[str], counts: list[int]) -> None:
+    manifest = a_job("OnFailure" if "crash_looping 1" in ends[0] else "ExitCode", minUptimeSeconds=60)
+    for end, count in zip(ends, counts, strict=True):
+        manifest = passed(manifest, 40, {**RUNNING, "Worker-0": end})
+        found = status_of(manifest).early_failures
+        assert (found.count if found else 0) == count
+        manifest = {**manifest, "status": {**manifest["status"], "countedPods": []}}
+
+
+@pytest.mark.parametrize(("count", "over"), [(2, False), (3, True)])
+def test_early_failures_end_a_job(count: int, over: bool) -> None:
+    status = {**BEGAN, "earlyFailures": {"exit": "exit code 137", "count": count}}
+    manifest = after_restarts(a_job("ExitCode", status=status, minUptimeSeconds=60), count)
+    after = decided(manifest, 40, {**RUNNING, "Worker-0": quick(137)})
+    assert after.status is not None
+    assert holding(after)[-1] == ("Failed" if over else "Restarting")
+    if over:
+        assert after.status.conditions[-1].reason == "NoProgress"
+        assert "its last 4 failed runs ended within 60 s (minUptimeSeconds), each with exit code 137" in conditions(after)[-1]
+
+
+# -- the pods ------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_main_containers_get_what_a_program_needs_to_report() -> None:
+    manifest = a_job(reportProgress=True)
+    pod = pod_manifest(TEST_JOB, job_of(manifest), Replica("Worker", 1))
+    who = "kubeflow.org/v1/namespaces/default/testjobs/demo/status"
+    container = pod["spec"]["containers"][0]
+    assert {e["name"]: e["value"] for e in container["env"] if e["name"].startswith("KUBEFLOW")} == {
+        "KUBEFLOW_TRAINER_SERVER_URL": f"https://jobcommon-progress.kubeflow.svc:8443/apis/{who}",
+        "KUBEFLOW_TRAINER_SERVER_CA_CERT": "/var/run/secrets/kubeflow/trainer/ca.crt",
+        "KUBEFLOW_TRAINER_SERVER_TOKEN": "/var/run/secrets/kubeflow/trainer/token",
+    }
+    mount = {"name": "kubeflow-trainer-token", "mountPath": "/var/run/secrets/kubeflow/trainer", "readOnly": True}
+    assert container["volumeMounts"] == [mount]
+    (volume,) = pod["spec"]["volumes"]
+    token, authority = volume["projected"]["sources"]
+    assert token["serviceAccountToken"] == {"audience": who, "expirationSeconds": 3600, "path": "token"}
+    assert authority["downwardAPI"]["items"][0]["path"] == "ca.crt"
+    assert pod["metadata"]["annotations"]["training.kubeflow.org/progress-ca"] == SERVER.certificate
+
+
+@pytest.mark.parametrize("framework", [PLAIN, TEST_JOB], ids=["no server", "reportProgress not set"])
+def test_other_pods_are_as_before(framework: Framework) -> None:
+    manifest = a_job(reportProgress=True) if framework is PLAIN else a_job()
+    before = pod_manifest(PLAIN, read_job(PLAIN, a_job()), Replica("Worker", 1))
+    assert pod_manifest(framework, read_job(framework, manifest), Replica("Worker", 1)) == before
+
+
+def test_an_operator_without_a_server_says_so_and_sees_no_stall() -> None:
+    manifest = training(a_job(**WATCHED), (5, 1), (20, 7))
+    after = plan(PLAIN, read_job(PLAIN, manifest), observe(PLAIN, manifest, RUNNING), START + 1000)
+    assert [event.reason for event in after.events] == ["NoProgressServer"]
+    assert after.status is None or not after.status.has(ConditionType.STALLED)
+
+
+# -- validation, and what is not touched ---------------------------------------------------------------------------------------
+
+#: runPolicy -> the field that is named, and a part of the advice
+WRONG = {
+    "a deadline without reports": ({"progressDeadlineSeconds": 60}, "progressDeadlineSeconds", "needs reportProgress: true"),
+    "a start deadline without reports": (
+        {"progressStartDeadlineSeconds": 60},
+        "progressStartDeadlineSeconds",
+        "needs reportProgress: true",
+    ),
+    "reports are off": (
+        {"reportProgress": False, "progressDeadlineSeconds": 60},
+        "progressDeadlineSeconds",
+        "needs reportProgress: true",
+    ),
+    "evaluation of nothing": (
+        {"reportProgress": True, "evaluationSeconds": 9},
+        "evaluationSeconds",
+        "needs progressDeadlineSeconds",
+    ),
+    "an action without a deadline": (
+        {"reportProgress": True, "stallAction": "Fail"},
+        "stallAction",
+        "needs progressDeadlineSeconds or",
+    ),
+    "a restart of one": ({**WATCHED, "stallAction": "Restart"}, "stallAction", "set restartScope to Job, or use Fail"),
+    "a limit of nothing": (
+        {"maxRestartsWithoutProgress": 1},
+        "maxRestartsWithoutProgress",
+        "needs reportProgress: true or minUptimeSeconds",
+    ),
+    "the job ends before": (
+        {**WATCHED, "activeDeadlineSeconds": 60},
+        "progressDeadlineSeconds",
+        "less than activeDeadlineSeconds",
+    ),
+    "too short": (
+        {"reportProgress": True, "progressDeadlineSeconds": 5},
+        "progressDeadlineSeconds",
+        "must be at least 20",
+    ),
+}
+
+
+@pytest.mark.parametrize(("run_policy", "field", "advice"), WRONG.values(), ids=WRONG)
+def test_wrong_combinations_are_refused_with_the_field_and_the_remedy(
+    run_policy: dict[str, Any], field: str, advice: str
+) -> None:
+    after = plan(
+        TEST_JOB,
+        job_of(job_manifest(TEST_JOB, SPEC, run_policy=run_policy)),
+        observe(TEST_JOB, job_manifest(TEST_JOB, SPEC), {}),
+        START,
+    )
+    assert after.status is not None
+    current = after.status.conditions[-1]
+    assert (current.type, current.reason) == ("Failed", "InvalidSpec")
+    assert current.message.startswith(f"spec.runPolicy.{field}: ")
+    assert advice in current.message
+
+
+def test_all_fields_together_are_accepted() -> None:
+    every = {
+        **TOGETHER,
+        "stallAction": "Restart",
+        "evaluationSeconds": 5,
+        "minUptimeSeconds": 9,
+        "progressStartDeadlineSeconds": 99,
+        "activeDeadlineSeconds": 999,
+        "maxRestartsWithoutProgress": 2,
+    }
+    assert job_of(a_job(**every)).errors == ()
+
+
+def test_the_report_of_a_finished_job_needs_nothing_more() -> None:
+    manifest = passed(
+        training(a_job(**WATCHED), (5, 1), (20, 7), percentage=99), 40, {**RUNNING, "Master-0": "running,succeeded"}
+    )
+    manifest["status"]["replicaStatuses"] = {}
+    manifest["spec"] = {}
+    assert condition_at_rest(json.dumps(manifest).encode()) == "Succeeded"

@@ -1,0 +1,203 @@
+"""Keeping the logs of failed replicas: what is read and written, and that nothing waits long for it."""
+
+import asyncio
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from jobcommon.client.errors import TransportError
+from jobcommon.client.request import Request, Response
+from jobcommon.controller.report import report
+from jobcommon.controller.result import Result, Work
+from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
+from jobcommon.localcluster.pod_backend import PodBackend
+from jobcommon.reconcile import Delete, Plan, read_job
+from jobcommon.reconcile.failed_logs import MAX_LOG_BYTES
+from jobcommon.reconcile.plan import KeepLog
+from jobcommon.runtime.executor import Executor
+from jobcommon.runtime.failed_logs import LOG_SECONDS
+from jobcommon.runtime.fence import FencedError
+from jobcommon.runtime.flow_control import FlowController
+from jobcommon.testutil.sim.loop import SimLoop
+from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
+from tests.runtime.world import JOBS, PODS, World, operating, world_with_testjobs
+
+POD = "/api/v1/namespaces/default/pods"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+NAME = "train-failed-logs"
+LOGS = (KeepLog("p", "test", False, "0.p.log"), KeepLog("q", "test", True, "1.q.log"))
+DELETE = Delete("v1", "pods", "p", "pod-uid", "test")
+NOT_FOUND = refusal(404, "NotFound")
+
+
+def work(*logs: KeepLog) -> Work:
+    raw = a_job()
+    raw["metadata"] |= {"uid": "job-uid", "resourceVersion": "7"}
+    return Work("default", "train", "job-uid", Plan((DELETE,), logs=logs), read_job(TESTJOB, raw), raw)
+
+
+def server() -> ScriptedTransport:
+    """Has logs, and a ConfigMap of the job."""
+    transport = ScriptedTransport().on("GET", POD, lambda request: Response(200, f"{request.path[-5]} fails\n".encode()))
+    return transport.on("DELETE", POD, reply()).on("PATCH", CONFIG_MAPS, reply())
+
+
+async def executed(transport: ScriptedTransport, *logs: KeepLog) -> Result:
+    return await Executor(TESTJOB, transport, FlowController(9)).execute(work(*logs))
+
+
+def added(request: Request) -> dict[str, str]:
+    return {one["path"]: one["value"] for one in msgspec.json.decode(request.body or b"")}
+
+
+async def test_logs_are_added_to_the_config_map_before_the_pod_is_deleted() -> None:
+    transport = server()
+    result = await executed(transport, *LOGS)
+    assert [(one.method, one.path) for one in transport.sent] == [
+        ("GET", f"{POD}/p/log"),
+        ("GET", f"{POD}/q/log"),
+        ("PATCH", f"{CONFIG_MAPS}/{NAME}"),
+        ("DELETE", f"{POD}/p"),
+    ]
+    assert [dict(one.query)["previous"] for one in transport.sent[:2]] == ["false", "true"]
+    assert added(transport.sent[2]) == {
+        "/metadata/ownerReferences/0/uid": "job-uid",
+        "/data/0.p.log": "p fails\n",
+        "/data/1.q.log": "q fails\n",
+    }
+    assert result.log_error is None
+
+
+async def test_the_first_log_creates_the_config_map_of_the_job() -> None:
+    transport = server().on("PATCH", CONFIG_MAPS, NOT_FOUND).on("POST", CONFIG_MAPS, reply())
+    await executed(transport, *LOGS)
+    (create,) = transport.made("POST")
+    made = msgspec.json.decode(create.body or b"")
+    assert made["data"] == {"0.p.log": "p fails\n", "1.q.log": "q fails\n"}
+    assert [owner["uid"] for owner in made["metadata"]["ownerReferences"]] == ["job-uid"]
+    assert made["metadata"]["name"] == NAME
+
+
+#: how an API server refuses, the part of the path, and the logs that are kept all the same
+REFUSALS: dict[str, tuple[str, str, Any, list[str]]] = {
+    "may not read logs": ("GET", POD, refusal(403, "Forbidden"), []),
+    "a node does not answer": ("GET", f"{POD}/q", refusal(500, "InternalError"), ["0.p.log"]),
+    "the log is gone": ("GET", f"{POD}/p", NOT_FOUND, ["1.q.log"]),
+    "no connection": ("GET", f"{POD}/p", TransportError("reset"), ["1.q.log"]),
+    "another's ConfigMap": ("PATCH", CONFIG_MAPS, refusal(422, "Invalid"), ["0.p.log", "1.q.log"]),
+    "may not write": ("PATCH", CONFIG_MAPS, refusal(403, "Forbidden"), ["0.p.log", "1.q.log"]),
+}
+
+
+@pytest.mark.parametrize(("method", "path", "answer", "tried"), REFUSALS.values(), ids=REFUSALS)
+async def test_a_log_that_cannot_be_kept_holds_nothing_up(method: str, path: str, answer: Any, tried: list[str]) -> None:
+    transport = server().on(method, path, answer)
+    result = await executed(transport, *LOGS)
+    assert transport.sent[-1].method == "DELETE"
+    assert result.log_error is not None
+    written = [key.removeprefix("/data/") for one in transport.made("PATCH") for key in added(one) if key.startswith("/data/")]
+    assert written == tried
+    (event,) = report(TESTJOB, work(*LOGS), result, {}, 0.0).events[-1:]
+    assert event.reason == "FailedKeepLogs"
+
+
+async def test_a_replica_that_does_not_lead_says_nothing_of_logs() -> None:
+    result = await executed(server().on("PATCH", CONFIG_MAPS, FencedError("no lease")), *LOGS)
+    assert "FailedKeepLogs" not in [event.reason for event in report(TESTJOB, work(*LOGS), result, {}, 0.0).events]
+
+
+class Silent(ScriptedTransport):
+    """A node does not answer."""
+
+    async def send(self, request: Request) -> Response:
+        if request.path == f"{POD}/q/log":
+            await asyncio.get_running_loop().create_future()
+        return await super().send(request)
+
+
+def test_a_node_that_does_not_answer_is_waited_for_once() -> None:
+    transport = Silent()
+    transport.rules = server().rules
+    loop = SimLoop()
+    result = loop.run(executed(transport, *LOGS))
+    assert loop.time() == LOG_SECONDS
+    assert str(result.log_error) == "keep log of pods/q as 1.q.log: no answer within 10 s"
+    assert added(transport.made("PATCH")[0])["/data/0.p.log"] == "p fails\n"
+    assert transport.sent[-1].method == "DELETE"
+
+
+def lines(count: int, length: int) -> bytes:
+    return b"".join(b"%09d %s\n" % (number, b"x" * length) for number in range(count))
+
+
+#: what the program printed, and what is kept
+ENDS = {
+    "nothing": (b"", ""),
+    "a little": (b"a\nb", "a\nb"),
+    "much": (lines(1000, 200), lines(1000, 200)[-MAX_LOG_BYTES:].decode()),
+    "more than is read at once": (lines(1000, 2000), lines(1000, 2000)[-MAX_LOG_BYTES:].decode()),
+    "no UTF-8": (b"a\xffb", "a\N{REPLACEMENT CHARACTER}b"),
+    "cut inside of a character": ("€".encode() * MAX_LOG_BYTES, "€" * (MAX_LOG_BYTES // 3)),
+}
+
+
+@pytest.mark.parametrize(("printed", "kept"), ENDS.values(), ids=ENDS)
+async def test_the_end_of_a_log_is_kept(printed: bytes, kept: str) -> None:
+    def log(request: Request) -> Response:
+        """As the API server: the last lines, and of them the first bytes."""
+        query = dict(request.query)
+        tail = b"".join(printed.splitlines(keepends=True)[-int(query["tailLines"]) :])
+        return Response(200, tail[: int(query["limitBytes"])])
+
+    transport = server().on("GET", POD, log)
+    await executed(transport, LOGS[0])
+    text = added(transport.made("PATCH")[0])["/data/0.p.log"]
+    assert len(text.encode()) <= MAX_LOG_BYTES
+    assert text == kept
+
+
+class Logs:
+    """The kubelet's part: each pod printed its name."""
+
+    async def logs(self, pod: Any, _options: Any) -> Any:
+        yield f"{pod['metadata']['name']} failed\n".encode()
+
+
+async def test_the_whole_operator_keeps_the_log_and_the_job_owns_it() -> None:
+    world = world_with_testjobs()
+    world.transport = InProcessTransport(world.server, pods=cast(PodBackend, Logs()))
+    async with operating(world):
+        job = world.ok("POST", JOBS, a_job(workers=2, restart="ExitCode", keepFailedLogs=True, cleanPodPolicy="All"))
+        await world.clock.until(lambda: len(world.pods()) == 2)
+        world.ok("POST", f"{PODS}/train-worker-1/binding", {"target": {"kind": "Node", "name": "n"}})
+        world.play("train-worker-1", "Failed", 3)
+        await world.clock.until(lambda: not world.pods(), step=0.5)
+    kept = world.ok("GET", f"{CONFIG_MAPS}/{NAME}")
+    assert kept["data"] == {"0.train-worker-1.log": "train-worker-1 failed\n"}
+    assert kept["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+
+
+async def test_without_the_right_the_job_goes_on_and_its_condition_says_so() -> None:
+    world: World = world_with_testjobs()
+
+    def forbidden(request: Request) -> Response | None:
+        return refusal(403, "Forbidden", "may not get pods/log") if request.path.endswith("/log") else None
+
+    send = world.transport.send
+
+    async def guarded(request: Request) -> Response:
+        return forbidden(request) or await send(request)
+
+    world.transport.send = guarded  # type: ignore[method-assign]
+    async with operating(world):
+        world.ok("POST", JOBS, a_job(workers=2, restart="ExitCode", keepFailedLogs=True))
+        await world.clock.until(lambda: len(world.pods()) == 2)
+        first = world.pod("train-worker-1")["metadata"]["uid"]
+        world.play_all("Running")
+        world.play("train-worker-1", "Failed", 137)
+        await world.clock.until(lambda: len(world.pods()) == 2 and world.pod("train-worker-1")["metadata"]["uid"] != first)
+        await world.clock.until(lambda: "may not get pods/log" in world.job()["status"]["conditions"][-1]["message"], step=0.5)
+        world.play("train-worker-0", "Failed", 1)
+        await world.clock.until(lambda: "Failed" in world.conditions())
+        assert "may not get pods/log" in world.job()["status"]["conditions"][-1]["message"]

@@ -1,0 +1,413 @@
+"""Reports of progress: what the server answers, what is written, and by whom."""
+
+import asyncio
+import base64
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+from jobcommon.api.timestamp import parse_time
+from jobcommon.localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
+from jobcommon.localcluster.certificates import self_signed
+from jobcommon.runtime.account_tokens import CONFIGURATION, KEYS, AccountTokens, TokenError
+from jobcommon.runtime.settings import Settings
+from tests.runtime.fakes import TESTJOB, FakeClock, ScriptedTransport, quiet_log, reply
+from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs
+
+AUDIENCE = "kubeflow.org/v1/namespaces/default/testjobs/train/status"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+
+
+def job(name: str = "train", **run_policy: Any) -> Json:
+    template = {"spec": {"containers": [{"name": "test", "image": "image"}]}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TestJob",
+        "metadata": {"name": name},
+        "spec": {
+            "runPolicy": {"reportProgress": True, **run_policy},
+            "testReplicaSpecs": {"Worker": {"replicas": 1, "template": template}},
+        },
+    }
+
+
+def report(step: int | None = None, percentage: int = 0, **fields: Any) -> Json:
+    metrics = [] if step is None else [{"name": "current_step", "value": str(step)}]
+    told = {"progressPercentage": percentage, "metrics": metrics, "lastUpdatedTime": "2026-11-24T02:00:00.123456+00:00"}
+    return {"trainerStatus": {**told, **fields}}
+
+
+class Program:
+    """What a pod's program knows, and a client of it that follows Trainer's guide."""
+
+    def __init__(self, world: World, pod: str = "train-worker-0") -> None:
+        self.world = world
+        self.pod = world.pod(pod)
+        container = self.pod["spec"]["containers"][0]
+        env = {entry["name"]: entry.get("value", "") for entry in container["env"]}
+        self.url = urlsplit(env["KUBEFLOW_TRAINER_SERVER_URL"])
+        authority = self.pod["metadata"]["annotations"]["training.kubeflow.org/progress-ca"]
+        self.context = ssl.create_default_context(cadata=authority)
+        self.token = self.fresh_token()
+
+    def fresh_token(self, audience: str = AUDIENCE, seconds: int = 3600) -> str:
+        bound = {"apiVersion": "v1", "kind": "Pod", "name": self.pod["metadata"]["name"], "uid": self.pod["metadata"]["uid"]}
+        spec = {"audiences": [audience], "expirationSeconds": seconds, "boundObjectRef": bound}
+        answer = self.world.ok("POST", f"{ACCOUNTS}/default/token", {"spec": spec})
+        return str(answer["status"]["token"])
+
+    async def post(
+        self, body: Any, *, token: str | None = None, path: str | None = None, method: str = "POST"
+    ) -> tuple[int, Json]:
+        """The answer to one report."""
+        headers = {"Authorization": f"Bearer {self.token if token is None else token}", "Content-Type": "application/json"}
+        payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+        def send() -> tuple[int, Json]:
+            connection = http.client.HTTPSConnection(str(self.url.hostname), self.url.port, timeout=5, context=self.context)
+            connection.request(method, path or self.url.path, payload, headers)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+
+        return await asyncio.to_thread(send)
+
+
+@pytest.fixture
+def world() -> World:
+    world = world_with_testjobs()
+    world.ok("POST", ACCOUNTS, {"metadata": {"name": "default"}})
+    return world
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    certificate = self_signed()
+    (tmp_path / "tls.crt").write_bytes(certificate.pem)
+    (tmp_path / "tls.key").write_bytes(certificate.key)
+    return replace(SETTINGS, progress_port=0, progress_tls=str(tmp_path))
+
+
+@asynccontextmanager
+async def running(world: World, settings: Settings, *names: str, **run_policy: Any) -> AsyncIterator[Program]:
+    """A job that runs, and the program of its pod."""
+    for name in names or ("train",):
+        world.ok("POST", JOBS, job(name, **run_policy))
+    async with operating(world, TESTJOB, settings):
+        await world.clock.until(lambda: len(world.pods()) == len(names or ("train",)))
+        world.play_all("Running")
+        await world.clock.until(lambda: "Running" in world.conditions())
+        yield Program(world)
+
+
+def status(world: World) -> Json:
+    found: Json = world.job().get("status", {})
+    return found
+
+
+async def settled(world: World, holds: Callable[[], object]) -> None:
+    await world.clock.until(holds)
+
+
+# -- the answers ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_report_is_answered_and_written(world: World, settings: Settings) -> None:
+    async with running(world, settings) as program:
+        code, answer = await program.post(report(7, 45, estimatedRemainingSeconds=120, unknown="field"))
+        wanted = {
+            "progressPercentage": 45,
+            "estimatedRemainingSeconds": 120,
+            "metrics": [{"name": "current_step", "value": "7"}],
+            "lastUpdatedTime": "2026-11-24T02:00:00Z",
+        }
+        assert (code, answer) == (200, {"trainerStatus": wanted})
+        await settled(world, lambda: "trainerStatus" in status(world))
+        assert status(world)["trainerStatus"] == wanted
+        assert status(world)["progress"]["highestStep"] == 7
+
+
+def padded(size: int) -> bytes:
+    body = json.dumps(report(1)).encode()
+    return body + b" " * (size - len(body))
+
+
+MANY = [{"name": "m" * 64, "value": "v" * 64}] * 256
+#: what is sent, the code of the answer, and the reason and message of its Status
+ANSWERS: dict[str, tuple[dict[str, Any], int, str, str]] = {
+    "nothing": ({"body": {}}, 200, "", ""),
+    "no report": ({"body": {"trainerStatus": None}}, 200, "", ""),
+    "all that is allowed": ({"body": report(1, metrics=MANY)}, 200, "", ""),
+    "64 KiB": ({"body": padded(65536)}, 200, "", ""),
+    "more": ({"body": padded(65537)}, 413, "RequestEntityTooLarge", "Payload too large"),
+    "no JSON": ({"body": b"invalid payload"}, 422, "Invalid", "Invalid payload"),
+    "no body": ({"body": b""}, 422, "Invalid", "Invalid payload"),
+    "more than all": ({"body": report(1, 101)}, 422, "Invalid", "trainerStatus.progressPercentage"),
+    "less than nothing": ({"body": report(1, estimatedRemainingSeconds=-1)}, 422, "Invalid", "estimatedRemainingSeconds"),
+    "a number as text": ({"body": report(1, progressPercentage="4")}, 422, "Invalid", "valid integer"),
+    "too many metrics": ({"body": report(1, metrics=[*MANY, *MANY[:1]])}, 422, "Invalid", "at most 256 items"),
+    "a long name": ({"body": report(1, metrics=[{"name": "m" * 65, "value": "1"}])}, 422, "Invalid", "at most 64 characters"),
+    "no time": ({"body": {"trainerStatus": {"progressPercentage": 4}}}, 422, "Invalid", "lastUpdatedTime"),
+    "no such time": ({"body": report(1, lastUpdatedTime="now")}, 422, "Invalid", "lastUpdatedTime: must be an RFC 3339 time"),
+    "no token": ({"body": report(1), "token": ""}, 403, "Forbidden", "Forbidden"),
+    "a false token": ({"body": report(1), "token": "a.b.c"}, 403, "Forbidden", "Forbidden"),
+    "another path": ({"body": report(1), "path": "/healthz"}, 404, "NotFound", "Not found"),
+    "another kind": ({"body": report(1), "path": "/apis/kubeflow.org/v1/namespaces/a/b/c/status"}, 404, "NotFound", ""),
+    "another job": (
+        {"body": report(1), "path": "/apis/kubeflow.org/v1/namespaces/default/testjobs/other/status"}, 403, "Forbidden", "",
+    ),
+    "another method": ({"body": report(1), "method": "PUT"}, 404, "NotFound", "Not found"),
+    "a read": ({"body": b"", "method": "GET"}, 404, "NotFound", "Not found"),
+}  # fmt: skip
+
+
+async def test_the_answers_are_those_of_trainer(world: World, settings: Settings) -> None:
+    async with running(world, settings) as program:
+        for name, (sent, code, reason, message) in ANSWERS.items():
+            answered, answer = await program.post(**sent)
+            assert answered == code, name
+            if code != 200:
+                assert (answer["status"], answer["reason"], answer["code"]) == ("Failure", reason, code), name
+                assert message in answer["message"], name
+
+
+@pytest.mark.parametrize("what", ["another audience", "expired", "signed anew"])
+async def test_other_tokens_of_the_cluster_are_refused(world: World, settings: Settings, what: str) -> None:
+    async with running(world, settings) as program:
+        token = program.token
+        if what == "another audience":
+            token = program.fresh_token("kubeflow.org/v1/namespaces/default/testjobs/other/status")
+        elif what == "expired":
+            token = program.fresh_token(seconds=600)
+            await world.clock.advance(600)
+        else:
+            head, body, signature = token.split(".")
+            claims = json.loads(base64.urlsafe_b64decode(body + "=="))
+            changed = base64.urlsafe_b64encode(json.dumps({**claims, "exp": claims["exp"] + 1}).encode()).rstrip(b"=").decode()
+            token = f"{head}.{changed}.{signature}"
+        assert (await program.post(report(1), token=token))[0] == 403
+
+
+async def test_a_pod_of_the_namespace_cannot_report_for_a_job_of_others(world: World, settings: Settings) -> None:
+    """It can get a token for any audience."""
+    async with running(world, settings, "train", "other") as program:
+        stranger = Program(world, "other-worker-0")
+        stranger.url = program.url
+        assert (await stranger.post(report(99)))[0] == 200, "answered from memory"
+        await world.clock.advance(30)
+        assert "trainerStatus" not in status(world)
+        assert (await stranger.post(report(99)))[0] == 403
+        assert (await program.post(report(1)))[0] == 200
+        await settled(world, lambda: status(world).get("progress", {}).get("highestStep") == 1)
+
+
+async def test_the_last_report_is_written_after_the_job_has_finished(world: World, settings: Settings) -> None:
+    """Else a job that has succeeded would be at 99 %."""
+    async with running(world, settings) as program:
+        await program.post(report(1, 10))
+        await settled(world, lambda: "trainerStatus" in status(world))
+        await program.post(report(9, 99))
+        await program.post(report(None, 100))
+        world.play_all("Succeeded", 0)
+        await settled(world, lambda: "Succeeded" in world.conditions())
+        await settled(world, lambda: status(world)["trainerStatus"]["progressPercentage"] == 100)
+        assert status(world)["progress"]["highestStep"] == 9
+        before = world.job()["metadata"]["resourceVersion"]
+        await world.clock.advance(30)
+        assert world.job()["metadata"]["resourceVersion"] == before
+
+
+async def test_reports_of_a_job_without_report_progress_are_not_written(world: World, settings: Settings) -> None:
+    async with running(world, settings) as program:
+        patch = {"spec": {"runPolicy": {"reportProgress": False}}}
+        world.ok("PATCH", f"{JOBS}/train", patch, "application/merge-patch+json")
+        assert (await program.post(report(3)))[0] == 200
+        await world.clock.advance(30)
+        assert "trainerStatus" not in status(world)
+
+
+async def test_a_new_certificate_is_used_without_a_restart(world: World, settings: Settings) -> None:
+    async with running(world, settings) as program:
+        new = self_signed()
+        directory = Path(settings.progress_tls)
+        (directory / "tls.key").write_bytes(new.key)
+        (directory / "tls.crt").write_bytes(new.pem)
+        with pytest.raises(ssl.SSLError):
+            await program.post(report(1))
+        program.context = ssl.create_default_context(cadata=new.pem.decode())
+        assert (await program.post(report(1)))[0] == 200
+
+
+async def test_a_client_without_tls_is_no_error(world: World, settings: Settings) -> None:
+    async with running(world, settings) as program:
+        reader, writer = await asyncio.open_connection(program.url.hostname, program.url.port)
+        writer.write(b"POST / HTTP/1.1\r\n\r\n")
+        with suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+        assert (await program.post(report(1)))[0] == 200
+
+
+# -- what is written -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_job_is_written_at_most_every_ten_seconds(world: World, settings: Settings) -> None:
+    async with running(world, settings) as program:
+        versions = set()
+        for step in range(60):
+            await program.post(report(step))
+            await world.clock.advance(1)
+            versions.add(status(world).get("progress", {}).get("lastReportTime"))
+        assert len(versions) in (6, 7)
+        await settled(world, lambda: status(world)["progress"]["step"] == 59)
+
+
+async def test_a_step_counts_from_its_first_report(world: World, settings: Settings) -> None:
+    """Between two writes a heartbeat repeats it."""
+    async with running(world, settings) as program:
+        await program.post(report(1))
+        await settled(world, lambda: "progress" in status(world))
+        await world.clock.advance(2)
+        await program.post(report(2))
+        rose = world.clock.wall()
+        await world.clock.advance(5)
+        await program.post(report(2))
+        await settled(world, lambda: status(world)["progress"]["step"] == 2)
+        known = status(world)["progress"]
+        assert known["lastProgressTime"] < known["lastReportTime"]
+        assert abs(float(rose) - _seconds(known["lastProgressTime"])) < 2
+
+
+def _seconds(text: str) -> float:
+    found = parse_time(text)
+    assert found is not None
+    return found
+
+
+async def test_the_replica_that_does_not_lead_takes_reports_as_well(world: World, settings: Settings) -> None:
+    first = replace(settings, leader_elect=True, lease_namespace="default")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    second = replace(first, progress_port=port)
+    async with running(world, first) as program, operating(world, TESTJOB, second, name="host_2"):
+        await world.clock.advance(1)
+        assert program.url.port != port
+        program.url = urlsplit(f"https://127.0.0.1:{port}{program.url.path}")
+        assert (await program.post(report(5)))[0] == 200
+        await settled(world, lambda: status(world).get("progress", {}).get("step") == 5)
+
+
+async def test_a_job_that_reports_nothing_more_is_stalled_and_fails(world: World, settings: Settings) -> None:
+    async with running(world, settings, progressDeadlineSeconds=60, stallAction="Fail") as program:
+        for step in (0, 1):
+            await program.post(report(step))
+            await world.clock.advance(10)
+        await settled(world, lambda: status(world)["progress"].get("armed"))
+        last = _seconds(status(world)["progress"]["lastProgressTime"])
+        await settled(world, lambda: "Stalled" in world.conditions())
+        assert 60 <= world.clock.wall() - last < 62
+        await settled(world, lambda: "Failed" in world.conditions())
+        assert status(world)["conditions"][-1]["reason"] == "Stalled"
+
+
+# -- the keys ------------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_new_key_of_the_cluster_is_read_soon(world: World, settings: Settings) -> None:
+    async with running(world, settings) as program:
+        old = program.token
+        world.server.storage.put(KEY_TABLE, "", KEY_NAME, {"metadata": {"name": KEY_NAME}, "key": "ab" * 32})
+        program.token = program.fresh_token()
+        await world.clock.advance(60)
+        assert (await program.post(report(1)))[0] == 403
+        await world.clock.advance(10)
+        assert (await program.post(report(1)))[0] == 200
+        assert (await program.post(report(1), token=old))[0] == 403
+
+
+def encoded(data: bytes | Json) -> str:
+    raw = data if isinstance(data, bytes) else json.dumps(data).encode()
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def number(value: int) -> str:
+    return encoded(value.to_bytes((value.bit_length() + 7) // 8, "big"))
+
+
+RSA = rsa.generate_private_key(65537, 2048)
+P384 = ec.generate_private_key(ec.SECP384R1())
+P521 = ec.generate_private_key(ec.SECP521R1())
+
+
+def signature(algorithm: str, key: Any, signed: bytes) -> bytes:
+    if isinstance(key, rsa.RSAPrivateKey):
+        return key.sign(signed, padding.PKCS1v15(), hashes.SHA256())
+    digest = {"ES384": hashes.SHA384(), "ES512": hashes.SHA512()}[algorithm]
+    half = (key.key_size + 7) // 8
+    r, s = decode_dss_signature(key.sign(signed, ec.ECDSA(digest)))
+    return bytes(r.to_bytes(half, "big") + s.to_bytes(half, "big"))
+
+
+def published() -> list[Json]:
+    keys: list[Json] = [{"kty": "oct", "kid": "of another kind", "k": "AA"}]
+    numbers = RSA.public_key().public_numbers()
+    keys.append({"kty": "RSA", "kid": "rsa", "n": number(numbers.n), "e": number(numbers.e)})
+    for kid, key in (("P-384", P384), ("P-521", P521)):
+        point = key.public_key().public_numbers()
+        keys.append({"kty": "EC", "kid": kid, "crv": kid, "x": number(point.x), "y": number(point.y)})
+    return keys
+
+
+CLAIMS: Json = {
+    "iss": "https://issuer", "aud": ["a", AUDIENCE], "exp": 2e9, "nbf": 1.7e9, "iat": 1,
+    "kubernetes.io": {"namespace": "ns", "pod": {"name": "pod", "uid": "uid"}, "serviceaccount": {"name": "a", "uid": "b"}},
+}  # fmt: skip
+
+#: header, key, changes of the claims, whether it is accepted
+TOKENS: dict[str, tuple[Json, Any, Json, bool]] = {
+    "RS256": ({"alg": "RS256", "kid": "rsa"}, RSA, {}, True),
+    "ES384": ({"alg": "ES384", "kid": "P-384"}, P384, {}, True),
+    "ES512": ({"alg": "ES512", "kid": "P-521"}, P521, {}, True),
+    "another key's": ({"alg": "ES512", "kid": "P-521"}, P384, {}, False),
+    "the key's type names the algorithm": ({"alg": "HS256", "kid": "rsa"}, RSA, {}, False),
+    "no algorithm": ({"alg": "none", "kid": "rsa"}, RSA, {}, False),
+    "an unknown key": ({"alg": "RS256", "kid": "new"}, RSA, {}, False),
+    "no key": ({"alg": "RS256"}, RSA, {}, False),
+    "another issuer": ({"alg": "RS256", "kid": "rsa"}, RSA, {"iss": "https://other"}, False),
+    "expired": ({"alg": "RS256", "kid": "rsa"}, RSA, {"exp": 1.7e9}, False),
+    "not yet": ({"alg": "RS256", "kid": "rsa"}, RSA, {"nbf": 1.9e9}, False),
+    "for others": ({"alg": "RS256", "kid": "rsa"}, RSA, {"aud": ["a"]}, False),
+    "of no pod": ({"alg": "RS256", "kid": "rsa"}, RSA, {"kubernetes.io": {"namespace": "ns"}}, False),
+    "with no claims": ({"alg": "RS256", "kid": "rsa"}, RSA, {"exp": "never"}, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "key", "claims", "accepted"), TOKENS.values(), ids=TOKENS)
+async def test_tokens(header: Json, key: Any, claims: Json, accepted: bool) -> None:
+    clock = FakeClock()
+    transport = ScriptedTransport().on("GET", CONFIGURATION, reply({"issuer": "https://issuer"}))
+    transport.on("GET", KEYS, reply({"keys": published()}))
+    tokens = AccountTokens(transport, clock, quiet_log())
+    reading = asyncio.create_task(tokens.run())
+    await clock.advance(1)
+    signed = f"{encoded(header)}.{encoded({**CLAIMS, **claims})}"
+    token = f"{signed}.{encoded(signature(header['alg'], key, signed.encode()) if key is not P384 or accepted else bytes(132))}"
+    if accepted:
+        pod = tokens.pod_of(token, AUDIENCE)
+        assert (pod.namespace, pod.name, pod.uid) == ("ns", "pod", "uid")
+    else:
+        with pytest.raises(TokenError):
+            tokens.pod_of(token, AUDIENCE)
+    reading.cancel()

@@ -1,0 +1,55 @@
+"""The oracle of `keepFailedLogs`: a pod whose failure is on record goes only when its log is in the job's one ConfigMap."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jobcommon.localcluster.apiserver.storage import Change, Item
+from jobcommon.testutil.sim.faults import Fault
+
+Obj = Mapping[str, Any]
+SUFFIX = "-failed-logs"
+#: These may prevent that a log is kept: it is read once and written at most twice.
+_LOSING = frozenset({
+    "conflict", "throttled", "forbidden", "unauthorized", "invalid", "partition", "apiserver-restart",
+    "foreign-answer", "rights-revoked", "pause", "node-lost", "etcd-restore", "namespace-deleted", "schema-prunes",
+})  # fmt: skip
+
+
+def printed(pod: str, code: int) -> str:
+    """What every simulated container prints, as its log has it when it has ended."""
+    return f"{pod} ends with {code}\n"
+
+
+class KeptLogs:
+    """Sees the ConfigMaps of failed logs, by the UID of the job that owns them."""
+
+    def __init__(self, faults: Sequence[Fault], say: Callable[[float, str, str], None]) -> None:
+        self._say = say
+        self._judges = not any(fault.kind in _LOSING for fault in faults)
+        self._found: dict[str, Item] = {}
+
+    def see(self, at: float, change: Change) -> None:
+        """An operator has written an object."""
+        item = change.item
+        if change.table != "configmaps" or not item.name.endswith(SUFFIX):
+            return
+        (owner,) = item.obj["metadata"]["ownerReferences"]
+        if self._found.setdefault(owner["uid"], item).uid != item.uid:
+            self._say(at, "log-lost", f"{item.name} is not the only ConfigMap of failed logs of {owner['name']}")
+        self._found[owner["uid"]] = item
+
+    def judge(self, at: float, pod: Item, owner: str, job: Obj) -> None:
+        """An operator lets the pod go."""
+        if not self._judges or not ((job.get("spec") or {}).get("runPolicy") or {}).get("keepFailedLogs"):
+            return
+        data = self._found[owner].obj.get("data") or {} if owner in self._found else {}
+        main = pod.obj["spec"]["containers"][0]["name"]
+        statuses = (pod.obj.get("status") or {}).get("containerStatuses") or ()
+        ends = [(one.get("state") or {}).get("terminated") or {} for one in statuses if one["name"] == main]
+        for number, failure in enumerate((job.get("status") or {}).get("failures") or ()):
+            code = failure.get("exitCode")
+            ours = failure.get("pod") == pod.name and code is not None
+            if ours and any(end.get("finishedAt") == failure.get("time") for end in ends):
+                kept = data.get(f"{number}.{pod.name}.log", "nothing")
+                if kept != printed(pod.name, code):
+                    self._say(at, "log-lost", f"pods/{pod.name} goes, and of its failure {number} is kept: {kept.strip()}")
