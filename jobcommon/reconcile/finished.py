@@ -21,9 +21,6 @@ from jobcommon.reconcile.plan import Action, Delete, Plan, in_order
 from jobcommon.reconcile.slots import Ended, Slots, arrange, recorded_success
 from jobcommon.reconcile.status_change import if_changed, urgency
 
-# With these reasons the job must stop; policy None then keeps the finished pods only.
-_STOPPED = (reasons.BACKOFF_LIMIT_EXCEEDED, reasons.DEADLINE_EXCEEDED, reasons.PENDING_TOO_LONG, reasons.INVALID_SPEC)
-
 
 @dataclass(frozen=True, slots=True)
 class _LateEnds:
@@ -101,10 +98,14 @@ def _late_ends(job: Job, slots: Slots) -> _LateEnds:
 
 
 def _effective_policy(job: Job) -> CleanPodPolicy:
-    """The effective policy of a finished job, with the default filled in."""
+    """The effective policy of a finished job, with the default filled in.
+
+    A job that failed for another reason than the end of a replica must stop: policy None then keeps the finished pods only.
+    """
     policy = job.run_policy.clean_pod_policy or CleanPodPolicy.RUNNING
     failed = job.status.condition(ConditionType.FAILED)
-    stopped = failed is not None and failed.is_true and failed.reason in _STOPPED
+    # Other operators have named the kind in other ways.
+    stopped = failed is not None and failed.is_true and not failed.reason.endswith(reasons.FAILED)
     return CleanPodPolicy.RUNNING if policy == CleanPodPolicy.NONE and stopped else policy
 
 

@@ -18,7 +18,7 @@ def deleted(decided: Plan, plural: str) -> set[str]:
 
 def finished(kind: str, policy: str | None, pods: dict[str, str], reason: str = "", now: float = START) -> Plan:
     run_policy = {} if policy is None else {"cleanPodPolicy": policy}
-    status = finished_status(kind, reason)
+    status = finished_status(kind, reason or f"{TEST_JOB.kind}{kind}")
     manifest = job_manifest(TEST_JOB, {"Worker": 4}, run_policy=run_policy, status=status)
     return plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), now)
 
@@ -101,7 +101,10 @@ def test_what_was_scaled_away_or_has_failed_beside_a_sidecar_does_not_go_on() ->
     assert deleted(decided, "pods") == {"demo-worker-1", "demo-worker-2"}
 
 
-@pytest.mark.parametrize("reason", ["BackoffLimitExceeded", "DeadlineExceeded", "InvalidSpec"])
+STOPPED = ["BackoffLimitExceeded", "DeadlineExceeded", "InvalidSpec", "NoProgress", "PendingTooLong", "Stalled"]
+
+
+@pytest.mark.parametrize("reason", STOPPED)
 def test_a_stopped_job_stops_even_under_policy_none(reason: str) -> None:
     assert deleted(finished("Failed", "None", MIXED, reason), "pods") == {"demo-worker-0"}
 
