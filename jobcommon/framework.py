@@ -165,6 +165,12 @@ class Job:
         return self.restarts_together and self.run_policy.restart_method == RestartMethod.AUTO
 
     @property
+    def keeps_failed_logs(self) -> bool:
+        """Whether the logs of failed replicas are kept. Restarted in place, a pod runs when its job fails, and is deleted."""
+        chosen = self.run_policy.keep_failed_logs
+        return self.restarts_in_place if chosen is None else chosen
+
+    @property
     def attempt(self) -> int:
         """The current attempt: how often all replicas were restarted together."""
         return max(self.status.attempt or 0, 0)

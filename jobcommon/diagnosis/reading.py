@@ -137,8 +137,6 @@ async def _logs(
 
 async def read_kept_logs(send: Send, job: Mapping[str, Any]) -> dict[str, str]:
     """By pod, the log of its latest failure that the operator has kept (`keepFailedLogs`); none if it may not be read."""
-    if not ((job.get("spec") or {}).get("runPolicy") or {}).get("keepFailedLogs"):
-        return {}
     namespace, name, uid = (str(job["metadata"].get(field) or "") for field in ("namespace", "name", "uid"))
     (answer,) = await send([Request("GET", object_path("v1", "configmaps", namespace, config_map_name(name)))])
     try:

@@ -39,7 +39,7 @@ def with_unkept(message: str, unkept: str) -> str:
 
 def logs_to_keep(job: Job, actions: Iterable[Action], pods: Iterable[PodView]) -> tuple[KeepLog, ...]:
     """The logs of the failed runs in pods that `actions` release, delete or reset."""
-    ended = {getattr(action, "uid", "") for action in actions} if job.run_policy.keep_failed_logs else ()
+    ended = {getattr(action, "uid", "") for action in actions} if job.keeps_failed_logs else ()
     if not ended:
         return ()
     last = {pod.uid for pod in _last_to_fail(job, pods)} if job.status.finished else ()

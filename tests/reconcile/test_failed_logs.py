@@ -32,6 +32,8 @@ def kept(manifest: Manifest, *passes: dict[str, str]) -> list[tuple[str, str, bo
 
 FAILED, OTHER = {"Worker-0": "failed 137"}, {"Worker-1": "failed 1"}
 LOG = ("0.demo-worker-0.log", TEST_JOB.container, False)
+IN_PLACE: dict[str, Any] = {"restartScope": "Job", "restartMethod": "Auto", "keepFailedLogs": None}
+AGAIN, PREVIOUS = {"Worker-0": "restarted_after 1"}, ("0.demo-worker-0.log", TEST_JOB.container, True)
 #: the job, its pods in passes that follow each other, and the logs that the last one keeps
 CASES: dict[str, tuple[Manifest, list[dict[str, str]], list[tuple[str, str, bool]]]] = {
     "off": (a_job(keepFailedLogs=False), [FAILED, FAILED], []),
@@ -51,9 +53,11 @@ CASES: dict[str, tuple[Manifest, list[dict[str, str]], list[tuple[str, str, bool
         a_job(backoffLimit=0), [{"Worker-0": "with_init 3"}] * 2, [("0.demo-worker-0.log", "prepare", False)],
     ),
     "in place, and the limit is reached": (a_job(backoffLimit=1), [{"Worker-0": "crash_looping 1"}] * 2, [LOG]),
-    "in place, and runs again": (
-        a_job(backoffLimit=0), [{"Worker-0": "restarted_after 1"}] * 2, [("0.demo-worker-0.log", TEST_JOB.container, True)],
-    ),
+    "in place, and runs again": (a_job(backoffLimit=0), [AGAIN] * 2, [PREVIOUS]),
+    "unset": (a_job(keepFailedLogs=None), [FAILED, FAILED], []),
+    "unset, in place, all begin again": (a_job(**IN_PLACE), [AGAIN] * 2, [PREVIOUS]),
+    "unset, in place, the job has failed": (a_job("ExitCode", **IN_PLACE), [AGAIN] * 2, [PREVIOUS]),
+    "in place, off": (a_job("ExitCode", **IN_PLACE | {"keepFailedLogs": False}), [AGAIN] * 2, []),
     "stopped on purpose": (a_job(suspend=True), [{"Worker-0": "running,deleting"}, {"Worker-0": "failed 143,last_delete"}], []),
 }  # fmt: skip
 
