@@ -69,7 +69,8 @@ def operator_command(
     gang_scheduler_name: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="volcano, the schedulerName of the coscheduling plugin, or auto: what the cluster has."
+            metavar="NAME",
+            help="kubernetes, volcano, the schedulerName of the coscheduling plugin, or auto: what the cluster has.",
         ),
     ] = "",
     log_format: Annotated[str, typer.Option(metavar="FORMAT", help="json or console.")] = "json",

@@ -49,6 +49,11 @@ from jobcommon.api.template import containers_of as containers_of
 from jobcommon.api.time_spent import TimeSpent as TimeSpent
 from jobcommon.api.view import ObjectView as ObjectView
 from jobcommon.api.view import Owner as Owner
+from jobcommon.api.workload import PodGroupTemplate as PodGroupTemplate
+from jobcommon.api.workload import pod_group_manifest as pod_group_manifest
+from jobcommon.api.workload import with_min_count as with_min_count
+from jobcommon.api.workload import with_scheduling_group as with_scheduling_group
+from jobcommon.api.workload import workload_manifest as workload_manifest
 from jobcommon.client.config import ConfigError as ConfigError
 from jobcommon.client.config import find_cluster as find_cluster
 from jobcommon.client.errors import ClientError as ClientError

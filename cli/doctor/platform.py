@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import yaml
 
 import jobcommon
-from jobcommon.api.gang import AUTO, COSCHEDULING, VOLCANO
+from jobcommon.api.gang import COSCHEDULING, VOLCANO, candidates
 from jobcommon.cli.doctor.finding import Finding, Severity
 from jobcommon.cli.doctor.operators import OwnOperator
 from jobcommon.cli.doctor.state import ClusterState, names
@@ -58,8 +58,8 @@ def _deployment(operator: OwnOperator) -> Iterator[Finding]:
 
 def _gang(state: ClusterState, operator: OwnOperator) -> Iterator[Finding]:
     served = {group for group in (_VOLCANO_GROUP, _COSCHEDULING_GROUP) if group in state.groups}
-    if operator.gang == AUTO or not operator.gang:
-        if served and not operator.gang:
+    if not operator.gang:
+        if served:
             yield Finding(
                 Severity.NOTE, operator.place,
                 f"does no gang scheduling, though the cluster serves {', '.join(sorted(served))}",
@@ -67,6 +67,8 @@ def _gang(state: ClusterState, operator: OwnOperator) -> Iterator[Finding]:
                 "set the chart's value gangScheduler (docs/gang-scheduling.md)",
             )  # fmt: skip
         return
+    if candidates(operator.gang):
+        return  # The group has other versions, too: its jobs say what is missing.
     group = _VOLCANO_GROUP if operator.gang.lower() == VOLCANO.name else _COSCHEDULING_GROUP
     if group not in state.groups and "API groups" not in state.unread:
         yield Finding(

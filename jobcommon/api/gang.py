@@ -1,13 +1,13 @@
 """The schedulers that place the pods of a job all at once or not at all, and how their PodGroups are marked and named.
 
 Facts: Volcano's scheduling.volcano.sh/v1beta1; the coscheduling plugin's scheduling.x-k8s.io/v1alpha1
-(kubernetes-sigs/scheduler-plugins).
+(kubernetes-sigs/scheduler-plugins); Kubernetes' own, see `workload`.
 """
 
 import re
 from dataclasses import dataclass
 
-from jobcommon.api import labels
+from jobcommon.api import labels, workload
 
 POD_GROUP = "PodGroup"
 POD_GROUPS = "podgroups"
@@ -27,6 +27,8 @@ COSCHEDULING_NAME = "scheduler-plugins-scheduler"
 
 # Our own mark on a pod that was created as a member of a gang: the API of the PodGroup it belongs to.
 MEMBER = labels.PREFIX + "gang"
+# Follows it in the mark of a pod that the scheduler may place by itself, although the job is a gang.
+ALONE = "/alone"
 
 AUTO = "auto"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
@@ -40,6 +42,11 @@ class GangScheduler:
     api_version: str
 
     @property
+    def native(self) -> bool:
+        """Whether it is Kubernetes' own: any scheduler places the pods, and the PodGroup belongs to a Workload."""
+        return self.api_version in workload.VERSIONS
+
+    @property
     def holds_pods(self) -> bool:
         """Whether pods are created only once the scheduler has taken up their PodGroup (Volcano's "enqueue")."""
         return self.api_version == VOLCANO_API
@@ -47,19 +54,30 @@ class GangScheduler:
 
 VOLCANO = GangScheduler("volcano", VOLCANO_API)
 COSCHEDULING = GangScheduler(COSCHEDULING_NAME, COSCHEDULING_API)
+NATIVE = tuple(GangScheduler("kubernetes", version) for version in workload.VERSIONS)
+"""Kubernetes' own, by version."""
+
+
+def candidates(name: str) -> tuple[GangScheduler, ...]:
+    """The schedulers of which the cluster says which it is, the first choice first; none where `name` says it."""
+    if name == AUTO:
+        return (*NATIVE, VOLCANO, COSCHEDULING)
+    return NATIVE if name.lower() == NATIVE[0].name else ()
 
 
 def gang_scheduler(name: str) -> GangScheduler | None:
-    """The scheduler meant by a flag's value: `volcano` in any case, or the schedulerName under which the coscheduling
-    plugin runs. None for "" (off) and for `auto`, which only the cluster can answer. Raises ValueError for what is no name.
+    """The scheduler meant by a flag's value: `volcano` or `kubernetes` in any case, or the schedulerName under which the
+    coscheduling plugin runs. None for "" (off) and for `auto`, which only the cluster can answer. Raises ValueError for what is
+    no name.
     """
     if name in ("", AUTO):
         return None
-    if name.lower() == VOLCANO.name:
-        return VOLCANO
+    for known in (NATIVE[0], VOLCANO):
+        if name.lower() == known.name:
+            return known
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f'gang_scheduler_name "{name[:80]}" is not the name of a scheduler; use volcano, auto, or the schedulerName of the '
-            "scheduler that runs the coscheduling plugin"
+            f'gang_scheduler_name "{name[:80]}" is not the name of a scheduler; use kubernetes, volcano, auto, or the '
+            "schedulerName of the scheduler that runs the coscheduling plugin"
         )
     return GangScheduler(name, COSCHEDULING_API)

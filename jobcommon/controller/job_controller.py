@@ -23,6 +23,7 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.raised import said
 from jobcommon.api.view import ObjectView
+from jobcommon.api.workload import WORKLOAD, WORKLOADS
 from jobcommon.cache.store import Batch, Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.barrier import Barrier
@@ -42,6 +43,7 @@ from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Create, Delete, Event, P
 
 JobKey = tuple[str, str]
 BY_JOB, BY_OWNER = "job", "owner"
+_GANG = ((POD_GROUP, POD_GROUPS), (WORKLOAD, WORKLOADS))
 # The watch event for which a job waits queues it. After this many seconds it is checked whether the watch has stalled.
 BEHIND_SECONDS = 10.0
 
@@ -94,6 +96,8 @@ class JobController:
         gang = self.framework.options.gang
         if gang is None or not self.is_missing(POD_GROUPS):
             return ""
+        if gang.native:
+            return f"the API server does not serve {POD_GROUP} of {gang.api_version}; see its flag --runtime-config"
         return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
 
     @property
@@ -276,7 +280,7 @@ class JobController:
         kinds = [(kind.kind, kind.plural) for kind in self.framework.companion_kinds if kind.watched]
         companions = {
             (kind, view.name): view
-            for kind, plural in [*kinds, *([(POD_GROUP, POD_GROUPS)] if gang else [])]
+            for kind, plural in [*kinds, *((k, p) for k, p in _GANG if p in self.resources)]
             for view in self._others[plural].indexed(BY_OWNER, uid)
         }
         for unwatched in self._unwatched:

@@ -8,6 +8,7 @@ from jobcommon.api import labels
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
 from jobcommon.api.pod import pod_view
 from jobcommon.api.view import object_view
+from jobcommon.api.workload import WORKLOADS
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.store import Store
 from jobcommon.client.objects import collection_path
@@ -50,7 +51,8 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
             without = () if kind.required else (403, 404)
             found[kind.plural] = Resource(kind.api_version, kind.plural, ours, optional=without)
     if (gang := framework.options.gang) is not None:
-        found[POD_GROUPS] = Resource(gang.api_version, POD_GROUPS, ours, optional=(404,))
+        for plural in (POD_GROUPS, WORKLOADS) if gang.native else (POD_GROUPS,):
+            found[plural] = Resource(gang.api_version, plural, ours, optional=(404,))
         # A Role cannot grant access to cluster-scoped objects; without priorities all pods are equal.
         found[PRIORITY_CLASSES] = Resource(PRIORITY_CLASS_API, PRIORITY_CLASSES, namespaced=False, optional=(403, 404))
     return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
+from jobcommon.api.workload import WORKLOADS
 from jobcommon.framework import CompanionKind, Framework
 
 # What a cache needs, and the live read of an object whose name a create found taken.
@@ -76,7 +77,8 @@ def handed_on(framework: Framework) -> tuple[Rule, ...]:
 
 def gang_rules(scheduler: GangScheduler) -> tuple[Rule, ...]:
     """What gang scheduling adds in the namespaces of the jobs."""
-    return (Rule(_group(scheduler.api_version), POD_GROUPS, (*_CACHED, "create", "delete", "update")),)
+    plurals = (POD_GROUPS, WORKLOADS) if scheduler.native else (POD_GROUPS,)
+    return tuple(Rule(_group(scheduler.api_version), plural, (*_CACHED, "create", "delete", "update")) for plural in plurals)
 
 
 PRIORITIES = Rule(PRIORITY_CLASS_API.rpartition("/")[0], PRIORITY_CLASSES, ("list", "watch"))

@@ -255,6 +255,7 @@ class _Pass(Situation):
         leaving = (*self.slots.notable, *self.slots.surplus, *self.slots.earlier)
         forced, due_by_force = node_loss.force_deletions(job, leaving, self.now)
         surplus += [*retired, *in_place.put_back(job, self.slots.notable), *forced]
+        surplus += cleanup.stop_pods(self.gang.stuck, "their PodGroup waits for more pods than there are", unchanged=True)
         pods = self._missing_pods() if awaited is None else []
         about_to_need = self._waiting_to_be_started or bool(pods)
         creates = self._others(self.now - RECHECK_PERIOD if about_to_need else -inf) + pods

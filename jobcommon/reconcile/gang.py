@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from jobcommon.api import gang as names
-from jobcommon.api import reasons
+from jobcommon.api import reasons, workload
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, GangScheduler
 from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.observed import Observed
@@ -21,10 +21,11 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.template import Positions, mapping_of
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Tallies
+from jobcommon.reconcile import native_gang
 from jobcommon.reconcile.children import job_selector, owned
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
 from jobcommon.reconcile.resources import Resources, pod_resources, total
-from jobcommon.reconcile.slots import Slots
+from jobcommon.reconcile.slots import Slot, Slots
 
 # The fields of a PodGroup's spec that we own. Other fields belong to other writers.
 _OWNED = {
@@ -54,8 +55,10 @@ class Gang:
             return ""
         if self.observed.gang_off:
             return self.observed.gang_off
+        if chosen.native and (why := native_gang.refused(self.framework, self.job)):
+            return why
         kept = (slot.pod for slot in self.slots.wanted.values() if not slot.deleting)
-        outside = any(pod.annotations.get(names.MEMBER) != chosen.api_version for pod in kept)
+        outside = any(pod.annotations.get(names.MEMBER, "").removesuffix(names.ALONE) != chosen.api_version for pod in kept)
         return "the job has pods that were created without it; suspend and resume the job" if outside else ""
 
     @property
@@ -73,7 +76,7 @@ class Gang:
         """What the creation of the job's missing pods waits for; "" if they may be created."""
         if self.scheduler is None or not self.members:
             return ""
-        if self.found is not None and self.found.deleting:
+        if self.is_replaced if self.scheduler.native else self.found is not None and self.found.deleting:
             return f"the previous PodGroup {self.job.name} to be deleted"
         phase = mapping_of(self._raw.get("status")).get("phase") or ""
         if not self.scheduler.holds_pods or phase not in _NOT_TAKEN_UP:
@@ -84,13 +87,15 @@ class Gang:
     def members(self) -> tuple[Replica, ...]:
         """The replicas that run or are to run now.
 
-        Not those that have succeeded, nor those that the framework creates only when others are ready.
+        Not those that have succeeded, nor those that the framework creates only when others are ready: of a native gang never.
         """
+        native = self.scheduler is not None and self.scheduler.native
         return tuple(
             r
             for r in self.job.replicas
             if r.index not in self.tallies[r.type].succeeded_indexes
             and (r in self.slots.wanted or self.framework.may_create(self.job, r, self.tallies))
+            and not (native and native_gang.comes_later(self.framework, self.job, r))
         )
 
     @property
@@ -105,6 +110,48 @@ class Gang:
             return wanted
         return min(everything if wanted is None else wanted, len(self.members))
 
+    # -- native gangs -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _objects(self) -> Mapping[str, ObjectView]:
+        return native_gang.objects(self.job, self.observed)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the PodGroup wants another number of pods than the job now, and the API does not let it be changed."""
+        if self.scheduler is None or self.scheduler.api_version != workload.V1ALPHA2 or self.found is None:
+            return False
+        return workload.min_count(self.found.raw) != max(self.min_member, 1)
+
+    @cached_property
+    def is_replaced(self) -> bool:
+        """Whether Workload and PodGroup are to be made anew before pods are created: none of the job's pods has a node."""
+        stay = [slot for slot in self.slots.wanted.values() if slot.stays]
+        leaving = any(view.deleting for view in self._objects.values())
+        return (leaving and not stay) or (self.is_frozen and not any(slot.pod.scheduled for slot in stay))
+
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether the PodGroup waits for more pods than the job has, so that it can place none any more."""
+        return self.is_frozen and not self.is_replaced and workload.min_count(self._raw) > self.min_member
+
+    @property
+    def stuck(self) -> list[Slot]:
+        """The pods that are never placed, because they belong to a PodGroup that waits for more pods than there are."""
+        if self.scheduler is None or not (self.is_outgrown or (self.is_frozen and self.is_replaced)):
+            return []
+        mark = self.scheduler.api_version
+        waiting = (slot for slot in self.slots.wanted.values() if slot.stays and not slot.pod.scheduled)
+        return [slot for slot in waiting if slot.pod.annotations.get(names.MEMBER) == mark]
+
+    def _native_actions(self, api_version: str) -> list[Action]:
+        if self.is_replaced:
+            return list(native_gang.deletions(api_version, self._objects, "the gang has changed"))
+        priority = _policy(self.job).priority_class or self._priority_class()
+        metadata = owned(self.job, self.job.name, job_selector(self.framework, self.job))
+        creates = native_gang.wanted(self.job, api_version, self.min_member, priority, metadata)
+        return list(native_gang.corrections(api_version, self._objects, self.min_member, creates))
+
     # -- what is written ----------------------------------------------------------------------------------------------
 
     def actions(self) -> list[Action]:
@@ -112,6 +159,8 @@ class Gang:
         if self.scheduler is None or not self.members:
             return list(remove_pod_group(self.job, self.observed))
         api_version, name = self.scheduler.api_version, self.job.name
+        if self.scheduler.native:
+            return self._native_actions(api_version)
         spec = mapping_of(self._raw.get("spec"))
         wanted = self.spec(spec, self.scheduler)
         if self.found is None:
@@ -152,6 +201,11 @@ class Gang:
             return pod
         metadata, spec, name = pod["metadata"], pod["spec"], self.job.name
         annotations = {**(metadata.get("annotations") or {}), names.MEMBER: self.scheduler.api_version}
+        if self.scheduler.native:
+            if alone := self.is_outgrown or native_gang.comes_later(self.framework, self.job, replica):
+                annotations[names.MEMBER] += names.ALONE
+            pod = {**pod, "metadata": {**metadata, "annotations": annotations}}
+            return pod if alone else workload.with_scheduling_group(pod, name)
         group: dict[str, str] = {}
         if self.scheduler.api_version == names.VOLCANO_API:
             groups = (names.VOLCANO_GROUP, names.VOLCANO_OWN_GROUP)
@@ -172,7 +226,11 @@ class Gang:
             yield Event(WARNING, reasons.GANG_OFF, f"gang scheduling is off: {self.off}"[:1024], lasting=True)
         if self.waiting:
             yield Event(NORMAL, reasons.WAITING, f"Pods wait for {self.waiting}", lasting=True)
-        if self.scheduler is not None and (others := other_schedulers(self.job, self.scheduler.name)):
+        if (
+            self.scheduler is not None
+            and not self.scheduler.native
+            and (others := other_schedulers(self.job, self.scheduler.name))
+        ):
             text = (
                 f"Templates name the scheduler {', '.join(others)}, which is kept; {self.scheduler.name} places other pods only"
             )
@@ -211,11 +269,10 @@ class Gang:
 
 
 def remove_pod_group(job: Job, observed: Observed) -> list[Delete]:
-    """Delete the PodGroup of a job without pods: it would reserve resources in its queue."""
-    found = observed.companions.get((POD_GROUP, job.name)) if job.options.gang else None
-    if found is None or found.deleting or job.options.gang is None or observed.gang_off:
+    """Delete the PodGroup of a job without pods, and its Workload: it would reserve resources in its queue."""
+    if job.options.gang is None or observed.gang_off:
         return []
-    return [Delete(job.options.gang.api_version, POD_GROUPS, found.name, found.uid, "no pods to place")]
+    return native_gang.deletions(job.options.gang.api_version, native_gang.objects(job, observed), "no pods to place")
 
 
 def other_schedulers(job: Job, name: str) -> list[str]:

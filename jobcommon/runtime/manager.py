@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from jobcommon.api.gang import AUTO
+from jobcommon.api.gang import candidates
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Endpoint, HttpTransport, Timeouts
@@ -231,9 +231,9 @@ class Manager:
     async def make_drivers(self) -> list[Driver]:
         """New drivers of all frameworks, for one term. The gauges are read from them."""
         options = replace(self.settings.options, progress=self._progress)
-        if self.settings.gang_scheduler_name == AUTO:
-            gang = await find_gang_scheduler(self._transport, self.env.clock, self.log)
-            options = replace(options, gang=gang)
+        if asked := candidates(self.settings.gang_scheduler_name):
+            gang = await find_gang_scheduler(self._transport, self.env.clock, self.log, asked)
+            options = replace(options, gang=gang or options.gang)
         drivers = [self._driver(replace(framework, options=options)) for framework in self._frameworks]
         self.metrics.watch({driver.controller.framework.name: _readings(driver) for driver in drivers})
         return drivers

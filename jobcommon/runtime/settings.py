@@ -19,8 +19,8 @@ class Settings:
     the credentials: in a pod its own. `qps` None means no limit of our own: the API server's flow control is the limit.
     `concurrency` bounds the writes in flight over all frameworks, `slow_start_cap` the pods created at once for one
     replica type. `shutdown_seconds` is the time for the writes in flight when the process is stopped. `gang_scheduler_name`
-    is `volcano`, the schedulerName under which the coscheduling plugin runs, `auto` for the one that the cluster has
-    when the operators start, or "" for none.
+    is `kubernetes`, `volcano`, the schedulerName under which the coscheduling plugin runs, `auto` for the first of these that
+    the cluster has when the operators start, or "" for none.
 
     `progress_port` None means that no reports of progress are taken, 0 a free port; it listens on `metrics_host`. Then
     `progress_tls` is the directory with tls.crt, tls.key and, if clients are to trust an authority, ca.crt; pods use
@@ -76,7 +76,9 @@ class Settings:
 
     @property
     def options(self) -> Options:
-        """The part that decisions depend on. With `auto` the gang scheduler is still to be discovered."""
+        """The part that decisions depend on. With `auto` the gang scheduler is still to be discovered, with `kubernetes` the
+        version of its API.
+        """
         return Options(
             cluster_domain=self.cluster_domain,
             tracking_finalizer=self.tracking_finalizer,

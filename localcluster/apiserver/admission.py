@@ -13,6 +13,7 @@ ASSUMES = ("quota", "terminating-namespace")
 Obj = dict[str, Any]
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_SCHEDULING = "scheduling.k8s.io"
 _BUILTIN_SERVICE_ACCOUNT = "default"
 _LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LOST_NODE_SECONDS = 300
@@ -44,6 +45,8 @@ def admit_new(call: Call, name: str, obj: Obj) -> None:
         allocation.allocate(call, obj, None)
     elif call.resource.gvk == ("", "v1", "PersistentVolumeClaim"):
         _choose_class(call, obj["spec"])
+    elif (call.resource.group, call.resource.kind) == (_SCHEDULING, "PodGroup"):
+        _check_workload(call, name, obj["spec"])
     elif call.resource.plural == "certificatesigningrequests":
         # Who asks is not for the request to say.
         obj["status"] = {}
@@ -59,8 +62,28 @@ def admit_update(call: Call, new: Obj, old: Obj) -> None:
         _tolerate_lost_nodes(new["spec"])
 
 
+def _check_workload(call: Call, name: str, spec: Obj) -> None:
+    """A PodGroup is that of a template of a Workload that exists."""
+    named = spec.get("workloadRef") or (spec.get("podGroupTemplateRef") or {}).get("workload")
+    if named is None:
+        return
+    workload, template = named["workloadName"], named.get("templateName") or named.get("podGroupTemplateName")
+    found = call.storage.table(f"workloads.{_SCHEDULING}").get(call.namespace, workload)
+    why = ""
+    if found is None:
+        why = f'Workload "{workload}" not found'
+    elif "deletionTimestamp" in found.obj["metadata"]:
+        why = f'Workload "{workload}" is being deleted'
+    elif template not in [one["name"] for one in found.obj["spec"]["podGroupTemplates"]]:
+        why = f'PodGroupTemplate "{template}" not found in Workload "{workload}"'
+    if why:
+        raise forbidden_error("podgroups", _SCHEDULING, name, f"PodGroup rejected: {why}")
+
+
 def _admit_pod(call: Call, name: str, obj: Obj) -> None:
     spec = obj["spec"]
+    if not any(call.registry.where(lambda one: (one.group, one.kind) == (_SCHEDULING, "PodGroup"))):
+        spec.pop("schedulingGroup", None)
     account = spec.setdefault("serviceAccountName", _BUILTIN_SERVICE_ACCOUNT)
     spec["serviceAccount"] = account
     # A controller creates the default account after its namespace; a pod need not wait for it.

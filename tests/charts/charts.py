@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobcommon.api.gang import COSCHEDULING, VOLCANO
+from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO
 from jobcommon.crd import rbac
 from jobcommon.crd.rbac import Rule
 from jobcommon.framework import Framework
@@ -90,6 +90,7 @@ def rules_template() -> str:
         parts[f"view.{name}"] = rbac.user_rules(framework, edit=False)
         parts[f"edit.{name}"] = rbac.user_rules(framework, edit=True)
     parts["gang.volcano"] = rbac.gang_rules(VOLCANO)
+    parts["gang.kubernetes"] = rbac.gang_rules(NATIVE[0])
     parts["gang.coscheduling"] = rbac.gang_rules(COSCHEDULING)
     parts["gang.priorities"] = (rbac.PRIORITIES,)
     # The lease has the release's name, which the template is given.

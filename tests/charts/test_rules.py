@@ -5,7 +5,7 @@ from itertools import chain
 import pytest
 import yaml
 
-from jobcommon.api.gang import COSCHEDULING, VOLCANO
+from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO
 from jobcommon.cli.rights import as_values
 from jobcommon.crd import rbac
 from jobcommon.operators.mpi import MPI
@@ -19,6 +19,7 @@ EVERY_RULE = [
     *rbac.operator_rules(FRAMEWORKS.values(), grants=True),
     *rbac.gang_rules(VOLCANO),
     *rbac.gang_rules(COSCHEDULING),
+    *rbac.gang_rules(NATIVE[0]),
     rbac.PRIORITIES,
     *rbac.lease_rules("lease"),
     *chain.from_iterable(rbac.user_rules(f, edit=edit) for f in FRAMEWORKS.values() for edit in (False, True)),
@@ -63,7 +64,8 @@ def test_the_lease_is_the_only_one_in_reach() -> None:
     [
         ("volcano", [*rbac.gang_rules(VOLCANO), rbac.PRIORITIES]),
         ("my-scheduler", [*rbac.gang_rules(COSCHEDULING), rbac.PRIORITIES]),
-        ("auto", [*rbac.gang_rules(VOLCANO), *rbac.gang_rules(COSCHEDULING), rbac.PRIORITIES]),
+        ("kubernetes", [*rbac.gang_rules(NATIVE[0]), rbac.PRIORITIES]),
+        ("auto", [*(rule for one in (VOLCANO, NATIVE[0], COSCHEDULING) for rule in rbac.gang_rules(one)), rbac.PRIORITIES]),
     ],
 )
 def test_gang_scheduling_adds_its_rules(scheduler: str, added: list[rbac.Rule]) -> None:

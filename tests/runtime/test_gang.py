@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
+from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler, candidates
+from jobcommon.api.workload import PodGroupTemplate, min_count, pod_group_manifest, with_min_count, workload_manifest
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.localcluster.controllers.access import Access
 from jobcommon.localcluster.controllers.definitions import DefinitionController
 from jobcommon.runtime.discovery import find_gang_scheduler
 from jobcommon.runtime.settings import Settings
+from jobcommon.testutil.native_definitions import definitions
 from tests.runtime.fakes import FakeClock, ScriptedTransport, a_job, quiet_log, refusal, reply
 from tests.runtime.tap import Passing
 from tests.runtime.world import JOBS, SETTINGS, Json, World, operating, world_with_testjobs
@@ -72,15 +74,21 @@ class Cluster:
             self.install(scheduler)
 
     def install(self, scheduler: GangScheduler) -> None:
-        self.world.ok("POST", DEFINITIONS, definition(scheduler))
+        for one in definitions(scheduler.api_version) if scheduler.native else [definition(scheduler)]:
+            self.world.ok("POST", DEFINITIONS, one)
 
     def uninstall(self, scheduler: GangScheduler) -> None:
-        self.world.ok("DELETE", f"{DEFINITIONS}/podgroups.{scheduler.api_version.partition('/')[0]}")
+        for plural in ("podgroups", "workloads") if scheduler.native else ("podgroups",):
+            self.world.ok("DELETE", f"{DEFINITIONS}/{plural}.{scheduler.api_version.partition('/')[0]}")
         # The API server's own controller: first the objects go, then the definition.
         DefinitionController(Access(self.world.server, "crd-finalizer")).step()
 
     def groups(self, scheduler: GangScheduler) -> list[Json]:
         items: list[Json] = self.world.ok("GET", self.path(scheduler))["items"]
+        return items
+
+    def workloads(self, scheduler: GangScheduler) -> list[Json]:
+        items: list[Json] = self.world.ok("GET", self.path(scheduler).replace("podgroups", "workloads"))["items"]
         return items
 
     def group(self, scheduler: GangScheduler, name: str = "train") -> Json:
@@ -282,18 +290,87 @@ async def test_a_pod_group_of_another_owner_is_not_changed() -> None:
         assert cluster.group(VOLCANO)["spec"]["minMember"] == 2
 
 
+# -- Kubernetes' own --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheduler", NATIVE, ids=["v1beta1", "v1alpha2"])
+async def test_workload_pod_group_and_pods_to_the_end(scheduler: GangScheduler) -> None:
+    cluster = Cluster(scheduler)
+    world = cluster.world
+    async with operating(world, settings=settings("kubernetes")):
+        world.ok("POST", JOBS, a_job())
+        await cluster.until(lambda: len(world.pods()) == 2)
+        for pod in world.pods():
+            assert pod["spec"]["schedulingGroup"] == {"podGroupName": "train"}
+            assert pod["spec"]["schedulerName"] == "default-scheduler"
+        assert min_count(cluster.group(scheduler)) == 2
+        world.play_all("Running")
+        await cluster.until(lambda: world.conditions()[-1:] == ["Running"])
+        world.play(world.pods()[0]["metadata"]["name"], "Succeeded", 0)
+        if scheduler is NATIVE[0]:
+            await cluster.until(lambda: min_count(cluster.group(scheduler)) == 1)
+        cluster.edit({"suspend": True})
+        await cluster.until(lambda: cluster.groups(scheduler) == cluster.workloads(scheduler) == [])
+        cluster.edit({"suspend": False})
+        await cluster.until(lambda: len(cluster.groups(scheduler)) == len(cluster.workloads(scheduler)) == 1)
+        assert min_count(cluster.group(scheduler)) == 1
+        await cluster.until(lambda: len([pod for pod in world.pods() if pod["status"]["phase"] == "Pending"]) == 1)
+        world.play_all("Succeeded", 0)
+        await cluster.until(lambda: "Succeeded" in world.conditions())
+        await cluster.until(lambda: cluster.groups(scheduler) == cluster.workloads(scheduler) == [])
+
+
+async def test_a_server_without_the_api_is_named_until_it_serves_it() -> None:
+    cluster = Cluster()
+    world = cluster.world
+    async with operating(world, settings=settings("kubernetes")):
+        world.ok("POST", JOBS, a_job("early"))
+        await cluster.until(lambda: len(cluster.pods("early")) == 2)
+        text = "the API server does not serve PodGroup of scheduling.k8s.io/v1beta1; see its flag --runtime-config"
+        await cluster.until(lambda: f"gang scheduling is off: {text}" in cluster.message(name="early"))
+        cluster.install(NATIVE[0])
+        await cluster.until(lambda: "created without it" in cluster.message(name="early"), step=1.0)
+        world.ok("POST", JOBS, a_job("late"))
+        await cluster.until(lambda: len(cluster.pods("late")) == 2)
+        assert [group["metadata"]["name"] for group in cluster.groups(NATIVE[0])] == ["late"]
+        cluster.uninstall(NATIVE[0])
+        await cluster.until(lambda: text in cluster.message(name="late"), step=0.5)
+        assert len(cluster.pods("late")) == 2, "running jobs go on"
+
+
+@pytest.mark.parametrize("scheduler", NATIVE, ids=["v1beta1", "v1alpha2"])
+def test_a_pod_group_needs_its_workload(scheduler: GangScheduler) -> None:
+    cluster = Cluster(scheduler)
+    template = PodGroupTemplate("gang", 2)
+    group = pod_group_manifest(scheduler.api_version, {"name": "train"}, template, "train")
+    refused = cluster.world.call("POST", cluster.path(scheduler), group)
+    assert refused.status == 403
+    assert b'PodGroup rejected: Workload \\"train\\" not found' in refused.body
+    workload = workload_manifest(scheduler.api_version, {"name": "train"}, [template])
+    cluster.world.ok("POST", cluster.path(scheduler).replace("podgroups", "workloads"), workload)
+    found = cluster.world.ok("POST", cluster.path(scheduler), group)
+    changed = cluster.world.call("PUT", f"{cluster.path(scheduler)}/train", with_min_count(found, 1))
+    assert changed.status == (200 if scheduler is NATIVE[0] else 422)
+
+
 # -- auto -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("installed", "expected"),
-    [((), None), ((VOLCANO,), VOLCANO), ((COSCHEDULING,), COSCHEDULING), ((COSCHEDULING, VOLCANO), VOLCANO)],
-    ids=["none", "volcano", "scheduler-plugins", "both"],
+    [
+        ((), None),
+        ((VOLCANO,), VOLCANO),
+        ((COSCHEDULING,), COSCHEDULING),
+        ((COSCHEDULING, VOLCANO), VOLCANO),
+        ((VOLCANO, NATIVE[1]), NATIVE[1]),
+    ],
+    ids=["none", "volcano", "scheduler-plugins", "both", "kubernetes"],
 )
 async def test_found_at_start(installed: tuple[GangScheduler, ...], expected: GangScheduler | None) -> None:
     cluster = Cluster(*installed)
     world = cluster.world
-    assert await find_gang_scheduler(world.transport, world.clock, quiet_log()) == expected
+    assert await find_gang_scheduler(world.transport, world.clock, quiet_log(), candidates("auto")) == expected
     async with operating(world, settings=settings("auto")):
         world.ok("POST", JOBS, a_job())
         if expected is None:
@@ -306,12 +383,13 @@ async def test_found_at_start(installed: tuple[GangScheduler, ...], expected: Ga
 async def test_found_after_the_server_has_come_to_itself() -> None:
     transport, clock = ScriptedTransport(), FakeClock()
     answers = [TransportError("connection refused"), refusal(503), reply("junk"), reply({"resources": [{"name": "podgroups"}]})]
-    transport.on("GET", "/apis/scheduling.x-k8s.io", refusal(404))
+    for group in ("scheduling.x-k8s.io", "scheduling.k8s.io"):
+        transport.on("GET", f"/apis/{group}", refusal(404))
     transport.on("GET", "/apis/scheduling.volcano.sh", lambda _: answers.pop(0) if len(answers) > 1 else answers[0])
     found: list[GangScheduler | None] = []
 
     async def find() -> None:
-        found.append(await find_gang_scheduler(transport, clock, quiet_log()))
+        found.append(await find_gang_scheduler(transport, clock, quiet_log(), candidates("auto")))
 
     task = asyncio.create_task(find())
     await clock.until(task.done, step=0.5)
@@ -329,5 +407,5 @@ async def test_stopped_while_it_detects_the_gang_scheduler() -> None:
 
 
 def test_a_bad_name_is_refused_with_advice() -> None:
-    with pytest.raises(ValueError, match="use volcano, auto, or the schedulerName"):
+    with pytest.raises(ValueError, match="use kubernetes, volcano, auto, or the schedulerName"):
         settings("No Name")

@@ -12,7 +12,10 @@
 {{- if or (eq . "auto") (eq (lower .) "volcano") }}
 {{- include "jobcommon.rules.gang.volcano" $ }}
 {{- end }}
-{{- if ne (lower .) "volcano" }}
+{{- if or (eq . "auto") (eq (lower .) "kubernetes") }}
+{{- include "jobcommon.rules.gang.kubernetes" $ }}
+{{- end }}
+{{- if not (has (lower .) (list "volcano" "kubernetes")) }}
 {{- include "jobcommon.rules.gang.coscheduling" $ }}
 {{- end }}
 {{- if not $.Values.watchNamespace }}

@@ -290,6 +290,15 @@
   verbs: [get, list, watch, create, delete, update]
 {{- end }}
 
+{{- define "jobcommon.rules.gang.kubernetes" }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, delete, update]
+- apiGroups: [scheduling.k8s.io]
+  resources: [workloads]
+  verbs: [get, list, watch, create, delete, update]
+{{- end }}
+
 {{- define "jobcommon.rules.gang.coscheduling" }}
 - apiGroups: [scheduling.x-k8s.io]
   resources: [podgroups]

@@ -113,7 +113,6 @@ _DISABLED = Walk(
     {
         "Container": (_no_stop_signal,),
         "VolumeProjection": (_without("clusterTrustBundle", "podCertificate"),),
-        "PodSpec": (_without("schedulingGroup"),),
     }
 )
 

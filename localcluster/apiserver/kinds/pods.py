@@ -50,6 +50,8 @@ def on_update(new: Obj, old: Obj) -> None:
     """What the server computed at creation is kept where a write leaves it out, as nothing else would restore it."""
     # An apply may have taken it all.
     drop_disabled(new.setdefault("spec", {}))
+    if "schedulingGroup" not in old["spec"]:
+        new["spec"].pop("schedulingGroup", None)
     for condition in new.get("status", {}).get("conditions") or ():
         # The only times that are sent when they are not set.
         condition.setdefault("lastProbeTime", None)

@@ -1,0 +1,81 @@
+"""A gang of Kubernetes' own scheduler: the Workload and the PodGroup of a job.
+
+The scheduler forgets pods that have ended, so `minCount` follows the replicas that have not succeeded (kubernetes#142330).
+v1alpha2 does not let it be changed: while none of the pods has a node both objects are made anew, and later a replacement that
+the group could not place any more is no member of it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jobcommon.api import workload
+from jobcommon.api.gang import POD_GROUP, POD_GROUPS
+from jobcommon.api.observed import Observed
+from jobcommon.api.replica import Replica
+from jobcommon.api.template import mapping_of
+from jobcommon.api.view import ObjectView
+from jobcommon.api.workload import WORKLOAD, WORKLOADS, PodGroupTemplate
+from jobcommon.framework import Framework, Job, Tally
+from jobcommon.reconcile.plan import Action, Create, Delete, Update
+
+# The name of the one group in its Workload.
+_GROUP = "gang"
+
+
+def objects(job: Job, observed: Observed) -> Mapping[str, ObjectView]:
+    """The job's PodGroup and its Workload as they are, by plural."""
+    found = {plural: observed.companions.get((kind, job.name)) for kind, plural in _KINDS}
+    return {plural: view for plural, view in found.items() if view is not None}
+
+
+_KINDS = ((POD_GROUP, POD_GROUPS), (WORKLOAD, WORKLOADS))
+
+
+def wanted(job: Job, api_version: str, count: int, priority_class: str, metadata: Mapping[str, Any]) -> Iterator[Create]:
+    """The creates of the Workload and of the PodGroup of a gang of `count` pods."""
+    template = PodGroupTemplate(_GROUP, max(count, 1), disrupt_all=job.restarts_together, priority_class=priority_class)
+    group, _, _ = job.api_version.rpartition("/")
+    controller = {"apiGroup": group, "kind": job.kind, "name": job.name}
+    parent = workload.workload_manifest(api_version, metadata, [template], controller)
+    yield Create(api_version, WORKLOADS, job.name, parent)
+    child = workload.pod_group_manifest(api_version, metadata, template, job.name)
+    yield Create(api_version, POD_GROUPS, job.name, child, after=(WORKLOADS, job.name))
+
+
+def corrections(api_version: str, found: Mapping[str, ObjectView], count: int, creates: Iterable[Create]) -> Iterator[Action]:
+    """Create what is missing, and bring `minCount` up to date where it may be changed."""
+    for create in creates:
+        there = found.get(create.plural)
+        if there is None:
+            yield create
+        elif not there.deleting and api_version != workload.V1ALPHA2:
+            changed = workload.with_min_count(there.raw, max(count, 1))
+            if changed["spec"] != there.raw["spec"]:
+                yield Update(api_version, create.plural, create.name, changed)
+
+
+def deletions(api_version: str, found: Mapping[str, ObjectView], why: str) -> list[Delete]:
+    """Delete the PodGroup and the Workload, unless they are being deleted."""
+    return [Delete(api_version, plural, v.name, v.uid, why) for plural, v in found.items() if not v.deleting]
+
+
+def comes_later(framework: Framework, job: Job, replica: Replica) -> bool:
+    """Whether the replica's pod is created only when others are ready: in a gang with them it would wait for itself."""
+    return not framework.may_create(job, replica, {kind: Tally(wanted=job.count(kind)) for kind in job.replica_specs})
+
+
+def refused(framework: Framework, job: Job) -> str:
+    """Why the templates of the job rule a gang out: the field and its remedy; "" if they do not."""
+    schedulers: dict[str, str] = {}
+    for kind, spec in job.replica_specs.items():
+        field = f"spec.{framework.replica_specs}[{kind}].template.spec"
+        for template in (spec.template, *(override.template for override in spec.overrides)):
+            pod = mapping_of(template.get("spec"))
+            if pod.get("schedulingGroup"):
+                return f"{field}.schedulingGroup names another gang; remove it, the operator sets it"
+            if template is spec.template or pod.get("schedulerName"):
+                schedulers.setdefault(str(pod.get("schedulerName") or "default-scheduler"), field)
+    if len(schedulers) < 2:
+        return ""
+    (first, _), (other, field) = list(schedulers.items())[:2]
+    return f"{field}.schedulerName is {other}, that of other pods {first}; write the same for all"

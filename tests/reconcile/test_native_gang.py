@@ -1,0 +1,258 @@
+"""Kubernetes' own gangs: what is written in each version, and whole lives under a model of its scheduler."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jobcommon.api.gang import NATIVE, GangScheduler
+from jobcommon.api.workload import V1ALPHA2, min_count
+from jobcommon.framework import Framework
+from jobcommon.operators.mpi import MPI
+from jobcommon.reconcile.plan import Create
+from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.native_gang import GROUP, WORKLOAD, NativeWorld, group_of
+
+BETA, ALPHA = NATIVE
+VERSIONS = pytest.mark.parametrize("scheduler", NATIVE, ids=["v1beta1", "v1alpha2"])
+CREATED = [f"create {name}" for name in ("services/demo", "workloads/demo", "podgroups/demo")]
+
+
+def world(scheduler: GangScheduler, replicas: Mapping[str, Any] | None = None, **job: Any) -> NativeWorld:
+    framework: Framework = job.pop("framework", TEST_JOB)
+    framework = replace(framework, options=replace(framework.options, gang=scheduler))
+    return NativeWorld(framework, job_manifest(framework, replicas or {"Worker": 4}, **job))
+
+
+def settled(there: NativeWorld) -> list[str]:
+    """What the passes until it is at rest have done."""
+    return [str(action) for decided in there.settle() for action in decided.actions]
+
+
+def message(there: NativeWorld, kind: str = "Created") -> str:
+    return next(c["message"] for c in there.status["conditions"] if c["type"] == kind)
+
+
+# -- what is written ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "reference", "mode"),
+    [
+        (BETA, {"workloadRef": {"workloadName": "demo", "templateName": "gang"}}, {"all": {}}),
+        (ALPHA, {"podGroupTemplateRef": {"workload": {"workloadName": "demo", "podGroupTemplateName": "gang"}}}, "PodGroup"),
+    ],
+    ids=["v1beta1", "v1alpha2"],
+)
+def test_workload_and_pod_group(scheduler: GangScheduler, reference: dict[str, Any], mode: object) -> None:
+    policy = {"schedulingPolicy": {"minAvailable": 2, "priorityClass": "high"}, "restartScope": "Job"}
+    there = world(scheduler, {"Master": 1, "Worker": 2}, run_policy=policy)
+    assert settled(there) == [*CREATED, *(f"create pods/demo-{n}" for n in ("master-0", "worker-0", "worker-1"))]
+    created = [a for a in there.plans[0].actions if isinstance(a, Create)]
+    assert [a.after for a in created if a.plural == "podgroups"] == [("workloads", "demo")]
+    group = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": mode, "priorityClassName": "high"}
+    assert there.others[GROUP]["spec"] == {**reference, **group}
+    assert there.others[WORKLOAD]["spec"] == {
+        "controllerRef": {"apiGroup": "kubeflow.org", "kind": "TestJob", "name": "demo"},
+        "podGroupTemplates": [{"name": "gang", **group}],
+    }
+    for key in (GROUP, WORKLOAD):
+        (owner,) = there.others[key]["metadata"]["ownerReferences"]
+        assert (there.others[key]["apiVersion"], owner["uid"], owner["controller"]) == (scheduler.api_version, "uid-demo", True)
+    pod = there.pods["demo-worker-0"].raw
+    assert pod["spec"]["schedulingGroup"] == {"podGroupName": "demo"}
+    assert "schedulerName" not in pod["spec"]
+
+
+@VERSIONS
+def test_a_launcher_that_waits_for_its_workers_is_no_member(scheduler: GangScheduler) -> None:
+    there = world(scheduler, {"Launcher": 1, "Worker": 2}, framework=MPI, launcherCreationPolicy="WaitForWorkersReady")
+    settled(there)
+    assert sorted(there.schedule()) == ["demo-worker-0", "demo-worker-1"]
+    settled(there)
+    assert there.schedule() == ["demo-launcher"]
+    settled(there)
+    assert min_count(there.others[GROUP]) == 2
+    assert group_of(there.pods["demo-launcher"]) is None
+
+
+@VERSIONS
+@pytest.mark.parametrize(
+    ("pod", "field"),
+    [
+        ({"schedulerName": "mine"}, "testReplicaSpecs[Worker].template.spec.schedulerName is mine, that of other pods default"),
+        ({"schedulingGroup": {"podGroupName": "x"}}, "testReplicaSpecs[Worker].template.spec.schedulingGroup names another"),
+    ],
+    ids=["scheduler", "group"],
+)
+def test_templates_that_rule_a_gang_out(scheduler: GangScheduler, pod: dict[str, Any], field: str) -> None:
+    worker = {"replicas": 2, "template": {"spec": {"containers": [{"name": "test-container", "image": "i"}], **pod}}}
+    there = world(scheduler, {"Master": 1, "Worker": worker})
+    settled(there)
+    assert GROUP not in there.others
+    assert WORKLOAD not in there.others
+    assert f"gang scheduling is off: spec.{field}" in message(there)
+    assert len(there.pods) == 3
+
+
+# -- lives ----------------------------------------------------------------------------------------------------------------
+
+
+@VERSIONS
+def test_all_or_none(scheduler: GangScheduler) -> None:
+    there = world(scheduler)
+    there.room = 3
+    settled(there)
+    assert there.schedule() == []
+    there.room = 4
+    assert len(there.schedule()) == 4
+    settled(there)
+    assert there.current == "Running"
+    for name in sorted(there.pods):
+        there.exit(name, 0)
+    settled(there)
+    assert there.current == "Succeeded"
+    assert not {GROUP, WORKLOAD} & set(there.others)
+
+
+@VERSIONS
+def test_a_replacement_is_placed_after_others_have_succeeded(scheduler: GangScheduler) -> None:
+    """A batch Job hangs here (kubernetes#142330): its minCount still counts pods that the scheduler has forgotten."""
+    there = world(scheduler, policy="ExitCode")
+    settled(there)
+    there.schedule()
+    settled(there)
+    there.exit("demo-worker-0", 0)
+    settled(there)
+    there.exit("demo-worker-3", 137)
+    settled(there)
+    there.tick(60)
+    settled(there)
+    assert there.schedule() == ["demo-worker-3"]
+    if scheduler is BETA:
+        assert min_count(there.others[GROUP]) == 3
+        assert there.others[WORKLOAD]["spec"]["podGroupTemplates"][0]["schedulingPolicy"]["gang"]["minCount"] == 3
+
+
+@VERSIONS
+def test_a_replacement_that_waits_while_another_succeeds_is_placed(scheduler: GangScheduler) -> None:
+    there = world(scheduler, policy="ExitCode")
+    settled(there)
+    there.schedule()
+    settled(there)
+    there.exit("demo-worker-3", 137)
+    settled(there)
+    there.tick(60)
+    settled(there)
+    assert group_of(there.pods["demo-worker-3"]) == "demo"
+    there.exit("demo-worker-0", 0)
+    settled(there)
+    there.tick(60)
+    settled(there)
+    assert there.schedule() == ["demo-worker-3"]
+    settled(there)
+    assert there.status.get("restarts") == 1, "the pod that never ran is no restart"
+
+
+@VERSIONS
+@pytest.mark.parametrize("count", [2, 6])
+def test_scaled_while_it_waits(scheduler: GangScheduler, count: int) -> None:
+    there = world(scheduler)
+    settled(there)
+    there.scale("Worker", count)
+    settled(there)
+    there.tick(60)
+    settled(there)
+    assert min_count(there.others[GROUP]) == count
+    there.room = count - 1
+    assert there.schedule() == []
+    there.room = count
+    assert len(there.schedule()) == count
+
+
+@VERSIONS
+def test_suspend_and_resume(scheduler: GangScheduler) -> None:
+    there = world(scheduler)
+    settled(there)
+    there.schedule()
+    settled(there)
+    old = there.others[GROUP]["metadata"]["uid"]
+    there.edit(suspend=True)
+    settled(there)
+    there.edit(suspend=False)
+    settled(there)
+    assert message(there).endswith("its pods wait for the previous PodGroup demo to be deleted.")
+    there.stop_terminating()
+    there.protect()
+    settled(there)
+    assert there.others[GROUP]["metadata"]["uid"] != old
+    assert len(there.schedule()) == 4
+
+
+@VERSIONS
+def test_suspended_it_has_neither(scheduler: GangScheduler) -> None:
+    there = world(scheduler)
+    settled(there)
+    there.edit(suspend=True)
+    settled(there)
+    there.protect()
+    assert not {GROUP, WORKLOAD} & set(there.others)
+
+
+@VERSIONS
+@pytest.mark.parametrize("writes", range(9))
+def test_a_crash_at_any_write_leaves_one_of_each(scheduler: GangScheduler, writes: int) -> None:
+    there = world(scheduler)
+    there.step(writes=writes)
+    settled(there)
+    assert {key for key in there.others if key[0] != "Service"} == {GROUP, WORKLOAD}
+    assert len(there.schedule()) == 4
+
+
+@VERSIONS
+def test_a_group_that_a_user_deletes_goes_when_its_pods_have_ended(scheduler: GangScheduler) -> None:
+    there = world(scheduler, policy="ExitCode")
+    settled(there)
+    there.schedule()
+    settled(there)
+    group = there.others[GROUP]
+    there.others[GROUP] = {**group, "metadata": {**group["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    there.exit("demo-worker-1", 137)
+    settled(there)
+    there.tick(60)
+    settled(there)
+    assert there.schedule() == ["demo-worker-1"], "it does not wait for a group that waits for the other pods"
+
+
+@VERSIONS
+def test_a_preempted_gang_is_a_disruption(scheduler: GangScheduler) -> None:
+    there = world(scheduler, policy="ExitCode", run_policy={"backoffLimit": 0})
+    settled(there)
+    there.schedule()
+    settled(there)
+    for name in sorted(there.pods):
+        there.put(there.pods[name].disrupted("PreemptionByScheduler"))
+        there.delete_pod(name)
+    settled(there)
+    there.stop_terminating()
+    settled(there)
+    there.tick(60)
+    settled(there)
+    assert there.status["disruptions"] == 4
+    assert len(there.schedule()) == 4
+    settled(there)
+    assert there.current == "Running"
+
+
+def test_the_version_of_an_upgraded_server_leaves_running_jobs_alone() -> None:
+    there = world(ALPHA)
+    settled(there)
+    there.schedule()
+    settled(there)
+    there.framework = replace(there.framework, options=replace(there.framework.options, gang=BETA))
+    settled(there)
+    assert len(there.pods) == 4
+    assert there.current == "Running"
+    assert there.others.get(GROUP, {}).get("apiVersion") in (None, V1ALPHA2)
