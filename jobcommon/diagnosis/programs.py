@@ -41,6 +41,9 @@ LINES = (
     ),
     # GPUs
     clue(
+        r"OOM when allocating.*(?:device:CPU|allocator cpu)", Reason.MEMORY_EXHAUSTED, "", _MEMORY,
+    ),
+    clue(
         r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|"
         r"CUDA_ERROR_OUT_OF_MEMORY|Cuda failure.*out of memory|"
         r"RESOURCE_EXHAUSTED: .*(?:memory|allocat)|OOM when allocating|Out of memory error on GPU|ResourceExhausted",
@@ -61,7 +64,12 @@ LINES = (
         local="start no more processes than this machine has GPUs, and choose the GPU of each by LOCAL_RANK",
     ),
     clue(
-        r"device-side assert|illegal memory access|unspecified launch failure|uncorrectable (?:ECC|NVLink)|ECC error|"
+        r"device-side assert|Assertion `.+` failed\.?$", Reason.GPU_ERROR, "",
+        "an index is out of range: compare labels with the number of classes, and token ids with the size of the embedding; "
+        "CUDA_LAUNCH_BLOCKING=1 names the line of the program",
+    ),
+    clue(
+        r"illegal memory access|unspecified launch failure|uncorrectable (?:ECC|NVLink)|ECC error|"
         r"\bXid\b|"
         r"fallen off the bus|misaligned address|CUDNN_STATUS_(?!NOT_INIT)|CUBLAS_STATUS_(?!ALLOC|NOT_INIT)|"
         r"ncclUnhandledCudaError|"
@@ -323,7 +331,8 @@ LINES = (
         r"Could not resolve hostname|ssh: connect to host|ORTE was unable to reliably start|"
         r"unable to reliably start one or more daemons|"
         r"failed to connect to all addresses|"
-        r"(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
+        r"waiting (?:for the barrier|for tasks)|\d+/\d+ (?:clients )?(?:joined|reached)|Rendezvous(?:Timeout|Closed)Error|"
+        r"for the barrier|(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
         r"tracker|collective|coordinat\w+|barrier).*"
         r"(?:timed? ?out|timeout|refused|reset|closed|Broken pipe|unreachable|remote process|(?:could not|failed to|"
         r"unable to) connect|DEADLINE_EXCEEDED)|"

@@ -8,7 +8,7 @@ from jobcommon.diagnosis.cause import Cause, Clue, in_short, revealed
 from jobcommon.diagnosis.packages import program_package
 from jobcommon.diagnosis.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS
 from jobcommon.diagnosis.reason import Reason
-from jobcommon.diagnosis.starting import COMMANDS, LINE_ENDS
+from jobcommon.diagnosis.starting import COMMANDS, INTERPRETERS, LINE_ENDS
 from jobcommon.diagnosis.tracebacks import Raised, plain, raised
 
 _NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
@@ -43,6 +43,7 @@ _ERROR_LINE = re.compile(
     r"error|fatal|what\(\):|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|not found|assert", re.IGNORECASE
 )
 _MARK = re.compile(r'in "[^"]+", line \d+')
+_ASSERTED = re.compile(r"Assertion `.+?` failed")
 # Where the crashed thread was, by Python's faulthandler.
 _CRASHED = re.compile(r'Current thread .*\(most recent call first\):\n\s+File "(?:[^"]*/)?([^"]+)", (line \d+) in (.+)')
 # A hint that reads like an error.
@@ -77,7 +78,7 @@ def end_of_program(
     told = [line for line in (*message.splitlines(), *lines) if _HINT not in line]
     if (cause := next(filter(None, (_of_line(line, LINE_ENDS, local=local) for line in told)), None)) is not None:
         return Cause(cause.reason, f"{code}: {cause.text}", cause.advice)
-    if reason in _NOT_STARTED or exit_code in (126, 127):
+    if reason in _NOT_STARTED or exit_code in (126, 127) or (told and revealed(told[-1], INTERPRETERS[:1])):
         return _no_command(exit_code, message, lines, local=local)
     crashed = _CRASHED.search("\n".join(told)) if reason in _SIGNALS else None
     cause = _latest(told, local=local) if reason not in _OUTSIDE else None
@@ -130,7 +131,7 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
     candidates = [*causes, *plainly]
     for cause in candidates:
         if not cause.symptom:
-            return cause
+            return _with_detail(cause, lines)
     if candidates:
         # Of lines that follow from another replica's end the first says most.
         return causes[0] if causes else plainly[-1]
@@ -147,6 +148,14 @@ def printed(lines: Sequence[str], *, local: bool = False) -> Cause | None:
         text = said.removesuffix(": ") if not (last := _last_line(own)) else said + in_short(last)
         return Cause(Reason.PROGRAM_FAILED, text, "see what this command printed")
     return _unknown(found[-1]) if found else None
+
+
+def _with_detail(cause: Cause, lines: Sequence[str]) -> Cause:
+    """The cause with the assertion that a GPU printed before the exception that it led to."""
+    if "device-side assert" not in cause.text:
+        return cause
+    failed = (match[0] for line in lines if (match := _ASSERTED.search(line)) is not None)
+    return replace(cause, text=f"the {said[0].lower()}{said[1:]} on the GPU: {cause.text}") if (said := next(failed, "")) else cause
 
 
 def _of_line(line: str, clues: Iterable[Clue], *, local: bool) -> Cause | None:
@@ -175,9 +184,21 @@ def _of_exception(chain: Sequence[Raised], *, local: bool) -> Cause:
             text = _quoted(one, cause.reason) if quoted else cause.text
             before = "" if one is last else f"{in_short(last.lines[0])}, after "
             first = cause.reason == Reason.ENVIRONMENT_MISSING or (one is not last and chain[at + 1].direct)
-            told = Cause(cause.reason, before + text, cause.advice, cause.symptom)
+            # What it was raised from, if that tells nothing by itself.
+            after = _after(chain) if one is last and last.direct else ""
+            told = Cause(cause.reason, before + text + after, cause.advice, cause.symptom)
             known.append(((cause.symptom, not first, at if first else -at), told))
-    return min(known, key=lambda entry: entry[0])[1] if known else _unknown(last)
+    if known:
+        return min(known, key=lambda entry: entry[0])[1]
+    unknown = _unknown(last)
+    return replace(unknown, text=unknown.text + after) if (after := _after(chain)) else unknown
+
+
+def _after(chain: Sequence[Raised]) -> str:
+    """The first exception of a chain, unless the last one tells it already."""
+    first, last = chain[0], chain[-1]
+    told = first is last or in_short(first.lines[0]) in in_short("\n".join(last.lines), 4000)
+    return "" if told else f", after {_quoted(first, Reason.PYTHON_EXCEPTION)}"
 
 
 def _quoted(one: Raised, reason: str) -> str:
@@ -209,6 +230,8 @@ def _last_line(lines: Sequence[str]) -> str:
 
 def _no_command(exit_code: int | None, message: str, lines: Sequence[str], *, local: bool) -> Cause:
     text = in_short(message) or next((in_short(line) for line in reversed(lines) if line.strip()), "")
+    if (missing := revealed(text, INTERPRETERS)) is not None:
+        return replace(missing, text=f"{missing.text} (exit code {exit_code}): {text}")
     code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
     cause = revealed(text, COMMANDS, local=local)
     executable = exit_code != 126

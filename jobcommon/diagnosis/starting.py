@@ -108,6 +108,29 @@ LINE_ENDS = (
     ),
 )
 
+_INTERPRETER = "correct the #! line of the script, or start it with its interpreter: command: [python, FILE]"
+#: The script is there, but not what is to run it.
+INTERPRETERS = (
+    clue(
+        r"^exec (\S+): no such file or directory",
+        Reason.COMMAND_NOT_FOUND,
+        "{0} exists, but not the interpreter in its #! line",
+        _INTERPRETER,
+    ),
+    clue(
+        r"(\S+): cannot execute: required file not found",
+        Reason.COMMAND_NOT_FOUND,
+        "the interpreter in the #! line of {0} does not exist",
+        _INTERPRETER,
+    ),
+    clue(
+        r"(\S+): (\S+): bad interpreter",
+        Reason.COMMAND_NOT_FOUND,
+        "the interpreter {1} in the #! line of {0} does not exist",
+        _INTERPRETER,
+    ),
+)
+
 COMMANDS = (
     clue(
         r"chdir|set in config\.json failed|^\[Errno \d+\] [^:]+: '/",
@@ -122,12 +145,6 @@ COMMANDS = (
         "",
         "install the library in the image",
         local="install the library on this machine{debian}",
-    ),
-    clue(
-        r"bad interpreter",
-        Reason.COMMAND_NOT_FOUND,
-        "",
-        "correct the #! line of the script",
     ),
     clue(
         r"exec format error",

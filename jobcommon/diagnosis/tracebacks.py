@@ -10,6 +10,8 @@ _LOG = re.compile(r"^(?:\[|[EWIF]\d{4} |\d{4}-\d\d-\d\d|={8}|-{8})")
 _HEADER = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,|$)')
 _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?::(?:\s|$)|$)")
+# A progress bar, and an exception in the same line.
+_BAR = re.compile(r".*\d+%\|.*?\]\s?(?=[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b)")
 _CHAINED = re.compile(r"^(?:During handling of the above exception|(The above exception was the direct cause))")
 # Tracebacks after these lines belong to clean-up, or were only logged.
 _IGNORED = re.compile(r"^(?:Exception ignored in|Error in atexit|--- Logging error ---|Exception in thread .*tqdm)")
@@ -23,6 +25,7 @@ _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python|^<|/usr/bin/|\.v
 _MOST_LINES = 12
 _JAVA_FRAME = re.compile(r"^\s+(?:at |\.{3} )")
 _NCCL = "Last error:"
+_GRAPH_FAILED, _NODE = "Graph execution error:", re.compile(r"^\s*\[\[\{\{node ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,19 @@ def plain(line: str) -> str:
 
 def raised(lines: Sequence[str]) -> list[Raised]:
     """The exceptions in the order of their last lines, each with all lines up to the end of its message."""
-    return list(_raised([plain(line) for line in lines]))
+    return list(_raised([part for line in lines for part in _parts(plain(line))]))
+
+
+def _parts(line: str) -> Iterator[str]:
+    """The line, parted where outputs of several processes or a progress bar run into each other."""
+    at = line.find("Traceback (most recent call last)")
+    before = line[:at].rstrip("+- |") if at > 0 else ""
+    if before and _EXCEPTION.match(before):
+        yield before
+        line = line[at:]
+    elif (bar := _BAR.match(line)) is not None:
+        line = line[bar.end() :]
+    yield line
 
 
 def _raised(lines: Sequence[str]) -> Iterator[Raised]:
@@ -101,6 +116,10 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
 def _message(lines: Sequence[str], at: int) -> tuple[str, ...]:
     """The lines of the exception's message."""
     found = [lines[at].strip()]
+    if found[0].endswith(_GRAPH_FAILED):
+        # Tensorflow names the problem before the node, after many lines.
+        nodes = (number for number in range(at + 1, len(lines)) if _NODE.match(lines[number]))
+        return (found[0], *(lines[number - 1].strip() for number in [*nodes][:1]))
     for line in lines[at + 1 :]:
         over = not line.strip() or _HEADER.search(line) or _CHAINED.match(line) or _IGNORED.match(line) or _LOG.match(line)
         if over or len(found) == _MOST_LINES:

@@ -106,6 +106,21 @@ Extension modules: numpy.core (total: 1)
 bash: line 1: 12 Segmentation fault      python train.py"""
 JAVA = "java.lang.OutOfMemoryError: Java heap space"
 SPARK = "py4j.protocol.Py4JJavaError: An error occurred while calling o42.collect.\n: org.apache.spark.SparkException: Job aborted\n"
+ASSERTED = (
+    "/pytorch/aten/src/ATen/native/cuda/Loss.cu:250: nll_loss_forward_reduce_cuda_kernel_2d: block: [0,0,0], thread: [5,0,0] "
+    "Assertion `t >= 0 && t < n_classes` failed.\n"
+    + trace(
+        "torch.AcceleratorError: CUDA error: device-side assert triggered\n"
+        "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\n"
+        "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+    )
+)
+TF_FAILED = (
+    "tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:\n\nDetected at node gradient_tape/mul defined at "
+    "(most recent call last):\n<stack traces unavailable>\n{}\n\t [[{{{{node gradient_tape/mul}}}}]]\nHint: If you want to see a "
+    "list of allocated tensors when OOM happens, add report_tensor_allocations_upon_oom to RunOptions for current allocation info. "
+    "This isn't available when running in Eager mode.\n [Op:__inference_train_function_1]"
+)
 NEVER = 600 * "step 1 loss nan\n"
 
 ROWS = [
@@ -263,6 +278,30 @@ ROWS = [
     ("a backend that does not exist", 1, trace("ValueError: Unknown backend ncl"), "BackendUnavailable", "ncl"),
     ("a compiler that is missing", 1, "error: command 'gcc' failed: No such file or directory", "CommandNotFound", "gcc"),
     ("timeout(1)", 124, "step 7", "ProgramFailed", "it ran for too long"),
+    # the first cause
+    ("an exception raised from another", 1, trace("ValueError: shard 7 has no index") + BY + trace("RuntimeError: could not start"), "PythonException", "could not start (train.py, line 12), after ValueError: shard 7 has no index (train.py, line 12)"),
+    ("the first of three that tell nothing", 1, trace("IndexError: 5") + BY + trace("app.LoadError: row 2") + BY + trace("RuntimeError: no training"), "PythonException", "RuntimeError: no training (train.py, line 12), after IndexError: 5"),
+    ("a known exception raised from an unknown one", 1, trace("ValueError: port 0") + BY + trace("app.ConfigError: bad"), "ConfigInvalid", "app.ConfigError: bad (train.py, line 12), after ValueError: port 0"),
+    ("an exception in the handling of another", 1, trace("KeyError: 'label'") + DURING + trace("NameError: name 'log' is not defined"), "PythonException", "(train.py, line 12), after KeyError: 'label'"),
+    ("the exception that an unknown one tells already", 1, trace("ValueError: shard 7") + BY + trace("RuntimeError: cannot read: ValueError: shard 7"), "PythonException", "cannot read: ValueError: shard 7 (train.py, line 12)"),
+    # the line that says more than the exception
+    ("an assertion on the device, in words", 1, ASSERTED, "GpuError", "the assertion `t >= 0 && t < n_classes` failed on the GPU"),
+    ("tensorflow, memory", 1, trace(TF_FAILED.format("OOM when allocating tensor with shape[65536,65536] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc")), "GpuOutOfMemory", "OOM when allocating tensor with shape[65536,65536]"),
+    ("tensorflow, memory of the CPU", 1, trace("tensorflow.python.framework.errors_impl.ResourceExhaustedError: {{function_node __wrapped__MatMul}} OOM when allocating tensor with shape[99999,99999] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu [Op:MatMul]"), "MemoryExhausted", "shape[99999,99999]"),
+    ("tensorflow, shapes", 1, trace(TF_FAILED.replace("ResourceExhausted", "InvalidArgument").format("Incompatible shapes: [32,10] vs. [32,5]")), "PythonException", "Incompatible shapes: [32,10] vs. [32,5]"),
+    # outputs of several processes in one line
+    ("an exception after a progress bar", 1, trace("45%|####5     | 45/100 [00:03<00:03]ValueError: shard 7 has no index"), "PythonException", "exit code 1: ValueError: shard 7"),
+    ("an exception before another's traceback", 1, trace("ValueError: shard 7" + trace("ValueError: shard 7")), "PythonException", "ValueError: shard 7"),
+    # the interpreter of a script
+    ("an interpreter that is missing", 127, "bash: line 1: /app/train.py: cannot execute: required file not found", "CommandNotFound", "the interpreter in the #! line of /app/train.py does not exist"),
+    ("an interpreter that is missing, of an older bash", 126, "bash: /app/train.py: /usr/bin/pyhton3: bad interpreter: No such file or directory", "CommandNotFound", "the interpreter /usr/bin/pyhton3 in the #! line of /app/train.py does not exist"),
+    ("an interpreter that is missing, by env", 127, "/usr/bin/env: 'pyhton3': No such file or directory", "CommandNotFound", "pyhton3"),
+    ("an interpreter that is missing, by the runtime", 255, "exec /app/train.py: no such file or directory", "CommandNotFound", "/app/train.py exists, but not the interpreter in its #! line"),
+    # rendezvous and collectives
+    ("torch elastic, too few nodes", 1, trace("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"), "PeersUnreachable", "RendezvousTimeoutError"),
+    ("a barrier that was not reached", 1, trace("RuntimeError: Timed out waiting 60000ms for the barrier: 1/2 reached"), "PeersUnreachable", "1/2 reached"),
+    ("jax, tasks that did not come", 1, trace("jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: PjRT_Client_Connect::0. This usually happens because a task triggered the barrier too early or too slowly. # of tasks that reached the barrier: 1/2. The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out task names: /job:jax_worker/replica:0/task:1"), "PeersUnreachable", "task:1"),
+    ("tensorflow, tasks that do not come", 1, "I0000 coordination_service_agent.cc:1] waiting for tasks: /job:worker/task:1\nE0000 coordination: DEADLINE_EXCEEDED: Barrier timed out", "PeersUnreachable", "DEADLINE_EXCEEDED"),
 ]  # fmt: skip
 
 
