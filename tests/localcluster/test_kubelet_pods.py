@@ -55,20 +55,28 @@ async def test_exit_codes(tmp_path: Path, isolation: Isolation | None, script: s
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (("no-such-program",), "executable file not found in $PATH"),
-        (("/no/such/file",), "no such file or directory"),
-        (("/etc/hostname",), "permission denied"),
+        (("no-such-program",), 'exec: "no-such-program": executable file not found in $PATH'),
+        (("/no/such/file",), 'exec: "/no/such/file": stat /no/such/file: no such file or directory'),
+        (("/etc/hostname",), 'exec: "/etc/hostname": permission denied'),
     ],
 )
 async def test_a_command_that_cannot_start(local: Cluster, command: tuple[str, ...], message: str) -> None:
     await local.create(pod("p", *command))
     found = await local.ended("p")
     assert ended_with(found) == ("Failed", 128, "StartError")
-    told = f'exec: "{command[0]}": {message}'
-    assert state(found)["state"]["terminated"]["message"] == told
+    assert state(found)["state"]["terminated"]["message"] == message
     warning = await local.told("p", "Failed")
-    assert (warning["type"], warning["message"]) == ("Warning", f'Error: failed to start container "main": {told}')
+    assert (warning["type"], warning["message"]) == ("Warning", f'Error: failed to start container "main": {message}')
     assert warning["involvedObject"]["fieldPath"] == "spec.containers{main}"
+
+
+async def test_a_script_without_its_interpreter_is_no_missing_script(local: Cluster, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("#!/no/such/python\n")
+    script.chmod(0o755)
+    await local.create(pod("p", str(script)))
+    found = await local.ended("p")
+    assert state(found)["state"]["terminated"]["message"] == f"exec {script}: no such file or directory"
 
 
 async def test_a_command_that_cannot_start_is_tried_again_and_told(local: Cluster) -> None:

@@ -94,7 +94,10 @@ def _become(spec: dict[str, Any], said: int) -> None:
     try:
         os.execvpe(name, spec["argv"], spec["env"])  # noqa: S606 - this is what it is for
     except FileNotFoundError:
-        where = "no such file or directory" if "/" in name else "executable file not found in $PATH"
+        if "/" in name and os.path.exists(name):  # noqa: PTH110 - in a child after fork
+            # As runc says it: what is missing is the interpreter of the script.
+            raise OSError(f"exec {name}: no such file or directory") from None
+        where = f"stat {name}: no such file or directory" if "/" in name else "executable file not found in $PATH"
         raise OSError(f'exec: "{name}": {where}') from None
     except PermissionError:
         raise OSError(f'exec: "{name}": permission denied') from None
