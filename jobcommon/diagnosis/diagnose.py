@@ -1,16 +1,18 @@
 """Why a job is as it is: a pure function of what was found on the API server."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.job import CleanPodPolicy
 from jobcommon.api.pod import ContainerView, Terminated
 from jobcommon.api.status import ConditionType, Failure, JobCondition
+from jobcommon.api.template import mappings_in
 from jobcommon.diagnosis.cause import Cause, in_short, listed
-from jobcommon.diagnosis.failures import cause_of_failure, root
+from jobcommon.diagnosis.failures import cause_of_failure, lines_of, meanwhile, root
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.hangs import recreated, silent
+from jobcommon.diagnosis.hangs import last_exception, raised_alone, recreated, silent
 from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, suspended
@@ -24,6 +26,10 @@ from jobcommon.reconcile.node_loss import avoided
 MAX_EVIDENCE = 6
 MAX_LINES = 12
 _WELL = (Reason.SUCCEEDED, Reason.RUNNING, *CALM)
+_HIDDEN = (
+    "the exit code was 0: of a pipe, such as python train.py | tee log, it is the last program's unless the shell has set -o "
+    "pipefail (bash); || true and a handler of all exceptions hide it, too"
+)
 # Of several causes the first one here is told; others come between, and calm ones last.
 _FIRST = (Reason.NODE_DOES_NOT_ANSWER, Reason.FINALIZER_STUCK)
 
@@ -72,7 +78,20 @@ def diagnose(found: Found, now: float) -> Diagnosis:
     ]
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     told = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
-    return replace(made, state=state, evidence=told, lines=_excerpt(made))
+    return replace(made, state=state, evidence=told, lines=_excerpt(made), sentence=made.sentence + _hook(found, made))
+
+
+def _hook(found: Found, made: Diagnosis) -> str:
+    """What a postStart hook runs: newer kubelets do not say it."""
+    if made.reason != Reason.POST_START_HOOK_FAILED or not made.replicas:
+        return ""
+    spec = found.read.replica_specs.get(made.replicas[0].rpartition("-")[0])
+    containers = mappings_in((spec.template.get("spec") or {}).get("containers")) if spec is not None else ()
+    hooks = ((one.get("lifecycle") or {}).get("postStart") for one in containers)
+    hook: Mapping[str, Any] = next(filter(None, hooks), {})
+    words = (hook.get("exec") or {}).get("command") or ()
+    what = " ".join(map(str, words)) if words else " ".join(f"{kind} {spec}" for kind, spec in hook.items())
+    return f"; it is: {in_short(what, 200)}" if what else ""
 
 
 def _excerpt(made: Diagnosis) -> tuple[str, ...]:
@@ -119,8 +138,13 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
     causes = [(member, cause) for member in found.members if (cause := cause_of(member, found, now)) is not None]
     if waits is not None and not any(cause.reason in _BEFORE_GANG for _, cause in causes):
         return _of_job(waits)
-    if worst := _worst(causes):
-        return _of_pods(found, worst, causes, now)
+    alone = [(m, its) for m in found.members if m.pod.phase == "Running" and (its := raised_alone(m, found, now)) is not None]
+    if worst := _worst([*causes, *alone]):
+        ends = root(found, message, latest=True) if worst[0][1].symptom else None
+        if ends is not None and ends[0] is not ends[1]:
+            return _restarting(found, ends, now)
+        made = _of_pods(found, worst, causes, now)
+        return replace(made, lines=tuple(found.tails[worst[0][0].pod.name])) if worst[0] in alone else made
     return _progressing(found, current, now)
 
 
@@ -142,11 +166,18 @@ def _succeeded(found: Found, now: float) -> Diagnosis:
         evidence.append(f"{listed([m.replica for m in failed])} {how}: the job has succeeded all the same")
     if status.restarts:
         evidence.append(f"restarts: {status.restarts}")
+    text, advice = f"{job.kind} {job.name} has succeeded", ""
+    for member in found.members:
+        raised, _ = last_exception(found.tails.get(member.pod.name, ()), local=found.local)
+        if raised is not None and not failed:
+            text += f", but the log of {member.replica} ends with an exception: {raised.text}"
+            advice = f"{_HIDDEN}; {raised.advice}"
+            break
     then, at = _after_the_end(found)
     grace, left = limits.grace(replace(job, status=status), now), [m.replica for m in found.members if m.pod.phase == "Running"]
     if left and at is None and grace is not None and not grace.passed:
         then, at = f"replicas that still run are stopped: {listed(left)}", grace.at
-    return Diagnosis(Reason.SUCCEEDED, f"{job.kind} {job.name} has succeeded", evidence=tuple(evidence), then=then, at=at)
+    return Diagnosis(Reason.SUCCEEDED, text, evidence=tuple(evidence), advice=advice, then=then, at=at)
 
 
 def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis:
@@ -162,8 +193,8 @@ def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis
         why = in_short(message.partition(" has failed because ")[2])
         advice = "make room for it, request less, or raise runPolicy.pendingDeadlineSeconds"
         return replace(_of_job(Cause(Reason.PENDING_TOO_LONG, why, advice)), then=then, at=at)
-    failure = root(found, message)
-    if failure is None:
+    ends = root(found, message)
+    if ends is None:
         members = [member for member in found.members if member.pod.phase == "Failed"]
         if not members:
             return Diagnosis(
@@ -172,7 +203,7 @@ def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis
         member = min(members, key=_ended_at)
         made = _of_pods(found, [(member, ended(member, found))], (), now)
     else:
-        made = _of_failure(found, failure)
+        made = _of_failure(found, *ends, now)
     if reason == reasons.NO_PROGRESS:
         made = replace(made, evidence=(*made.evidence, "the job ended because its restarts brought no progress"))
     if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
@@ -186,14 +217,11 @@ def _deadline(found: Found, message: str) -> Diagnosis:
     seconds = found.read.run_policy.active_deadline_seconds
     waited = message.partition("; waiting: ")[2]
     why = f"; until then it waited: {in_short(waited)}" if waited else ""
-    failures = [_of_failure(found, failure).sentence for failure in found.status.failures[:1]]
     advice = (
         "end the wait, as the message says" if waited else "raise runPolicy.activeDeadlineSeconds, or let it train for less"
     )
     text = f"active for longer than runPolicy.activeDeadlineSeconds ({seconds} s){why}"
-    return replace(
-        _of_job(Cause(Reason.DEADLINE_EXCEEDED, text, advice)), evidence=tuple(f"first failure: {f}" for f in failures)
-    )
+    return replace(_of_job(Cause(Reason.DEADLINE_EXCEEDED, text, advice)), evidence=tuple(_first_failure(found, 0)))
 
 
 def _after_the_end(found: Found) -> tuple[str, float | None]:
@@ -235,16 +263,18 @@ def _stuck_finalizers(found: Found, now: float) -> Diagnosis | None:
 # -- failures -------------------------------------------------------------------------------------------------------------
 
 
-def _of_failure(found: Found, failure: Failure) -> Diagnosis:
+def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) -> Diagnosis:
+    """The diagnosis by the failure that explains the end, which may be another than the one that is `charged`."""
     cause = cause_of_failure(found, failure)
     where = f" on node {failure.node}" if failure.node else ""
     evidence = [f"{failure.replica} ended at {failure.time}"] if failure.time else []
-    first, *others = found.status.failures
-    if others:
-        text = cause_of_failure(found, first).text
-        evidence.append(f"the first of {len(others) + 1} failures on record was {first.replica}: {text}")
-    lines, advice = found.logs.get(failure.pod or "", ()), cause.advice
-    if failure.pod in found.gone:
+    lost = ""
+    if charged is not failure and (its := cause_of_failure(found, charged)).symptom:
+        lost = f"; {charged.replica} lost it"
+        evidence.append(f"{charged.replica} ended at {charged.time}: {its.text}")
+    evidence += _first_failure(found, 1, failure, charged)
+    lines, advice = lines_of(found, failure), cause.advice
+    if failure.pod is not None and failure.pod in found.gone:
         lines = (failure.message or "").splitlines()
         kept = ", ".join(filter(None, (f"exit code {failure.exit_code}", failure.node))) + (" and the message" if lines else "")
         evidence.append(f"the log of {failure.pod} is gone; the status has kept {kept}")
@@ -252,7 +282,7 @@ def _of_failure(found: Found, failure: Failure) -> Diagnosis:
             advice += "; cleanPodPolicy: Running keeps failed pods and their logs"
     return Diagnosis(
         cause.reason,
-        f"{failure.replica}{where}: {cause.text}",
+        f"{failure.replica}{where}: {cause.text}{lost}{meanwhile(found, cause, (failure.replica,), now)}",
         evidence=tuple(evidence),
         lines=tuple(lines),
         advice=advice,
@@ -260,6 +290,16 @@ def _of_failure(found: Found, failure: Failure) -> Diagnosis:
         node=failure.node or "",
         exit_code=failure.exit_code,
     )
+
+
+def _first_failure(found: Found, beyond: int, *told: Failure) -> list[str]:
+    """The first of more than so many failures on record, by what its own run has left, unless it is told."""
+    failures = found.status.failures
+    if len(failures) <= beyond or failures[0] in told:
+        return []
+    first = failures[0]
+    when = f" at {first.time}" if first.time else ""
+    return [f"the first of {len(failures)} failures on record was {first.replica}{when}: {cause_of_failure(found, first).text}"]
 
 
 # -- waits ----------------------------------------------------------------------------------------------------------------
@@ -281,8 +321,12 @@ def _worst(causes: Sequence[tuple[Member, Cause]]) -> list[tuple[Member, Cause]]
     if not causes:
         return []
 
+    # What a program has failed of is known; or else that it lacks a replica which does not start.
+    missing = any(member.pod.phase == "Pending" and cause.reason not in CALM for member, cause in causes)
+
     def rank(cause: Cause) -> tuple[bool, bool, bool]:
-        return cause.reason in CALM, cause.symptom, cause.reason not in _FIRST
+        symptom = cause.symptom or (missing and cause.reason == Reason.PROGRAM_FAILED)
+        return cause.reason in CALM, symptom, cause.reason not in _FIRST
 
     best = min(rank(cause) for _, cause in causes)
     kept = [entry for entry in causes if rank(entry[1]) == best]
@@ -316,7 +360,7 @@ def _of_pods(
     code = next((run.exit_code for run in runs if run is not None and run.exit_code), None)
     return Diagnosis(
         cause.reason,
-        f"{listed(replicas)}{where}: {cause.text}",
+        f"{listed(replicas)}{where}: {cause.text}{meanwhile(found, cause, replicas, now)}",
         evidence=tuple(evidence),
         lines=tuple(found.logs.get(member.pod.name, ())),
         advice=cause.advice,
@@ -335,20 +379,26 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     done = sum(member.pod.phase == "Succeeded" for member in found.members)
     count = f"{running}/{job.total_replicas} Running" + (f", {done} succeeded" if done else "")
     if current.type == ConditionType.RESTARTING or (status.failures and running + done < job.total_replicas):
-        told = [_of_failure(found, failure) for failure in status.failures[-1:]]
-        made = next(iter(told), _of_job(Cause(Reason.RESTARTING, in_short(current.message))))
-        then, at = _replacement(found, now)
-        return replace(made, then=then, at=at, evidence=(*made.evidence, count))
+        made = _restarting(found, root(found, current.message, latest=True), now)
+        return replace(made, evidence=(*made.evidence, count))
     if running + done < job.total_replicas:
         return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}"))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
-    evidence += [f"first failure: {_of_failure(found, failure).sentence}" for failure in status.failures[:1]]
+    evidence += _first_failure(found, 0)
     due = limits.deadline(replace(job, status=status), now)
     then, at = ("the job fails if it is not over by then (activeDeadlineSeconds)", due.at) if due else ("", None)
     evidence += recreated(found)
     quiet, facts, advice = silent(found, now)
     text = f"{job.kind} {job.name} runs: {count}{quiet}"
     return Diagnosis(Reason.RUNNING, text, evidence=(*evidence, *facts), advice=advice, then=then, at=at)
+
+
+def _restarting(found: Found, ends: tuple[Failure, Failure] | None, now: float) -> Diagnosis:
+    """A job whose failed pods are being replaced, by the end that explains it, if one is known."""
+    message = in_short(current.message) if (current := _current(found)) is not None else ""
+    made = _of_failure(found, *ends, now) if ends else _of_job(Cause(Reason.RESTARTING, message))
+    then, at = _replacement(found, now)
+    return replace(made, then=then, at=at)
 
 
 def _replacement(found: Found, now: float) -> tuple[str, float | None]:

@@ -1,36 +1,77 @@
-"""The failures on record in a job's status: what caused each, and which one explains the end of the job."""
+"""The ends of replicas: what caused each, and which one explains the end of the job."""
 
+import re
+from collections.abc import Collection, Sequence
+
+from jobcommon.api.job import RestartPolicy
+from jobcommon.api.pod import Terminated
 from jobcommon.api.status import Failure
-from jobcommon.api.timestamp import parse_time
-from jobcommon.diagnosis.cause import Cause
-from jobcommon.diagnosis.found import Found
+from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.diagnosis.cause import Cause, in_short, listed
+from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
-from jobcommon.diagnosis.pods import ended
+from jobcommon.diagnosis.pods import cause_of, ended
 from jobcommon.diagnosis.runs import end_of_program
 from jobcommon.diagnosis.stops import stopped
+from jobcommon.reconcile.accounting import failure_of
+from jobcommon.reconcile.ending import ending_of
 
 # A replica that lost its peers fails after the one that caused it; of failures so close together, symptoms do not count.
 _TOGETHER = 60.0
+# A replica may wait so long for a peer that has ended.
+_PATIENCE = 3600.0
+# Times on record are whole seconds.
+_SAME = 1.5
+_DELETED = re.compile(r"([A-Z]\w*-\d+): Deleted(?: on node ([^\s,:]+))?")
+_EXPECTED = re.compile(r"\b(\d+)/(\d+) (?:clients )?(?:joined|reached)")
+_MOST = 200
+_LOG_GONE = "ran when the job ended, and its log went with its pod (cleanPodPolicy: None keeps it)"
 
 
-def root(found: Found, message: str) -> Failure | None:
-    """The failure that explains the end of the job; `message` is its condition's. None if none is on record.
+def ends(found: Found) -> list[Failure]:
+    """The failures on record; those of pods that ended later or had no room there; and the pods that somebody deleted."""
+    known = [*found.status.failures]
+    for member in found.members:
+        end = _end_of(member, found)
+        if end is not None and not any(f.pod == end.pod and _apart(f, end) <= _SAME for f in known):
+            known.append(end)
+    said = [(event.message, format_time(event.at)) for event in reversed(found.events_of(found.read.uid)) if event.warning]
+    said += [(c.message, c.last_transition_time or "") for c in found.status.conditions if c.message]
+    deleted = {(match[1], match[2], at) for text, at in said for match in _DELETED.finditer(text)}
+    return known + [Failure(replica=name, node=node, reason="Deleted", time=at) for name, node, at in sorted(deleted, key=str)]
 
-    It is the one that the condition names, or one of about that time that is no symptom; disruptions count only if there is
-    nothing else.
+
+def _end_of(member: Member, found: Found) -> Failure | None:
+    pod = member.pod
+    replica = next((one for one in found.read.replicas if str(one) == member.replica), None)
+    if replica is None or pod.phase != "Failed" or pod.deletion_time is not None or pod.uid in found.status.stopped_pods:
+        return None
+    ending = ending_of(pod, found.framework.container, RestartPolicy.NEVER)
+    return failure_of(replica, pod, ending) if ending is not None else None
+
+
+def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, Failure] | None:
+    """The end that explains the one of the job, and that which is charged; `message` is the condition's. None without any.
+
+    It is the one that the condition names, or the `latest`, or one of about that time that is no symptom, also if it is not on
+    record. What the platform has ended counts only if there is nothing else; so does what was long before.
     """
-    failures = found.status.failures
-    charged = [f for f in failures if ended_by_platform(f.reason) is None or f.reason == "DeadlineExceeded"] or failures
+    every = ends(found)
+    charged = [f for f in every if ended_by_platform(f.reason) is None or f.reason == "DeadlineExceeded"] or every
     if not charged:
         return None
     named = [f for f in charged if f"{f.replica}: " in message and f"code {f.exit_code} " in message]
-    decisive = named[-1] if named else charged[0]
-    close = [f for f in charged if _together(f, decisive)]
-    return next((f for f in close if not cause_of_failure(found, f).symptom), decisive)
+    recorded = [f for f in charged if f in found.status.failures] or charged
+    decisive = named[-1] if named else recorded[-1 if latest else 0]
+    for some, before in ((charged, _TOGETHER), (every, _PATIENCE)):
+        close = sorted((f for f in some if _close(f, decisive, before)), key=lambda f: _apart(f, decisive) > _TOGETHER)
+        if (first := next((f for f in close if not cause_of_failure(found, f).symptom), None)) is not None:
+            return first, decisive
+    return decisive, decisive
 
 
 def cause_of_failure(found: Found, failure: Failure) -> Cause:
-    """Why a failure on record occurred."""
+    """Why a failure occurred."""
     message = failure.message or ""
     by_platform = ended_by_platform(failure.reason, message)
     if by_platform is not None:
@@ -38,15 +79,78 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     # It may be that of an init container; the pod's status says so while it is there.
     pod = failure.pod or ""
     member = next((m for m in found.members if m.pod.name == pod and m.pod.phase == "Failed"), None)
-    if member is not None and member.pod.init_containers:
+    lines = lines_of(found, failure)
+    if member is not None and member.pod.init_containers and lines:
         return ended(member, found)
     by_kubelet = stopped(found.events_of(pod), found.framework.container, failure.exit_code, parse_time(failure.time))
-    lines = found.logs.get(pod, ())
-    return by_kubelet or end_of_program(
-        failure.reason, failure.exit_code, message, lines, gone=pod in found.gone, local=found.local
-    )
+    gone = pod in found.gone or (not lines and pod in found.logs)
+    return by_kubelet or end_of_program(failure.reason, failure.exit_code, message, lines, gone=gone, local=found.local)
 
 
-def _together(one: Failure, other: Failure) -> bool:
+def lines_of(found: Found, failure: Failure) -> Sequence[str]:
+    """The last lines of the run that failed; none if those that were read are another run's."""
+    runs = [
+        run
+        for member in found.members
+        if member.pod.name == failure.pod
+        for container in (*member.pod.containers, *member.pod.init_containers)
+        for run in (container.state, container.last)
+        if isinstance(run, Terminated) and run.exit_code and run.finished_at is not None
+    ]
+    at = parse_time(failure.time)
+    if runs and at is not None:
+        same = any(abs((run.finished_at or 0.0) - at) <= _SAME for run in runs)
+    else:
+        # What was kept of the pod that is gone is its latest log.
+        same = not runs or failure == next((f for f in reversed(found.status.failures) if f.pod == failure.pod), failure)
+    return found.logs.get(failure.pod or "", ()) if same else ()
+
+
+def meanwhile(found: Found, cause: Cause, without: Collection[str], now: float) -> str:
+    """Of a replica that lost others or waited for them, what is known of these, as a part of a sentence."""
+    if not cause.symptom:
+        return ""
+    job = found.read
+    there = {member.replica: member for member in found.members}
+    told: list[str] = []
+    there_too: list[str] = []
+    if (match := _EXPECTED.search(cause.text)) is not None and int(match[2]) > job.total_replicas:
+        told.append(f"it expects {match[2]} processes, and the job has {job.total_replicas} replicas")
+    for replica in job.replicas:
+        if (name := str(replica)) not in without:
+            member = there.get(name)
+            said = _of_member(member, found, now) if member is not None else _of_the_past(found, job.pod_name(replica))
+            runs = member is not None and member.pod.phase == "Running"
+            (there_too if runs else told).extend([f"{name} {said}"] if said else [])
+    return f"; {listed([*told, *there_too], 2)}" if told or there_too else ""
+
+
+def _of_member(member: Member, found: Found, now: float) -> str:
+    pod = member.pod
+    cause = cause_of(member, found, now)
+    if cause is not None:
+        return "" if cause.symptom else f"({pod.phase}): {in_short(cause.text, _MOST)}"
+    if pod.phase == "Running":
+        line = found.last_lines.get(pod.name, "")
+        return "still runs" + (f", its last line: {in_short(line, _MOST)}" if line else "")
+    return "has ended with exit code 0" if pod.phase == "Succeeded" else ""
+
+
+def _of_the_past(found: Found, pod: str) -> str:
+    """What the events tell of a pod that is gone."""
+    events = found.events_of(pod)
+    if any(event.reason == "Started" for event in events):
+        return "" if any(f.pod == pod for f in found.status.failures) else _LOG_GONE
+    warning = next((event for event in events if event.warning), None)
+    return f"never started: {in_short(warning.message, _MOST)}" if warning is not None else ""
+
+
+def _apart(one: Failure, other: Failure) -> float:
     times = parse_time(one.time), parse_time(other.time)
-    return one is other or None in times or abs((times[0] or 0.0) - (times[1] or 0.0)) <= _TOGETHER
+    return 0.0 if None in times else abs((times[0] or 0.0) - (times[1] or 0.0))
+
+
+def _close(one: Failure, decisive: Failure, before: float) -> bool:
+    """Whether it was at most so long before the decisive one, or soon after it."""
+    times = parse_time(one.time), parse_time(decisive.time)
+    return one is decisive or None in times or -before <= (times[0] or 0.0) - (times[1] or 0.0) <= _TOGETHER

@@ -1,14 +1,21 @@
 """What a job whose pods all run does not show in its status: that nothing is printed, and that a pod is a new one."""
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from jobcommon.api.timestamp import parse_time
-from jobcommon.diagnosis.cause import in_short, listed, span
-from jobcommon.diagnosis.found import Found
+from jobcommon.diagnosis.cause import Cause, in_short, listed, span
+from jobcommon.diagnosis.found import Found, Member
+from jobcommon.diagnosis.runs import printed
+from jobcommon.diagnosis.tracebacks import plain, raised
 
 # A step or an epoch may take minutes; only its length is told before.
 QUIET_SECONDS = 60.0
 HANGING_SECONDS = 300.0
+_THREAD = re.compile(r"Exception in thread (\S+)(?: \(.*\))?:")
+# A program may print so many lines after an exception that ended it.
+_AFTERWARDS = 3
 # An operator creates the pods of a job within seconds.
 _CREATED_SECONDS = 15.0
 
@@ -33,6 +40,30 @@ def silent(found: Found, now: float) -> tuple[str, Sequence[str], str]:
     facts = (f"the last line of {listed(list(quiet))} is {ages} old",)
     pod = next(m.pod.name for m in found.members if m.replica == names[0])
     return text, facts, f"if no step takes so long, it hangs: kubectl exec {pod} -- py-spy dump --pid 1 shows where"
+
+
+def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
+    """The exception with which the log of a pod that runs ends: that of a thread, or of a process that others wait for."""
+    tail = found.tails.get(member.pod.name, ())
+    quiet = now - found.printed_at.get(member.pod.name, now)
+    cause, of = last_exception(tail, local=found.local)
+    if cause is None or (not of and quiet < QUIET_SECONDS):
+        return None
+    what = f"its thread {of} has ended with an exception" if of else "its log ends with an exception"
+    text = f"{what}: {cause.text}; the process goes on, and has printed nothing for {span(quiet)} since"
+    return replace(cause, text=text, advice=f"{cause.advice}; end the program when a thread fails, so that the job does")
+
+
+def last_exception(lines: Sequence[str], *, local: bool) -> tuple[Cause | None, str]:
+    """The cause of the exception that ends these lines, and the thread that it has ended; None if more was printed after it."""
+    said = [line for line in map(plain, lines) if line.strip()]
+    found = raised(said)
+    ends = [at for at, line in enumerate(said) if found and line.strip() == found[-1].lines[0]]
+    if not ends or sum(not line[0].isspace() for line in said[ends[-1] + 1 :]) > _AFTERWARDS:
+        return None, ""
+    begin = found[-1].begin
+    thread = _THREAD.match(said[begin - 1]) if begin else None
+    return printed(said, local=local), thread[1] if thread else ""
 
 
 def recreated(found: Found) -> Iterator[str]:

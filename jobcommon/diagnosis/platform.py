@@ -24,7 +24,11 @@ _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
     "NodeAffinity": (Reason.NODE_REFUSED, "refused by its node, whose labels have changed", ""),
     "UnexpectedAdmissionError": (Reason.NODE_REFUSED, "refused by its node", _REFUSED),
     "TopologyAffinityError": (Reason.NODE_REFUSED, "refused by its node's topology manager", _REFUSED),
-    "Deleted": (Reason.DELETED, "deleted, by a user or another controller", ""),
+    "Deleted": (
+        Reason.DELETED,
+        "deleted, by a user or another controller",
+        "see who deletes pods; where replicas cannot go on without each other, set runPolicy.restartScope: Job",
+    ),
     "DeadlineExceeded": (
         Reason.POD_DEADLINE_EXCEEDED,
         "ran longer than activeDeadlineSeconds of its pod template",

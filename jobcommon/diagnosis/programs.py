@@ -332,7 +332,7 @@ LINES = (
         r"unable to reliably start one or more daemons|"
         r"failed to connect to all addresses|"
         r"waiting (?:for the barrier|for tasks)|\d+/\d+ (?:clients )?(?:joined|reached)|Rendezvous(?:Timeout|Closed)Error|"
-        r"for the barrier|(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
+        r"(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
         r"tracker|collective|coordinat\w+|barrier).*"
         r"(?:timed? ?out|timeout|refused|reset|closed|Broken pipe|unreachable|remote process|(?:could not|failed to|"
         r"unable to) connect|DEADLINE_EXCEEDED)|"

@@ -19,6 +19,7 @@ from jobcommon.client.status import answered
 from jobcommon.diagnosis.found import Found
 from jobcommon.diagnosis.operator import LEASE, may_be_behind
 from jobcommon.framework import Framework
+from jobcommon.reconcile import read_job
 from jobcommon.reconcile.failed_logs import config_map_name
 
 Object = dict[str, Any]
@@ -29,7 +30,10 @@ Send = Callable[[Sequence[Request]], Awaitable[Sequence[Response]]]
 # Of a job of a thousand pods with the same trouble, some are enough.
 MAX_PODS = 8
 MAX_LOGS = 4
+# The one of many that failed for a reason of its own may be the last.
+MAX_FAILED_LOGS = 16
 TAIL_LINES = 400
+FEW_LINES = 60
 OPERATOR_LABEL = "app.kubernetes.io/name in (training-operators, training-operator)"
 POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API)
 WORKLOAD_APIS = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
@@ -53,6 +57,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     recorded = dict.fromkeys(failed[:MAX_LOGS])
     about = [f"uid={one['metadata'].get('uid')}" for one in (job, *troubled) if one["metadata"].get("name") not in recorded]
     about += [f"name={name}" for name in recorded]
+    about += [f"name={name}" for name in _missing(framework, job, pods) if name not in recorded] if failed else []
     path = collection_path("v1", "events", namespace)
     wanted = {"events": [Request("GET", path, (("fieldSelector", f"involvedObject.{one}"),)) for one in about]}
     if troubled:
@@ -62,9 +67,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     if not pods or any(not (pod.get("spec") or {}).get("nodeName") for pod in pods):
         wanted[POD_GROUPS] = [Request("GET", object_path(api, POD_GROUPS, namespace, name)) for api in POD_GROUP_APIS]
     found = await _read(send, wanted, unread)
-    # How long all are silent is known of all only; of others what an init container does.
-    waiting = [pod for pod in troubled if (pod.get("status") or {}).get("phase") == "Pending"]
-    last = await _last_lines(send, framework, namespace, waiting if troubled else pods)
+    last = await _last_lines(send, framework, namespace, sorted(pods, key=_phase))
     logs, gone = await _logs(send, namespace, pods, failed)
     kept = await read_kept_logs(send, job) if gone else {}
     logs |= {pod: kept[pod].splitlines() for pod in gone & kept.keys()}
@@ -78,11 +81,17 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
         nodes=[node for nodes in found.get("nodes", ()) for node in nodes],
         workloads=next(filter(None, (_of(uid, items) for items in found.get("workloads", ()))), []),
         pod_groups=next(filter(None, found.get(POD_GROUPS, ())), []),
-        printed_at={pod: at for pod, (at, _) in last.items()},
-        last_lines={pod: line for pod, (_, line) in last.items()},
         unread=unread,
+        **last,
     )
     return replace(made, **await _operator(send, framework)) if not status.conditions or may_be_behind(made) else made
+
+
+def _missing(framework: Framework, job: Mapping[str, Any], pods: Iterable[Object]) -> list[str]:
+    """The names of pods that the job should have."""
+    read = read_job(framework, job)
+    there = {pod["metadata"]["name"] for pod in pods}
+    return [name for name in map(read.pod_name, read.replicas) if name not in there][:MAX_PODS]
 
 
 def pods_request(namespace: str, job: str) -> Request:
@@ -126,7 +135,7 @@ async def _logs(
     """The last lines of failed runs, by pod: those on record first. And the pods of which nothing can be read any more."""
     runs = {str(pod["metadata"]["name"]): run for pod in pods if (run := _failed_run(pod))}
     rank = {name: number for number, name in enumerate(dict.fromkeys(failed))}
-    chosen = sorted(runs, key=lambda name: rank.get(name, len(rank)))[:MAX_LOGS]
+    chosen = sorted(runs, key=lambda name: rank.get(name, len(rank)))[:MAX_FAILED_LOGS]
     paths = (f"{object_path('v1', 'pods', namespace, name)}/log" for name in chosen)
     answers = await send([Request("GET", path, runs[name]) for name, path in zip(chosen, paths, strict=True)])
     asked = dict(zip(chosen, answers, strict=True))
@@ -149,27 +158,36 @@ async def read_kept_logs(send: Send, job: Mapping[str, Any]) -> dict[str, str]:
     return {pod.removesuffix(".log"): text for (_, _, pod), text in ordered}
 
 
-async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Sequence[Object]) -> dict[str, tuple[float, str]]:
-    """The last lines of some of the pods that run, or whose init container does, and when they were printed; if none was, when
-    the pod was started.
+async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Sequence[Object]) -> dict[str, Any]:
+    """The last lines of some of the pods that run, or whose init container does, and when the last was printed; if none was,
+    when the pod was started. Of those that have succeeded, the last lines alone.
     """
-    found: dict[str, tuple[float, str]] = {}
-    running = [(pod, container) for pod in pods if (container := _running(framework, pod))][:MAX_LOGS]
-    query = (("tailLines", "1"), ("timestamps", "true"))
-    paths = [f"{object_path('v1', 'pods', namespace, str(pod['metadata']['name']))}/log" for pod, _ in running]
-    requests = [Request("GET", path, (("container", name), *query)) for path, (_, name) in zip(paths, running, strict=True)]
-    for (pod, _), answer in zip(running, await send(requests) if requests else (), strict=True):
-        first, _, line = answer.body.decode(errors="replace").partition(" ")
-        at = parse_time(first) if first else parse_time((pod.get("status") or {}).get("startTime"))
-        if answer.status < 400 and at is not None:
-            found[str(pod["metadata"]["name"])] = at, line.strip()
+    found: dict[str, dict[str, Any]] = {"printed_at": {}, "last_lines": {}, "tails": {}}
+    chosen = [(pod, container) for pod in pods if (container := _running(framework, pod))][:MAX_LOGS]
+    query = (("tailLines", str(FEW_LINES)), ("timestamps", "true"))
+    paths = [f"{object_path('v1', 'pods', namespace, str(pod['metadata']['name']))}/log" for pod, _ in chosen]
+    requests = [Request("GET", path, (("container", name), *query)) for path, (_, name) in zip(paths, chosen, strict=True)]
+    for (pod, _), answer in zip(chosen, await send(requests) if requests else (), strict=True):
+        if answer.status >= 400:
+            continue
+        name, status = str(pod["metadata"]["name"]), pod.get("status") or {}
+        lines = [line.partition(" ") for line in answer.body.decode(errors="replace").splitlines()]
+        found["tails"][name] = [line for _, _, line in lines]
+        at = parse_time(lines[-1][0]) if lines else parse_time(status.get("startTime"))
+        if at is not None and status.get("phase") != "Succeeded":
+            found["printed_at"][name] = at
+            found["last_lines"][name] = lines[-1][2].strip() if lines else ""
     return found
 
 
+def _phase(pod: Object) -> str:
+    return str((pod.get("status") or {}).get("phase"))
+
+
 def _running(framework: Framework, pod: Object) -> str:
-    """The container of a pod whose last line tells what it does now; "" if none runs."""
+    """The container of a pod whose last lines tell what it does or has done; "" if none runs."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    if status.get("phase") == "Running":
+    if status.get("phase") in ("Running", "Succeeded"):
         containers = [str(one.get("name")) for one in spec.get("containers") or ()]
         return framework.container if framework.container in containers else next(iter(containers), "")
     sidecars = {one.get("name") for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"}

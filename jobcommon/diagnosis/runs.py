@@ -43,7 +43,7 @@ _ERROR_LINE = re.compile(
     r"error|fatal|what\(\):|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|not found|assert", re.IGNORECASE
 )
 _MARK = re.compile(r'in "[^"]+", line \d+')
-_ASSERTED = re.compile(r"Assertion `.+?` failed")
+_ASSERTED = re.compile(r"Assertion (`.+?`) failed")
 # Where the crashed thread was, by Python's faulthandler.
 _CRASHED = re.compile(r'Current thread .*\(most recent call first\):\n\s+File "(?:[^"]*/)?([^"]+)", (line \d+) in (.+)')
 # A hint that reads like an error.
@@ -154,8 +154,8 @@ def _with_detail(cause: Cause, lines: Sequence[str]) -> Cause:
     """The cause with the assertion that a GPU printed before the exception that it led to."""
     if "device-side assert" not in cause.text:
         return cause
-    failed = (match[0] for line in lines if (match := _ASSERTED.search(line)) is not None)
-    return replace(cause, text=f"the {said[0].lower()}{said[1:]} on the GPU: {cause.text}") if (said := next(failed, "")) else cause
+    asserted = next((match[1] for line in lines if (match := _ASSERTED.search(line)) is not None), "")
+    return replace(cause, text=f"the assertion {asserted} failed on the GPU: {cause.text}") if asserted else cause
 
 
 def _of_line(line: str, clues: Iterable[Clue], *, local: bool) -> Cause | None:

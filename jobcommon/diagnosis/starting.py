@@ -114,7 +114,13 @@ INTERPRETERS = (
     clue(
         r"^exec (\S+): no such file or directory",
         Reason.COMMAND_NOT_FOUND,
-        "{0} exists, but not the interpreter in its #! line",
+        "the command {0} exists, but not the interpreter in its #! line",
+        _INTERPRETER,
+    ),
+    clue(
+        r"exec user process caused.*no such file",
+        Reason.COMMAND_NOT_FOUND,
+        "the interpreter in the #! line of the command does not exist",
         _INTERPRETER,
     ),
     clue(

@@ -47,6 +47,8 @@ def stopped(events: Sequence[EventView], container: str, code: int | None, finis
         # The hook of a program that ends at once fails, too.
         and (cause.reason != Reason.POST_START_HOOK_FAILED or code in _STOPPED)
     ]
+    # The event of a hook may say more than the one of the stop.
+    said.sort(key=lambda entry: entry[0] != "FailedPostStartHook")
     why = next((cause for reason, cause in said if reason in _ANNOUNCED), next((cause for _, cause in said), None))
     if why is None:
         return None

@@ -353,6 +353,41 @@ SSH = (
 STORE = "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 1/2 clients joined. c10d store timed out"
 
 
+RESET = ("Traceback (most recent call last):", "ConnectionResetError: [Errno 104] Connection reset by peer")
+GONE = {"involvedObject": {"name": "demo-worker-1", "uid": "uid-gone"}}
+KILLED = {"replica": "Worker-0", "pod": "other", "reason": "OOMKilled", "exitCode": 137, "time": format_time(NOW - 1820)}
+MPI_PAIR: dict[str, Any] = {"framework": MPI, "policy": None, "replicas": {"Launcher": 1, "Worker": 2}}
+DIED = (
+    "Exception in thread loader:",
+    "Traceback (most recent call last):",
+    '  File "/app/data.py", line 7, in load',
+    "    raise OSError(116)",
+    "OSError: [Errno 116] Stale file handle: '/data'",
+)
+OLD_HOOK = 'Exec lifecycle hook ([sh -c login]) for Container "pytorch" failed - error: command exited with 4, message: "no /cfg/token"'
+
+
+def deleted_peer(**more: Any) -> Found:
+    """Worker-1 was deleted by hand and made anew; Worker-0 fails without it."""
+    said = "PyTorchJob demo is restarting because Worker-1: Deleted on node node-2"
+    events = [event("uid-demo", "PyTorchJobRestarting", said, at=NOW - 400)]
+    pods = {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}
+    return found(pods, events=events, logs={"demo-worker-0": RESET}, **more)
+
+
+def launching(pod: Pod) -> Pod:
+    """Its launcher waits for the next start."""
+    return pod.crash_looping(3, 255)
+
+
+def raising(*tail: str, at: float) -> Found:
+    return both_running(
+        tails={"demo-worker-1": tail},
+        printed_at={"demo-worker-0": NOW, "demo-worker-1": at},
+        last_lines={"demo-worker-0": "step 7", "demo-worker-1": tail[-1]},
+    )
+
+
 def overlapping(pod: Pod) -> Pod:
     """Fails a second later than the other, having lost it."""
     return pod.failed(1, at=NOW - 19)
@@ -461,6 +496,118 @@ SCENARIOS = (
                 "Worker-1": lambda pod: pod.failed(137, at=NOW - 20, reason="OOMKilled"),
             },
             logs={"demo-worker-0": (STORE,)},
+        ),
+    ),
+    Scenario(
+        "the cause ends after those that lost it, and is not on record",
+        "PythonException",
+        ("Worker-1 on node node-1: exit code 1: RuntimeError: mat1", "; Worker-0 lost it"),
+        then(
+            found(
+                {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},
+                run_policy={"cleanPodPolicy": "None"},
+                logs={"demo-worker-0": RESET, "demo-worker-1": TRACEBACK},
+            ),
+            {"Worker-1": lambda pod: pod.failed(1, at=NOW - 8)},
+        ),
+    ),
+    Scenario(
+        "a peer that was deleted",
+        "Deleted",
+        ("Worker-1 on node node-2: deleted, by a user or another controller; Worker-0 lost it",),
+        deleted_peer(),
+    ),
+    Scenario(
+        "a peer that was deleted, of a job that restarts",
+        "Deleted",
+        ("Worker-1 on node node-2: deleted",),
+        deleted_peer(policy="OnFailure", run_policy={"backoffLimit": 3}),
+    ),
+    Scenario(
+        "an end of its own, though a peer was deleted",
+        "PythonException",
+        ("Worker-0 on node node-1: exit code 1: RuntimeError: mat1",),
+        replace(deleted_peer(), logs={"demo-worker-0": TRACEBACK}),
+    ),
+    Scenario(
+        "a rank that was killed long before the others gave up",
+        "OOMKilled",
+        ("Worker-0: used more memory", "; Worker-1 lost it"),
+        failed(134, lines=("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",), earlier=[KILLED]),
+    ),
+    Scenario(
+        "a rendezvous without a replica that has no node",
+        "PeersUnreachable",
+        ("1/2 clients joined", "; Worker-1 never started: 0/1 nodes are available: 1 Insufficient cpu"),
+        replace(
+            found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20)}, logs={"demo-worker-0": (STORE,)}),
+            events=[event("uid-gone", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.") | GONE],
+        ),
+    ),
+    Scenario(
+        "a rendezvous without a replica that does something else",
+        "PeersUnreachable",
+        ("; Worker-1 still runs, its last line: downloading 7 of 90",),
+        found(
+            {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running},
+            run_policy={"cleanPodPolicy": "None"},
+            logs={"demo-worker-0": (STORE,)},
+            last_lines={"demo-worker-1": "downloading 7 of 90"},
+        ),
+    ),
+    Scenario(
+        "a rendezvous of more than there are",
+        "PeersUnreachable",
+        ("; it expects 4 processes, and the job has 2 replicas",),
+        failed(
+            1, lines=("torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4 clients joined.",)
+        ),
+    ),
+    Scenario(
+        "a launcher whose worker has no node",
+        "InsufficientResources",
+        ("Worker-1: no node for it",),
+        found(
+            {
+                "Launcher-0": launching,
+                "Worker-0": running,
+                "Worker-1": lambda pod: pod.unschedulable("0/1: 1 Insufficient cpu"),
+            },
+            **MPI_PAIR,
+        ),
+    ),
+    Scenario(
+        "a launcher whose worker's name cannot be resolved yet",
+        "PeersUnreachable",
+        ("Could not resolve hostname demo-worker-1", "; Worker-1 (Pending): its containers are being created"),
+        found(
+            {"Launcher-0": launching, "Worker-0": running, "Worker-1": lambda pod: pod.waiting("ContainerCreating", "")},
+            logs={"demo-launcher": SSH},
+            **MPI_PAIR,
+        ),
+        now=START + 20,
+    ),
+    Scenario(
+        "a thread that has ended",
+        "StorageFailed",
+        ("Worker-1 on node node-1: its thread loader has ended with an exception: OSError: [Errno 116]", "the process goes on"),
+        raising(*DIED, at=NOW - 9),
+    ),
+    Scenario(
+        "an exception, and silence",
+        "StorageFailed",
+        ("its log ends with an exception", "has printed nothing for 5 min since"),
+        raising(*DIED[1:], at=NOW - 300),
+    ),
+    Scenario("an exception that was only logged", "Running", ("2/2 Running",), raising(*DIED[1:], at=NOW - 9)),
+    Scenario("an exception that was overcome", "Running", ("2/2 Running",), raising(*DIED, *("step 1",) * 9, at=NOW - 300)),
+    Scenario(
+        "a success after an exception",
+        "Succeeded",
+        ("has succeeded, but the log of Worker-0 ends with an exception: RuntimeError: mat1",),
+        found(
+            {"Worker-0": lambda pod: pod.succeeded(), "Worker-1": lambda pod: pod.succeeded()},
+            tails={"demo-worker-0": TRACEBACK},
         ),
     ),
     Scenario(
@@ -598,8 +745,14 @@ SCENARIOS = (
     Scenario(
         "a postStart hook",
         "PostStartHookFailed",
-        ("stopped by the kubelet (exit code 137): its postStart hook failed",),
-        failed(137, events=HOOK),
+        ("stopped by the kubelet (exit code 137): its postStart hook failed; it is: sh -c login",),
+        failed(137, events=HOOK, container={"lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", "login"]}}}}),
+    ),
+    Scenario(
+        "a postStart hook, by a kubelet that tells its output",
+        "PostStartHookFailed",
+        ("no /cfg/token",),
+        failed(137, events=[{**HOOK[0], "message": OLD_HOOK}, HOOK[1]]),
     ),
     Scenario(
         "a postStart hook of a program that fails at once",

@@ -16,6 +16,7 @@ from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
     NOW,
     SCENARIOS,
+    TRACEBACK,
     Scenario,
     both_running,
     created,
@@ -139,3 +140,17 @@ def test_no_object_makes_it_fail(index: int, junk: object) -> None:
     pods = [{**pod, "status": junk} for pod in found.pods]
     made = diagnose(Found(found.framework, {**found.job, "status": junk}, pods, [{"involvedObject": junk}]), NOW)  # type: ignore[dict-item]
     assert made.reason
+
+
+def test_of_the_first_failure_what_its_own_run_has_left_is_told() -> None:
+    """The log is that of the last run in the pod of that name."""
+    first = {"replica": "Worker-1", "pod": "demo-worker-1", "reason": "Error", "exitCode": 3, "time": "2023-11-14T20:00:00Z"}
+    made = diagnose(failed(1, lines=TRACEBACK, earlier=[first]), NOW)
+    assert "RuntimeError" in made.sentence
+    told = "failed with exit code 3; its log is gone"
+    assert f"the first of 2 failures on record was Worker-1 at 2023-11-14T20:00:00Z: {told}" in made.evidence
+
+
+def test_of_the_replica_that_lost_its_peer_the_end_is_told() -> None:
+    made = diagnose(next(one for one in SCENARIOS if one.name == "a peer that was deleted").found, NOW)
+    assert any(fact.startswith("Worker-0 ended at ") and "Connection reset by peer" in fact for fact in made.evidence)

@@ -296,7 +296,7 @@ ROWS = [
     ("an interpreter that is missing", 127, "bash: line 1: /app/train.py: cannot execute: required file not found", "CommandNotFound", "the interpreter in the #! line of /app/train.py does not exist"),
     ("an interpreter that is missing, of an older bash", 126, "bash: /app/train.py: /usr/bin/pyhton3: bad interpreter: No such file or directory", "CommandNotFound", "the interpreter /usr/bin/pyhton3 in the #! line of /app/train.py does not exist"),
     ("an interpreter that is missing, by env", 127, "/usr/bin/env: 'pyhton3': No such file or directory", "CommandNotFound", "pyhton3"),
-    ("an interpreter that is missing, by the runtime", 255, "exec /app/train.py: no such file or directory", "CommandNotFound", "/app/train.py exists, but not the interpreter in its #! line"),
+    ("an interpreter that is missing, by the runtime", 255, "exec /app/train.py: no such file or directory", "CommandNotFound", "the command /app/train.py exists, but not the interpreter in its #! line"),
     # rendezvous and collectives
     ("torch elastic, too few nodes", 1, trace("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"), "PeersUnreachable", "RendezvousTimeoutError"),
     ("a barrier that was not reached", 1, trace("RuntimeError: Timed out waiting 60000ms for the barrier: 1/2 reached"), "PeersUnreachable", "1/2 reached"),
