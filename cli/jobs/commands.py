@@ -122,7 +122,7 @@ def list_command(
         jobs = await jobs_of(api, everywhere=all_namespaces, console=notes())
         if not jobs:
             notes().print("no jobs" + ("" if all_namespaces else f" in namespace {api.namespace}"))
-        return jobs, await surroundings_of(api, jobs, everywhere=all_namespaces)
+        return jobs, await surroundings_of(api, jobs, time.time(), everywhere=all_namespaces)
 
     jobs, surroundings = _connected(Place(kubeconfig, context, namespace), read)
     if jobs:

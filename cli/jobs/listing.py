@@ -33,6 +33,8 @@ METRICS_API = "metrics.k8s.io/v1beta1"
 SLOW = 60.0
 # Of a cause, so much is told in a list; `why` tells the rest.
 CAUSE_WIDTH = 160
+# Of so many jobs all is read that `why` reads.
+MOST_READ = 40
 
 
 async def jobs_of(api: Api, *, everywhere: bool, console: Console) -> list[FoundJob]:
@@ -45,8 +47,8 @@ async def jobs_of(api: Api, *, everywhere: bool, console: Console) -> list[Found
     return sorted(found, key=lambda job: (str(job.body["metadata"].get("creationTimestamp")), job.name))
 
 
-async def surroundings_of(api: Api, jobs: Sequence[FoundJob], *, everywhere: bool) -> list[Found]:
-    """What explains jobs in a list: their pods, and warnings about those if a job is not over. Two requests serve all jobs."""
+async def surroundings_of(api: Api, jobs: Sequence[FoundJob], now: float, *, everywhere: bool) -> list[Found]:
+    """What explains jobs in a list. Two requests show with which something is wrong."""
     namespace = None if everywhere else api.namespace
     unfinished = [job for job in jobs if not read_status(job.body.get("status")).finished]
     unread: dict[str, str] = {}
@@ -58,7 +60,12 @@ async def surroundings_of(api: Api, jobs: Sequence[FoundJob], *, everywhere: boo
         metadata = pod["metadata"]
         by_job.setdefault((metadata["namespace"], metadata["labels"][labels.JOB_NAME]), []).append(pod)
     named = ((job, by_job.get((job.namespace, job.name), ())) for job in jobs)
-    return [Found(job.framework, job.body, owned_by(job.uid, its), events, unread=unread) for job, its in named]
+    found = [Found(job.framework, job.body, owned_by(job.uid, its), events, unread=unread) for job, its in named]
+    # What `why` reads, of the latest that are not well or not over.
+    chosen_at = [at for at, one in enumerate(found) if not one.status.finished or not diagnose(one, now).well][-MOST_READ:]
+    for at, one in zip(chosen_at, await together(*(surroundings(api, jobs[at]) for at in chosen_at)), strict=True):
+        found[at] = one
+    return found
 
 
 async def _readable(
@@ -75,7 +82,7 @@ async def _readable(
 def show_jobs(
     console: Console, jobs: Sequence[FoundJob], surroundings: Sequence[Found], now: float, *, everywhere: bool
 ) -> None:
-    """Print one row a job; of one that is not over, with the cause if something is wrong with it."""
+    """Print one row a job; with the cause if something is wrong with it, as `why` tells it."""
     table = _table(*(["NAMESPACE"] if everywhere else []), "NAME", "STATE", "PODS", "RESTARTS", "AGE", "REASON", "CAUSE")
     for job, found in zip(jobs, surroundings, strict=True):
         status = found.status
@@ -84,7 +91,7 @@ def show_jobs(
         created = parse_time(job.body["metadata"].get("creationTimestamp")) or now
         reason = current.reason.removeprefix(job.framework.kind) if current else ""
         cause = Text("")
-        if not status.finished and "pods" not in found.unread and not (made := diagnose(found, now)).well:
+        if "pods" not in found.unread and not (made := diagnose(found, now)).well:
             reason, cause = str(made.reason), Text(clean(in_short(made.sentence, CAUSE_WIDTH)), style="yellow")
         row: list[str | Text] = [
             job.title,

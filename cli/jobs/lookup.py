@@ -5,13 +5,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from jobcommon.api.timestamp import format_time
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Api, Object
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.refusal import explained
+from jobcommon.diagnosis.cause import in_short
+from jobcommon.diagnosis.found import event_view
 from jobcommon.framework import Framework
+
+# A name is suggested only if it is that similar.
+SIMILAR = 0.75
 
 
 @dataclass(frozen=True)
@@ -56,15 +62,36 @@ async def find_job(api: Api, reference: str) -> FoundJob:
     if found:
         return found[0]
     there = sorted(job.name for job in (await all_jobs(api, frameworks, api.namespace))[0])
-    close = get_close_matches(name, there, n=3)
-    hint = (
-        f"; did you mean {' or '.join(close)}?"
-        if close
-        else f"; there are {', '.join([*there[:8], *(('…',) if len(there) > 8 else ())])}"
-        if there
-        else "; it has no jobs"
+    close = get_close_matches(name, there, n=3, cutoff=SIMILAR)
+    hint = f"did you mean {' or '.join(close)}?" if close else "see kubectl train list" if there else "it has no jobs"
+    raise UserError(
+        await _gone(api, frameworks, name) or f"{reference}: there is no such job in namespace {api.namespace}; {hint}"
     )
-    raise UserError(f"{reference}: there is no such job in namespace {api.namespace}{hint}")
+
+
+async def _gone(api: Api, frameworks: Iterable[Framework], name: str) -> str:
+    """What the events tell of a job that is gone; "" if there are none, or they may not be read."""
+    kinds = {framework.kind: framework for framework in frameworks}
+    try:
+        items = await api.items(
+            collection_path("v1", "events", api.namespace), (("fieldSelector", f"involvedObject.name={name}"),)
+        )
+    except StatusError:
+        return ""
+    views = [(str((item.get("involvedObject") or {}).get("kind")), event_view(item)) for item in items]
+    told = sorted(((event.at, kind, event) for kind, event in views if kind in kinds), key=lambda entry: entry[:2])
+    if not told:
+        return ""
+    kind = told[-1][1]
+    over = next((e for _, k, e in reversed(told) if k == kind and e.reason in (f"{kind}Succeeded", f"{kind}Failed")), None)
+    gone = f"{kinds[kind].singular}/{name} is gone from namespace {api.namespace}"
+    if over is None:
+        return f"{gone}: it was deleted before it was over; its last event: {in_short(told[-1][2].message)}"
+    when = format_time(over.at)
+    return (
+        f"{gone}. It finished at {when}: {in_short(over.message)}. Then its ttlSecondsAfterFinished removed it, or a user did; "
+        "a larger one keeps it, and keepFailedLogs the logs while it is there"
+    )
 
 
 async def all_jobs(api: Api, frameworks: Iterable[Framework], namespace: str | None) -> tuple[list[FoundJob], dict[str, str]]:

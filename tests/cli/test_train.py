@@ -165,7 +165,7 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
         await cluster.until("pods", "demo-worker-2", lambda seen: seen.body["status"]["phase"] == "Running")
         listed, replicas = Output.make(), Output.make()
         jobs = await jobs_of(api, everywhere=True, console=listed.console)
-        show_jobs(listed.console, jobs, await surroundings_of(api, jobs, everywhere=True), START, everywhere=True)
+        show_jobs(listed.console, jobs, await surroundings_of(api, jobs, START, everywhere=True), START, everywhere=True)
         await top(api, replicas.console, await find_job(api, "demo"))
         assert first["status"]["startTime"]
     assert "pytorchjob/demo" in listed.text
@@ -190,7 +190,30 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
         again = await cluster.until(PYTORCH, "demo", failed)
         with pytest.raises(UserError, match="there is no such job in namespace default; did you mean demo"):
             await find_job(api, "dem")
+        with pytest.raises(UserError, match="in namespace default; see kubectl train list"):
+            await find_job(api, "resnet")
+        listed = Output.make()
+        jobs = await jobs_of(api, everywhere=False, console=listed.console)
+        show_jobs(listed.console, jobs, await surroundings_of(api, jobs, START, everywhere=False), START, everywhere=False)
+        made = await why(api, jobs[0])
+        assert made.reason in listed.text
+        assert made.sentence in " ".join(listed.text.split())
     assert again["metadata"]["uid"] != job.uid
+
+
+@pytest.mark.cluster
+async def test_of_a_job_that_is_gone_its_events_are_told() -> None:
+    async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
+        await cluster.create(PYTORCH, shell_job("exit 0", ttlSecondsAfterFinished=0))
+        await cluster.until_gone(PYTORCH, "demo")
+        said = ""
+        async with asyncio.timeout(PATIENCE):
+            # Events are written beside the job.
+            while "It finished at" not in said:
+                with pytest.raises(UserError, match="pytorchjob/demo is gone from namespace default") as refused:
+                    await find_job(api, "demo")
+                said = str(refused.value)
+    assert "successfully completed. Then its ttlSecondsAfterFinished removed it, or a user did" in said
 
 
 @pytest.mark.parametrize(
