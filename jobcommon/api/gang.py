@@ -5,9 +5,12 @@ Facts: Volcano's scheduling.volcano.sh/v1beta1; the coscheduling plugin's schedu
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from jobcommon.api import labels, workload
+from jobcommon.api.template import mapping_of, mappings_in
 
 POD_GROUP = "PodGroup"
 POD_GROUPS = "podgroups"
@@ -29,6 +32,11 @@ COSCHEDULING_NAME = "scheduler-plugins-scheduler"
 MEMBER = labels.PREFIX + "gang"
 # Follows it in the mark of a pod that the scheduler may place by itself, although the job is a gang.
 ALONE = "/alone"
+
+# The conditions of a PodGroup that say what it waits for: Kubernetes 1.36 and 1.37, Volcano.
+_WAITS = {("PodGroupScheduled", "False"), ("PodGroupInitiallyScheduled", "False"), ("Unschedulable", "True")}
+# What a scheduler says of each pod of a group that it cannot place, and of the group itself.
+OF_THE_GROUP = "pod group is "
 
 AUTO = "auto"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
@@ -56,6 +64,29 @@ VOLCANO = GangScheduler("volcano", VOLCANO_API)
 COSCHEDULING = GangScheduler(COSCHEDULING_NAME, COSCHEDULING_API)
 NATIVE = tuple(GangScheduler("kubernetes", version) for version in workload.VERSIONS)
 """Kubernetes' own, by version."""
+
+
+class GroupWaits(NamedTuple):
+    """What a PodGroup waits for, in its scheduler's words, and since when (as the API writes times, "" if it does not tell)."""
+
+    message: str
+    reason: str
+    since: str
+
+
+def waits_of(pod_group: Mapping[str, Any]) -> GroupWaits | None:
+    """What the PodGroup's conditions say it waits for; None if they do not say so."""
+    for condition in mappings_in(mapping_of(pod_group.get("status")).get("conditions")):
+        if (condition.get("type"), condition.get("status")) in _WAITS:
+            reason, message, since = (str(condition.get(key) or "") for key in ("reason", "message", "lastTransitionTime"))
+            return GroupWaits(" ".join(message.split()) or reason, reason, since)
+    return None
+
+
+def size_of(pod_group: Mapping[str, Any]) -> int:
+    """How many pods of the PodGroup are placed at once; 0 if it does not say so."""
+    many = mapping_of(pod_group.get("spec")).get("minMember")
+    return many if isinstance(many, int) else workload.min_count(pod_group)
 
 
 def candidates(name: str) -> tuple[GangScheduler, ...]:

@@ -7,18 +7,19 @@ import re
 import textwrap
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-# Not the digits of a name or a version, and not an exit code, which tell causes apart.
-_NUMBER = re.compile(r"(?<![\w.-])(?<!\bcode )(\d{1,20})(?![\w-]|\.\w)")
+# A time, or a number; not the digits of a name or a version, and not an exit code, which tell causes apart.
+_ANY = r"\d{4}-\d\d-\d\dT[\d:.]{8,20}Z|\d{1,20}"
+_NUMBER = re.compile(rf"(?<![\w.-])(?<!\bcode )({_ANY})(?![\w-]|\.\w)")
 
 
 def kind_of(text: str) -> str:
-    """The text without its numbers: equal for texts about one cause."""
+    """The text without its numbers and times: equal for texts about one cause."""
     return _NUMBER.sub("#", text)
 
 
 def as_told(text: str, earlier: str) -> str:
-    """What `earlier` has in the place of `text` if it differs in numbers only; otherwise `text`."""
-    found = re.search(r"\d+".join(map(re.escape, _NUMBER.split(text)[::2])), earlier)
+    """What `earlier` has in the place of `text` if it differs in numbers and times only; otherwise `text`."""
+    found = re.search(f"(?:{_ANY})".join(map(re.escape, _NUMBER.split(text)[::2])), earlier)
     return found[0] if found else text
 
 

@@ -1,6 +1,11 @@
 """What a job waits for before its pods are created or placed: a queue, a gang, a user."""
 
+from collections.abc import Sequence
+
+from jobcommon.api.gang import OF_THE_GROUP, GroupWaits, size_of, waits_of
+from jobcommon.api.pod import PodView
 from jobcommon.api.template import mappings_in
+from jobcommon.api.workload import min_count
 from jobcommon.diagnosis.cause import Cause, in_short
 from jobcommon.diagnosis.found import Found, Object
 from jobcommon.diagnosis.reason import Reason
@@ -42,18 +47,27 @@ def _queue_says(workload: Object) -> str:
 
 def gang(found: Found, message: str) -> Cause | None:
     """What the job's PodGroup waits for, if it does; `message` is the job's condition."""
-    group = next(iter(found.pod_groups), None)
-    status = (group or {}).get("status") or {}
+    group = next(iter(found.pod_groups), None) or {}
+    status = group.get("status") or {}
     held = "its pods wait for " in message
-    waits = any(not member.pod.scheduled and member.pod.deletion_time is None for member in found.members)
-    if not held and (group is None or not waits or str(status.get("phase") or "") not in _NOT_PLACED):
+    waiting = [member.pod for member in found.members if not member.pod.scheduled and member.pod.deletion_time is None]
+    told = waits_of(group)
+    # Kubernetes' own has no phase, and its condition stays true while a replacement waits.
+    placed = told is None if min_count(group) else str(status.get("phase") or "") not in _NOT_PLACED
+    if not held and (not group or not waiting or placed):
         return None
-    spec = (group or {}).get("spec") or {}
-    said = next((str(c.get("message")) for c in reversed(list(mappings_in(status.get("conditions")))) if c.get("message")), "")
-    queue = f" in queue {spec['queue']}" if spec.get("queue") else ""
-    many = f" for {spec['minMember']} pods at once" if spec.get("minMember") else ""
-    text = f"its PodGroup waits{queue} until there is room{many}" + (f": {said}" if said else "")
+    queue = f" in queue {group['spec']['queue']}" if (group.get("spec") or {}).get("queue") else ""
+    many = f" for {size_of(group)} pods at once" if size_of(group) else ""
+    since = f" since {told.since}" if told is not None and told.since else ""
+    text = f"its PodGroup waits{queue}{since} until there is room{many}" + (f": {_said(told, waiting)}" if told else "")
     advice = f"kubectl describe podgroup {found.read.name}; is the gang scheduler running?"
     return Cause(
         Reason.GANG_PENDING, in_short(text), advice, then="the gang scheduler places all pods together when there is room"
     )
+
+
+def _said(told: GroupWaits, waiting: Sequence[PodView]) -> str:
+    """The group's message, and where it tells nothing but that the group is not placed, what is said of a pod."""
+    if not told.message.startswith(OF_THE_GROUP):
+        return told.message
+    return next((p.unschedulable for p in waiting if p.unschedulable and OF_THE_GROUP not in p.unschedulable), told.message)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jobcommon.api import labels
+from jobcommon.api import labels, workload
 from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
 from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import parse_time
@@ -35,7 +35,7 @@ MAX_FAILED_LOGS = 16
 TAIL_LINES = 400
 FEW_LINES = 60
 OPERATOR_LABEL = "app.kubernetes.io/name in (training-operators, training-operator)"
-POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API)
+POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API, *workload.VERSIONS)
 WORKLOAD_APIS = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 # Who reads one namespace may not read nodes, and a kind that is not installed is refused as well. Neither is worth a line.
 _QUIET = ("nodes", POD_GROUPS, "leases", "definition")

@@ -218,6 +218,17 @@ class Gang:
             "spec": {**spec, "schedulerName": spec.get("schedulerName") or self.scheduler.name},
         }
 
+    @property
+    def told(self) -> str:
+        """What the PodGroup waits for, in its scheduler's words; "" if all of its pods have a node or it does not say."""
+        unplaced = any(slot.stays and not slot.pod.scheduled for slot in self.slots.wanted.values())
+        if self.scheduler is None or self.found is None or not (self.waiting or unplaced):
+            return ""
+        if (waits := names.waits_of(self.found.raw)) is None:
+            return ""
+        since = f" since {waits.since}" if waits.since else ""
+        return f"gang of {names.size_of(self.found.raw)} pods{since}: {waits.message.removesuffix('.')}"
+
     # -- events and notes ---------------------------------------------------------------------------------------------
 
     def events(self) -> Iterable[Event]:
@@ -240,6 +251,9 @@ class Gang:
         """The same for the condition of a job without a more important message."""
         if self.off:
             return f"; gang scheduling is off: {self.off}"
+        if self.scheduler is not None and self.min_member > (many := self.job.total_replicas):
+            field = "spec.runPolicy.schedulingPolicy.minAvailable"
+            return f"; {field}: {self.min_member} is more than the {many} replicas; lower it, or the job waits"
         return f"; its pods wait for {self.waiting}" if self.waiting and not started else ""
 
     # -- templates ----------------------------------------------------------------------------------------------------

@@ -142,6 +142,7 @@ class Situation:
             self.now,
             lambda replica: self.pod(replica)["spec"].get("schedulerName", ""),
             "\n".join(condition.message for condition in self.job.status.conditions if condition.is_true),
+            self.gang.told,
         )
 
     def _whole(self) -> bool:

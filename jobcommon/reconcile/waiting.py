@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from jobcommon.api import reasons
+from jobcommon.api.gang import OF_THE_GROUP
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE
@@ -75,8 +76,13 @@ class WaitingReasons:
         return f"{NOTE}{refusal}{self.note.replace(NOTE, '; ', 1)}" if refusal else self.note
 
 
-def waits(slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str], earlier: str = "") -> WaitingReasons:
-    """What the living pods wait for at `now` (seconds since the epoch); causes that `earlier` tells, in its words."""
+def waits(
+    slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str], earlier: str = "", gang: str = ""
+) -> WaitingReasons:
+    """What the living pods wait for at `now` (seconds since the epoch); causes that `earlier` tells, in its words.
+
+    `gang`: what they wait for together, which is not repeated for each of them.
+    """
     causes: dict[str, list[Replica]] = {}
     texts: dict[str, str] = {}
     events: list[Event] = []
@@ -88,7 +94,7 @@ def waits(slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], s
         if (cause := reported_cause(pod)) is not None:
             where = f", container {cause.container}" if cause.container else ""
             events.append(Event(WARNING, cause.reason, f"Pod {pod.name}{where}: {cause.message}", lasting=True))
-            if cause.reason != reasons.CRASH_LOOP_BACK_OFF:
+            if cause.reason != reasons.CRASH_LOOP_BACK_OFF and not (gang and cause.message.startswith(OF_THE_GROUP)):
                 text = cut(f"{cause.reason}: {cause.message}", MAX_TEXT)
                 if (kind := kind_of(text)) not in texts:
                     texts[kind] = as_told(text, earlier)
@@ -108,7 +114,10 @@ def waits(slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], s
         text = told.format(time=format_time(since), pod=pod, scheduler=scheduler)
         causes.setdefault(text, []).extend(member[1] for member in group)
         events.append(Event(WARNING, reason, f"Pod {pod.name}: {text}", lasting=True))
-    return WaitingReasons(_note(causes), tuple(events), min(wakes, default=None))
+    note = _note(causes)
+    if gang:
+        note = f"{NOTE}{as_told(cut(gang, MAX_TEXT), earlier)}{note.replace(NOTE, '; ', 1)}"
+    return WaitingReasons(note, tuple(events), min(wakes, default=None))
 
 
 def reported_cause(pod: PodView) -> Cause | None:

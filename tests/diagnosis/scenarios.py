@@ -318,7 +318,33 @@ WORKLOAD = {
 POD_GROUP = {
     "metadata": {"name": "demo"},
     "spec": {"minMember": 2, "queue": "research"},
-    "status": {"phase": "Pending", "conditions": [{"type": "Unschedulable", "message": "2/2 tasks in gang unschedulable"}]},
+    "status": {
+        "phase": "Pending",
+        "conditions": [
+            {
+                "type": "Unschedulable",
+                "status": "True",
+                "reason": "NotEnoughResources",
+                "message": "2/2 tasks in gang unschedulable",
+                "lastTransitionTime": "2023-11-14T22:10:00Z",
+            }
+        ],
+    },
+}
+NATIVE_GROUP = {
+    "metadata": {"name": "demo"},
+    "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    "status": {
+        "conditions": [
+            {
+                "type": "PodGroupScheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "message": "pod group is unschedulable",
+                "lastTransitionTime": "2023-11-14T22:10:00Z",
+            }
+        ]
+    },
 }
 BACK_OFF = 'Back-off pulling image "me/train:v9"'
 NOT_THERE = (
@@ -1072,13 +1098,25 @@ SCENARIOS = (
     Scenario(
         "PodGroup pending",
         "GangPending",
-        ("2 pods at once", "2/2 tasks"),
+        ("2 pods at once", "2/2 tasks", "since 2023-11-14T22:10:00Z"),
         found(
             {
                 "Worker-0": lambda pod: pod.unschedulable("pod group is not ready, 2 Pending, 2 minAvailable"),
                 "Worker-1": lambda pod: pod,
             },
             pod_groups=[POD_GROUP],
+        ),
+    ),
+    Scenario(
+        "Kubernetes' own PodGroup waits",
+        "GangPending",
+        ("2 pods at once", "since 2023-11-14T22:10:00Z", "0/4 nodes are available: 4 Insufficient cpu"),
+        found(
+            {
+                "Worker-0": lambda pod: pod.unschedulable("pod group is unschedulable, waiting for minCount pods from a gang"),
+                "Worker-1": lambda pod: pod.unschedulable("0/4 nodes are available: 4 Insufficient cpu."),
+            },
+            pod_groups=[NATIVE_GROUP],
         ),
     ),
     # the API server

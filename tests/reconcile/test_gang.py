@@ -401,6 +401,32 @@ def test_volcanos_phases(phase: str, created: bool) -> None:
     assert len(there.pods) == (3 if created else 0)
 
 
+def unplaced(since: str) -> Manifest:
+    text = "3/3 tasks in gang unschedulable"
+    condition = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": text}
+    return {"phase": "Inqueue", "conditions": [{**condition, "lastTransitionTime": since}]}
+
+
+def test_what_the_pod_group_waits_for_is_in_the_condition() -> None:
+    """In the scheduler's words, and since when; Volcano renews the time every minute, which costs no write."""
+    there = world(VOLCANO)
+    there.settle()
+    there.others[KEY] = {**there.group, "status": unplaced("2026-11-24T08:48:38Z")}
+    there.settle()
+    told = "TestJob demo is created; waiting: gang of 3 pods since 2026-11-24T08:48:38Z: 3/3 tasks in gang unschedulable"
+    assert there.message() == f"{told}."
+    for name in there.pods:
+        there.put(there.pods[name].unschedulable("pod group is not ready, 3 Pending, 3 minAvailable"))
+    there.put(there.pods["demo-worker-0"].unschedulable("0/4 nodes are available: 4 Insufficient cpu."))
+    there.settle()
+    assert there.message() == f"{told}; Worker-0: Unschedulable: 0/4 nodes are available: 4 Insufficient cpu."
+    there.others[KEY] = {**there.group, "status": unplaced("2026-11-24T09:49:40Z")}
+    assert [decided.status for decided in there.settle()] == [None]
+    there.run()
+    there.settle()
+    assert "waiting" not in there.message("Running")
+
+
 def test_the_coscheduling_plugin_never_holds_pods_back() -> None:
     there = world(COSCHEDULING)
     (first, *_) = there.settle()
@@ -417,6 +443,8 @@ def test_more_wanted_than_there_are_stays_waiting(scheduler: GangScheduler) -> N
     there.settle()
     assert there.group["spec"]["minMember"] == 10
     assert there.current == "Created"
+    field = "spec.runPolicy.schedulingPolicy.minAvailable"
+    assert f"; {field}: 10 is more than the 3 replicas; lower it, or the job waits" in there.message()
     there.edit(schedulingPolicy={"minAvailable": 3})
     there.settle()
     assert there.group["spec"]["minMember"] == 3

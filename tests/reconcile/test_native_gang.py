@@ -97,6 +97,31 @@ def test_templates_that_rule_a_gang_out(scheduler: GangScheduler, pod: dict[str,
     assert len(there.pods) == 3
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "kind"), [(BETA, "PodGroupInitiallyScheduled"), (ALPHA, "PodGroupScheduled")], ids=["v1beta1", "v1alpha2"]
+)
+def test_what_the_gang_waits_for(scheduler: GangScheduler, kind: str) -> None:
+    """The words of kube-scheduler 1.36.2."""
+    there = world(scheduler)
+    settled(there)
+    condition = {"type": kind, "status": "False", "reason": "Unschedulable", "message": "pod group is unschedulable"}
+    status = {"conditions": [{**condition, "lastTransitionTime": "2026-11-24T08:48:38Z"}]}
+    there.others[GROUP] = {**there.others[GROUP], "status": status}
+    for name, text in (
+        ("demo-worker-0", "0/4 nodes are available: 4 Insufficient cpu."),
+        ("demo-worker-1", "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled"),
+    ):
+        there.put(there.pods[name].unschedulable(text))
+    settled(there)
+    assert message(there) == (
+        "TestJob demo is created; waiting: gang of 4 pods since 2026-11-24T08:48:38Z: pod group is unschedulable; "
+        "Worker-0: Unschedulable: 0/4 nodes are available: 4 Insufficient cpu."
+    )
+    there.schedule()
+    settled(there)
+    assert "waiting" not in message(there, "Running")
+
+
 # -- lives ----------------------------------------------------------------------------------------------------------------
 
 
