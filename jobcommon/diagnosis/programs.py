@@ -27,6 +27,15 @@ _LOCAL_PEERS = f"{_LOST}, and which address and port it should listen on"
 _FILES = "correct the path or workingDir; in a pod only the image and its volumes exist"
 _LOCAL_FILES = "correct the path; a relative one begins at workingDir, or where jobcommon was started"
 
+#: Shells.
+SHELL = (
+    clue(
+        r"\bsyntax error\b|unexpected EOF while looking for|Unterminated quoted string|unbound variable|"
+        r"parameter (?:not set|null or not set)|bad substitution",
+        Reason.SHELL_ERROR, "", 'correct the shell command; a manifest\'s "$$" is one "$", and dash is no bash',
+    ),
+)  # fmt: skip
+
 #: Of the last exception, its message and innermost frame; of other lines, each by itself.
 LINES = (
     # shared memory before disks and NCCL
@@ -282,7 +291,7 @@ LINES = (
         r"Could not override '|Error in call to target '|In '[\w/]+': Could not find '|Missing mandatory value|"
         r"(?:Error|invalid value) in (?:config|configuration)|invalid (?:json|yaml|toml)|"
         r"InvalidConfig|ConfigError|Invalid TF_CONFIG",
-        Reason.CONFIG_INVALID, "", "correct the configuration file or value that the message names",
+        Reason.CONFIG_INVALID, "", "correct the file or value that the message names",
     ),
     # other machines
     clue(
@@ -328,10 +337,19 @@ LINES = (
     ),
     # peers of the job
     clue(
+        r"RendezvousTimeoutError", Reason.PEERS_UNREACHABLE,
+        "fewer torchrun agents came to the rendezvous than --nnodes asks for (RendezvousTimeoutError)",
+        "set --nnodes to the number of replicas, and see that all start and reach --rdzv-endpoint", symptom=True,
+    ),
+    clue(
+        r"tasks that reached the barrier: (\d+/\d+).*timed out task names:\s*(\S+)", Reason.PEERS_UNREACHABLE,
+        "{0} reached the barrier of the coordinator; {1} did not (Barrier timed out)", _PEERS, symptom=True, local=_LOCAL_PEERS,
+    ),
+    clue(
         r"Could not resolve hostname|ssh: connect to host|ORTE was unable to reliably start|"
         r"unable to reliably start one or more daemons|"
         r"failed to connect to all addresses|"
-        r"waiting (?:for the barrier|for tasks)|\d+/\d+ (?:clients )?(?:joined|reached)|Rendezvous(?:Timeout|Closed)Error|"
+        r"waiting (?:for the barrier|for tasks)|\d+/\d+ (?:clients )?(?:joined|reached)|RendezvousClosedError|"
         r"(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
         r"tracker|collective|coordinat\w+|barrier).*"
         r"(?:timed? ?out|timeout|refused|reset|closed|Broken pipe|unreachable|remote process|(?:could not|failed to|"
@@ -354,12 +372,7 @@ LINES = (
         r"Could not consume arg",
         Reason.WRONG_ARGUMENTS, "", "correct args in the pod template; of a script, what follows --",
     ),
-    # shells
-    clue(
-        r"\bsyntax error\b|unexpected EOF while looking for|Unterminated quoted string|unbound variable|"
-        r"parameter (?:not set|null or not set)|bad substitution",
-        Reason.SHELL_ERROR, "", 'correct the shell command; a manifest\'s "$$" is one "$", and dash is no bash',
-    ),
+    *SHELL,
     # what is left of NCCL's
     clue(r"^Last error: \S", Reason.GPU_ERROR, "", _NCCL),
 )  # fmt: skip

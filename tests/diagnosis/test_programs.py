@@ -297,10 +297,12 @@ ROWS = [
     ("an interpreter that is missing, of an older bash", 126, "bash: /app/train.py: /usr/bin/pyhton3: bad interpreter: No such file or directory", "CommandNotFound", "the interpreter /usr/bin/pyhton3 in the #! line of /app/train.py does not exist"),
     ("an interpreter that is missing, by env", 127, "/usr/bin/env: 'pyhton3': No such file or directory", "CommandNotFound", "pyhton3"),
     ("an interpreter that is missing, by the runtime", 255, "exec /app/train.py: no such file or directory", "CommandNotFound", "the command /app/train.py exists, but not the interpreter in its #! line"),
+    ("an unset variable, of a shell that ends with 127", 127, "bash: line 1: DATA_DIR: unbound variable", "ShellError", "DATA_DIR: unbound"),
+    ("an assertion without a message", 1, trace("AssertionError", '  File "/app/train.py", line 12, in main', "    assert labels.max() < classes", "           ^^^^^^^^^^^^"), "PythonException", "AssertionError in: assert labels.max() < classes (train.py, line 12)"),
     # rendezvous and collectives
     ("torch elastic, too few nodes", 1, trace("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"), "PeersUnreachable", "RendezvousTimeoutError"),
     ("a barrier that was not reached", 1, trace("RuntimeError: Timed out waiting 60000ms for the barrier: 1/2 reached"), "PeersUnreachable", "1/2 reached"),
-    ("jax, tasks that did not come", 1, trace("jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: PjRT_Client_Connect::0. This usually happens because a task triggered the barrier too early or too slowly. # of tasks that reached the barrier: 1/2. The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out task names: /job:jax_worker/replica:0/task:1"), "PeersUnreachable", "task:1"),
+    ("jax, tasks that did not come", 1, trace("jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: PjRT_Client_Connect::0. This usually happens because a task triggered the barrier too early or too slowly. # of tasks that reached the barrier: 1/2. The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out task names: /job:jax_worker/replica:0/task:1"), "PeersUnreachable", "1/2 reached the barrier of the coordinator; /job:jax_worker/replica:0/task:1 did not"),
     ("tensorflow, tasks that do not come", 1, "I0000 coordination_service_agent.cc:1] waiting for tasks: /job:worker/task:1\nE0000 coordination: DEADLINE_EXCEEDED: Barrier timed out", "PeersUnreachable", "DEADLINE_EXCEEDED"),
 ]  # fmt: skip
 
