@@ -42,6 +42,8 @@ _CODES = {
 _ERROR_LINE = re.compile(
     r"error|fatal|what\(\):|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|not found|assert", re.IGNORECASE
 )
+# The exit code tells it.
+_OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?\s*$")
 _MARK = re.compile(r'in "[^"]+", line \d+')
 _ASSERTED = re.compile(r"Assertion (`.+?`) failed")
 # Where the crashed thread was, by Python's faulthandler.
@@ -230,7 +232,7 @@ def _unknown(one: Raised) -> Cause:
 
 def _last_line(lines: Sequence[str]) -> str:
     """Of the last lines the last that reads like an error, else the very last."""
-    tail = [line.strip() for line in lines if line.strip()][-_TAIL:]
+    tail = [line.strip() for line in lines if line.strip() and not _OF_SIGNAL.match(line)][-_TAIL:]
     return next((line for line in reversed(tail) if _ERROR_LINE.search(line)), tail[-1] if tail else "")
 
 
