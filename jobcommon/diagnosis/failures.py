@@ -23,7 +23,7 @@ _TOGETHER = 60.0
 # A replica may wait so long for a peer that has ended.
 _PATIENCE = 3600.0
 # Times on record are whole seconds.
-_SAME = 1.5
+_SAME = 1.0
 _DELETED = re.compile(r"([A-Z]\w*-\d+): Deleted(?: on node ([^\s,:]+))?")
 _EXPECTED = re.compile(r"\b\d+/(\d+) (?:clients )?(?:joined|reached)")
 _HOST = re.compile(r"Could not resolve hostname ([^\s.:]+)")
@@ -66,6 +66,9 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
     named = [f for f in charged if f"{f.replica}: " in message and f"code {f.exit_code} " in message]
     recorded = [f for f in charged if f in found.status.failures] or charged
     decisive = named[-1] if named else recorded[-1 if latest else 0]
+    # An earlier run of a replica belongs to an earlier attempt.
+    latest_of = {f.replica: f for f in sorted(every, key=lambda f: parse_time(f.time) or 0.0)} | {decisive.replica: decisive}
+    charged, every = ([f for f in some if latest_of[f.replica] is f or f.reason == "Deleted"] for some in (charged, every))
     for some, before in ((charged, _TOGETHER), (every, _PATIENCE)):
         close = sorted((f for f in some if _close(f, decisive, before)), key=lambda f: _apart(f, decisive) > _TOGETHER)
         if (first := next((f for f in close if not cause_of_failure(found, f).symptom), None)) is not None:
@@ -102,7 +105,7 @@ def lines_of(found: Found, failure: Failure) -> Sequence[str]:
     ]
     at = parse_time(failure.time)
     if runs and at is not None:
-        same = any(abs((run.finished_at or 0.0) - at) <= _SAME for run in runs)
+        same = any(abs((run.finished_at or 0.0) - at) <= _SAME and run.exit_code == failure.exit_code for run in runs)
     else:
         # What was kept of the pod that is gone is its latest log.
         same = not runs or failure == next((f for f in reversed(found.status.failures) if f.pod == failure.pod), failure)

@@ -551,6 +551,15 @@ SCENARIOS = (
         deleted_peer(policy="OnFailure", run_policy={"backoffLimit": 3}),
     ),
     Scenario(
+        "a peer that was deleted, and whose new pod could not join",
+        "Deleted",
+        ("Worker-1 on node node-2: deleted", "; Worker-0 lost it"),
+        replace(
+            then(deleted_peer(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 19)}),
+            logs={"demo-worker-0": RESET, "demo-worker-1": (STORE,)},
+        ),
+    ),
+    Scenario(
         "an end of its own, though a peer was deleted",
         "PythonException",
         ("Worker-0 on node node-1: exit code 1: RuntimeError: mat1",),
@@ -649,6 +658,18 @@ SCENARIOS = (
         "StorageFailed",
         ("Worker-1 on node node-1: its thread loader has ended with an exception: OSError: [Errno 116]", "the process goes on"),
         raising(*DIED, at=NOW - 9),
+    ),
+    Scenario(
+        "a process that has ended, and is waited for",
+        "StorageFailed",
+        ("its Process loader-1 has ended with an exception",),
+        raising("Process loader-1:", *DIED[1:], at=NOW - 9),
+    ),
+    Scenario(
+        "an earlier run of the replica that failed",
+        "PythonException",
+        ("Worker-1 on node node-1: exit code 1: RuntimeError",),
+        failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[{**EARLIER, "time": format_time(NOW - 30)}]),
     ),
     Scenario(
         "an exception, and silence",
