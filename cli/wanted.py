@@ -49,8 +49,9 @@ class Wanted:
             where, grace = manifest.namespace or namespace, not job.run_policy.clean_pod_policy
             followed.append(FollowedJob(framework, where, manifest.name, job.total_replicas, grace=grace))
             if job.managed_elsewhere:
-                text = f'"{job.run_policy.managed_by}" runs this job, not the operator here; remove the field'
-                raise UserError(f"{manifest.place}: spec.runPolicy.managedBy: {text}")
+                text = f'"{job.managed_by}" runs this job, not the operator here; remove the field'
+                field = "managedBy" if job.spec.managed_by == job.managed_by else "runPolicy.managedBy"
+                raise UserError(f"{manifest.place}: spec.{field}: {text}")
         return cls(jobs, others, followed)
 
     @property

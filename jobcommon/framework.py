@@ -152,7 +152,13 @@ class Job:
     @property
     def managed_elsewhere(self) -> bool:
         """Whether another controller manages this job (`managedBy`); then this one neither interprets nor writes it."""
-        return self.run_policy.managed_by not in OUR_MANAGERS
+        return self.managed_by not in OUR_MANAGERS
+
+    @property
+    def managed_by(self) -> str | None:
+        """The controller that manages this job. Either field can give it to another one."""
+        named = (self.run_policy.managed_by, self.spec.managed_by)
+        return next((name for name in named if name not in OUR_MANAGERS), named[0] or named[1])
 
     @property
     def restarts_together(self) -> bool:

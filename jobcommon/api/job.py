@@ -257,3 +257,7 @@ class JobSpec(ApiModel):
     """The part of a spec that every kind has. A framework's own model adds its fields to this."""
 
     run_policy: RunPolicy = Field(default_factory=RunPolicy, description="Clean-up, limits, scheduling, suspension.")
+    managed_by: str | None = Field(
+        None,
+        description="The same as runPolicy.managedBy, where MultiKueue looks for it in kinds that it does not know. Immutable.",
+    )

@@ -65,20 +65,18 @@ def _managers(framework: Framework) -> list[str]:
 
 def _run_policy(framework: Framework) -> Iterator[CelRule]:
     spec = ("spec",)
-    yield CelRule(
-        _unchanged("runPolicy", "managedBy"), "managedBy cannot be changed; delete the job and create it anew",
-        spec, ".runPolicy.managedBy",
-    )  # fmt: skip
+    for path in (("runPolicy", "managedBy"), ("managedBy",)):
+        text = "managedBy cannot be changed; delete the job and create it anew"
+        yield CelRule(_unchanged(*path), text, spec, f".{'.'.join(path)}")
     yield CelRule(
         _unchanged("runPolicy", "schedulingPolicy", "queue"),
         "spec.runPolicy.schedulingPolicy.queue is immutable; delete the job and create it anew",
         spec, ".runPolicy.schedulingPolicy.queue",
     )  # fmt: skip
     listed = ", ".join(f"'{name}'" for name in _managers(framework))
-    yield CelRule(
-        f"!has(self.managedBy) || self.managedBy in [{listed}]", f"managedBy must be one of {listed}",
-        ("spec", "runPolicy"), ".managedBy",
-    )  # fmt: skip
+    for above in (("spec", "runPolicy"), spec):
+        text = f"managedBy must be one of {listed}"
+        yield CelRule(f"!has(self.managedBy) || self.managedBy in [{listed}]", text, above, ".managedBy")
     yield CelRule(
         "!has(self.minAvailable) || self.minAvailable >= 1", "minAvailable must be at least 1",
         ("spec", "runPolicy", "schedulingPolicy"), ".minAvailable",

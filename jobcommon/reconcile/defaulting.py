@@ -108,9 +108,9 @@ def _read_spec(framework: Framework, spec: dict[str, Any], errors: list[FieldErr
     if (found := _read(framework.spec, spec, "spec", errors)) is not None:
         return found
     # Whatever else is wrong with it, a job that another controller manages is none of our business.
-    managed_by = mapping_of(spec.get("runPolicy")).get("managedBy")
-    policy = RunPolicy(managed_by=managed_by if isinstance(managed_by, str) else None)
-    return framework.spec.model_construct(run_policy=policy)
+    given = (mapping_of(spec.get("runPolicy")).get("managedBy"), spec.get("managedBy"))
+    of_policy, of_spec = (name if isinstance(name, str) else None for name in given)
+    return framework.spec.model_construct(run_policy=RunPolicy(managed_by=of_policy), managed_by=of_spec)
 
 
 def _read_replica_specs(
