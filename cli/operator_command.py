@@ -73,6 +73,9 @@ def operator_command(
             help="kubernetes, volcano, the schedulerName of the coscheduling plugin, or auto: what the cluster has.",
         ),
     ] = "",
+    kueue: Annotated[
+        str, typer.Option(metavar="HOW", help="own: own the Kueue Workloads of jobs that are labelled for a queue.")
+    ] = "",
     log_format: Annotated[str, typer.Option(metavar="FORMAT", help="json or console.")] = "json",
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
     own_options: Chosen | None = None,
@@ -109,6 +112,7 @@ def operator_command(
             cluster_domain=cluster_domain,
             tracking_finalizer=tracking_finalizer,
             gang_scheduler_name=gang_scheduler_name,
+            kueue=kueue,
             log_format=log_format,
             log_level=log_level,
         )

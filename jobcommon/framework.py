@@ -93,13 +93,15 @@ class Options:
 
     `cluster_domain` is appended to the addresses of replicas. `tracking_finalizer`: keep ended pods until they are counted.
     `gang`: the scheduler that places a job's pods all at once; with None each pod keeps the scheduler of its template.
-    `progress`: where pods report their progress; with None none does.
+    `progress`: where pods report their progress; with None none does. `kueue`: own the Workload of each job labelled
+    for a queue of Kueue.
     """
 
     cluster_domain: str = ""
     tracking_finalizer: bool = True
     gang: GangScheduler | None = None
     progress: ProgressServer | None = None
+    kueue: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Job:
     `errors` are those of the spec; such a job keeps only the replica specs that could be read, and `unread` names the types
     whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
     `index_offsets`: by such a type, what the replica-index label of its pods adds to the index. `own_options` are those of its
-    framework.
+    framework. `held`: why a queue does not let it run, though its user wants it to; "" if nothing does.
     """
 
     kind: str
@@ -133,6 +135,7 @@ class Job:
     unread: frozenset[str] = frozenset()
     unindexed: frozenset[str] = frozenset()
     index_offsets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    held: str = ""
 
     @property
     def key(self) -> str:
@@ -146,8 +149,8 @@ class Job:
 
     @property
     def suspended(self) -> bool:
-        """Whether the user wants the job to have no pods."""
-        return bool(self.run_policy.suspend)
+        """Whether the job is to have no pods, because its user or its queue wants it so."""
+        return bool(self.run_policy.suspend or self.held)
 
     @property
     def managed_elsewhere(self) -> bool:

@@ -1,14 +1,17 @@
 """What must hold after every reconcile of a job, whatever happened in the cluster. Each function raises AssertionError."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+from jobcommon.api.kueue import QUEUE_LABEL, WORKLOADS
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.ending import is_over
-from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer
+from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer, Update
 from jobcommon.reconcile.slots import attempt_of, recorded_success
 
 ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
@@ -73,11 +76,33 @@ def no_slot_twice(job: Job, observed: Observed, decided: Plan) -> None:
             assert not idle, action
 
 
+def within_quota(job: Job, observed: Observed, decided: Plan) -> None:
+    """Of a job that is labelled for a queue no pod is created without admission, and no quota given back while pods may run."""
+    if not job.options.kueue or not job.labels.get(QUEUE_LABEL) or observed.kueue_off or job.managed_elsewhere:
+        return
+    workloads = [view.raw for (kind, _), view in observed.companions.items() if kind == WORKLOADS]
+    held = any(_condition(raw, "Admitted") and not _condition(raw, "Evicted") for raw in workloads)
+    reserved = any("admission" in (raw.get("status") or {}) for raw in workloads)
+    running = any(not is_over(pod) for pod in observed.pods)
+    for action in decided.actions:
+        if isinstance(action, Create) and action.plural == "pods":
+            assert held, f"{action}: its Workload is not admitted"
+        elif action.plural == WORKLOADS and isinstance(action, Update | Delete):
+            kept = isinstance(action, Update) and "admission" in (action.manifest.get("status") or {})
+            assert kept or not (reserved and running) or job.status.finished, f"{action}: pods may still run"
+
+
+def _condition(workload: Mapping[str, Any], kind: str) -> bool:
+    conditions = (workload.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == kind and one["status"] == "True" for one in conditions)
+
+
 def check_plan(framework: Framework, job: Job, observed: Observed, now: float, decided: Plan) -> None:
     """All of them, for one decision."""
     deterministic(framework, job, observed, now, decided)
     recorded_before_destroyed(job, observed, decided)
     no_slot_twice(job, observed, decided)
+    within_quota(job, observed, decided)
     if decided.status is not None:
         sound_status(job.status, decided.status)
         assert decided.status.to_json() != job.raw_status, "nothing is written when nothing has changed"

@@ -38,7 +38,8 @@ class Observed:
     are the names of pods that an earlier job of this name has left behind. `begun`: the job had its start, or this process has
     made objects of it before. `unkept` says why logs of failed replicas cannot be kept ("" if they can).
     `priorities` are the values of the cluster's priority classes, and `gang_off` says why the gang scheduler cannot be used now
-    ("" when it can); both are read only with a gang scheduler.
+    ("" when it can); both are read only with a gang scheduler. `kueue` holds Kueue's flavors and the priority classes, by kind
+    and name, and `kueue_off` says why Workloads cannot be used now; both are read only where this operator owns Workloads.
     """
 
     pods: tuple[PodView, ...] = ()
@@ -53,3 +54,5 @@ class Observed:
     begun: bool = False
     priorities: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     gang_off: str = ""
+    kueue: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
+    kueue_off: str = ""

@@ -84,7 +84,11 @@ def reduced_to(body: bytes, fields: Iterable[str]) -> ObjectView | None:
 
 
 def collection_path(api_version: str, plural: str, namespace: str | None) -> str:
-    """The path of all objects of a kind in a namespace; without one in all of them, or of a kind that belongs to none."""
+    """The path of all objects of a kind in a namespace; without one in all of them, or of a kind that belongs to none.
+
+    The `plural` may be qualified by its group, as in kubectl.
+    """
+    plural = plural.partition(".")[0]
     root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
     return f"{root}/namespaces/{quote(namespace, safe='')}/{plural}" if namespace is not None else f"{root}/{plural}"
 

@@ -12,12 +12,12 @@ not affect other jobs (rule R14).
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from jobcommon.api import reasons
+from jobcommon.api import kueue, reasons
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASSES
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
@@ -75,8 +75,10 @@ class JobController:
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
         by_owner = {BY_OWNER: owner_uids}
         self._others = {name: Store[ObjectView](by_owner) for name in self.resources if name not in (self.jobs, PODS)}
+        if self.framework.options.kueue:
+            self._others[kueue.WORKLOADS] = Store({**by_owner, BY_JOB: job_keys})
         self.states: dict[str, JobState] = {}
-        self._missing: tuple[bool, str] = (False, "")
+        self._missing: tuple[bool, str, str] = (False, "", "")
         stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
         self.informers = informers_of(self.resources, self.namespace, stores, self.random)
 
@@ -99,6 +101,15 @@ class JobController:
         if gang.native:
             return f"the API server does not serve {POD_GROUP} of {gang.api_version}; see its flag --runtime-config"
         return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
+
+    @property
+    def kueue_off(self) -> str:
+        """Why Kueue's Workloads cannot be used now; "" if they can, or if they are not ours."""
+        if not self.framework.options.kueue or not self.is_missing(kueue.WORKLOADS):
+            return ""
+        if getattr(self.informers[kueue.WORKLOADS].last_error, "code", 0) == 403:
+            return "the operator may not list workloads.kueue.x-k8s.io; set the chart's value kueue: own"
+        return f"Workload ({kueue.KUEUE_API}) is not served in this cluster; install Kueue, or run the operator without --kueue"
 
     @property
     def conditions(self) -> Counter[str]:
@@ -197,8 +208,8 @@ class JobController:
         return None
 
     def _notice_missing(self) -> None:
-        """Queue every job when the definition of jobs or PodGroups appears or disappears: jobs may be waiting for it."""
-        missing = (self.is_missing(self.jobs), self.gang_off)
+        """Queue every job when a definition, of jobs or what they wait for, appears or disappears."""
+        missing = (self.is_missing(self.jobs), self.gang_off, self.kueue_off)
         if missing != self._missing:
             self._missing = missing
             self.resync()
@@ -283,6 +294,8 @@ class JobController:
             for kind, plural in [*kinds, *((k, p) for k, p in _GANG if p in self.resources)]
             for view in self._others[plural].indexed(BY_OWNER, uid)
         }
+        if self.framework.options.kueue:
+            companions.update(self._workloads(cached))
         for unwatched in self._unwatched:
             companions.update(((unwatched.kind, view.name), view) for view in state.last_observed.found(unwatched.plural))
         pods = [pod for pod in named if pod.owner and pod.owner.uid == uid]
@@ -301,7 +314,24 @@ class JobController:
             predecessors=frozenset(pod.name for pod in left),
             priorities=self._priorities() if gang else {},
             gang_off=self.gang_off,
+            kueue=self._queueing() if self.framework.options.kueue else {},
+            kueue_off=self.kueue_off,
         )
+
+    def _workloads(self, cached: ObjectView) -> Iterator[tuple[tuple[str, str], ObjectView]]:
+        """The job's Workload, and one that others have made for it, by kind and name."""
+        store, uid = self._others[kueue.WORKLOADS], cached.uid
+        for view in (*store.indexed(BY_JOB, (cached.namespace, cached.name)), *store.indexed(BY_OWNER, uid)):
+            yield (kueue.WORKLOADS, view.name), view
+
+    def _queueing(self) -> dict[tuple[str, str], ObjectView]:
+        """The flavors and the priority classes."""
+        kinds = (
+            (kueue.FLAVOR, kueue.FLAVORS),
+            (kueue.WORKLOAD_PRIORITY, kueue.WORKLOAD_PRIORITIES),
+            (kueue.POD_PRIORITY, PRIORITY_CLASSES),
+        )
+        return {(kind, view.name): view for kind, plural in kinds for view in self._others[plural].all()}
 
     def _priorities(self) -> dict[str, int]:
         classes = self._others[PRIORITY_CLASSES].all()

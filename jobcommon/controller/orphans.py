@@ -14,12 +14,15 @@ def job_keys(child: PodView | ObjectView) -> tuple[tuple[str, str], ...]:
     """The keys (namespace, name) of the jobs to reconcile for an object: that of its owner.
 
     A pod with our finalizer and without an owner has the name in its label. The garbage collector removes the owner reference
-    when a job is deleted with ``--cascade=orphan``, and only this controller removes the finalizer.
+    when a job is deleted with ``--cascade=orphan``, and only this controller removes the finalizer. A Workload that others made
+    for a job has the name in its label, too.
     """
     if child.owner is not None:
         return ((child.namespace, child.owner.name),)
     if isinstance(child, PodView) and FINALIZER in child.finalizers:
         return ((child.namespace, child.labels.get(labels.JOB_NAME) or child.name),)
+    if isinstance(child, ObjectView) and labels.JOB_NAME in child.labels:
+        return ((child.namespace, child.labels[labels.JOB_NAME]),)
     return ()
 
 

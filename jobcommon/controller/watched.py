@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobcommon.api import labels
+from jobcommon.api import kueue, labels
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
 from jobcommon.api.pod import pod_view
 from jobcommon.api.view import object_view
@@ -53,6 +53,11 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
     if (gang := framework.options.gang) is not None:
         for plural in (POD_GROUPS, WORKLOADS) if gang.native else (POD_GROUPS,):
             found[plural] = Resource(gang.api_version, plural, ours, optional=(404,))
+    if framework.options.kueue:
+        found[kueue.WORKLOADS] = Resource(kueue.KUEUE_API, kueue.WORKLOADS, ours, optional=(403, 404))
+        for plural in (kueue.FLAVORS, kueue.WORKLOAD_PRIORITIES):
+            found[plural] = Resource(kueue.KUEUE_API, plural, namespaced=False, optional=(403, 404))
+    if gang is not None or framework.options.kueue:
         # A Role cannot grant access to cluster-scoped objects; without priorities all pods are equal.
         found[PRIORITY_CLASSES] = Resource(PRIORITY_CLASS_API, PRIORITY_CLASSES, namespaced=False, optional=(403, 404))
     return found

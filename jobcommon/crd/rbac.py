@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
+from jobcommon.api.kueue import FLAVORS, WORKLOAD_PRIORITIES
 from jobcommon.api.workload import WORKLOADS
 from jobcommon.framework import CompanionKind, Framework
 
@@ -83,6 +84,16 @@ def gang_rules(scheduler: GangScheduler) -> tuple[Rule, ...]:
 
 PRIORITIES = Rule(PRIORITY_CLASS_API.rpartition("/")[0], PRIORITY_CLASSES, ("list", "watch"))
 """What gang scheduling adds beyond namespaces: it reads priorities."""
+
+_KUEUE = "kueue.x-k8s.io"
+KUEUE = (
+    Rule(_KUEUE, "workloads", (*_CACHED, "create", "delete", "update")),
+    Rule(_KUEUE, "workloads/status", ("update",)),
+)
+"""What ``--kueue own`` adds in the namespaces of the jobs."""
+
+KUEUE_CLUSTER = (*(Rule(_KUEUE, plural, ("list", "watch")) for plural in (FLAVORS, WORKLOAD_PRIORITIES)), PRIORITIES)
+"""What ``--kueue own`` adds beyond namespaces: it reads flavors and priorities."""
 
 
 def lease_rules(name: str) -> tuple[Rule, ...]:

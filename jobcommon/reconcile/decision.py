@@ -14,6 +14,7 @@ from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.job import PendingDeadlineAction, StallAction
+from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE, ConditionType, JobStatus
@@ -32,6 +33,7 @@ from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.failed_logs import logs_to_keep
 from jobcommon.reconcile.finished import plan_finished
 from jobcommon.reconcile.gang import remove_pod_group
+from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import (
     NORMAL,
     WARNING,
@@ -40,6 +42,7 @@ from jobcommon.reconcile.plan import (
     Delete,
     Event,
     Plan,
+    Update,
     Urgency,
     deletes_pod,
     in_order,
@@ -59,13 +62,16 @@ def plan(framework: Framework, job: Job, observed: Observed, now: float) -> Plan
         pods=tuple(sorted(observed.pods, key=attrgetter("name"))),
         services=tuple(sorted(observed.services, key=attrgetter("name"))),
     )
+    queue = Queue(framework, job, observed)
     if job.managed_elsewhere:
-        return replace(NOTHING, reason=f"managed by {job.run_policy.managed_by}")
+        # MultiKueue runs the job elsewhere once its Workload is admitted here.
+        own = queue.actions(now, active=False) if job.managed_by == MULTIKUEUE and not job.deleting else ()
+        return replace(NOTHING, actions=in_order(own, observed.backed_off), reason=f"managed by {job.managed_by}")
     if job.deleting:
         return Plan(in_order(cleanup.remove_all_finalizers(observed.pods), observed.backed_off), reason="job is being deleted")
     if job.status.finished:
         return plan_finished(framework, job, observed, now)
-    return _Pass.start(framework, as_addressed(job, observed), observed, now).decide()
+    return _Pass.start(framework, replace(as_addressed(job, observed), held=queue.held), observed, now).decide()
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
@@ -201,12 +207,14 @@ class _Pass(Situation):
         """
         job = self.job
         reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
-        message = f"{job.kind} {job.name} is suspended."
+        held = f": {job.held}" if job.held and not job.run_policy.suspend else ""
+        message = f"{job.kind} {job.name} is suspended{held}."[:MAX_MESSAGE]
         created = self.created(self.waits.note)
         status = self.status(created, (ConditionType.SUSPENDED, True, reason, message), active=False)
         events, why = self.waits.events[:MAX_EVENTS], "job is suspended"
         if not job.status.has(ConditionType.SUSPENDED):
-            return self._plan(status, why, events=[*events, Event(NORMAL, reason, message)])
+            first = [] if self.slots.ours else self.queue.actions(self.now, active=False)
+            return self._plan(status, why, first, events=[*events, Event(NORMAL, reason, message)])
         clean_up = [
             *cleanup.stop_pods(self._recorded_or_running(), why),
             *cleanup.remove_finalizers(self.slots.unowned),
@@ -214,10 +222,12 @@ class _Pass(Situation):
             *remove_pod_group(job, self.observed),
         ]
         actions = with_companions_deleted(self.framework, job, self.observed, clean_up)
+        actions += self.queue.actions(self.now, active=not all(slot.over for slot in self.slots.ours))
         # The ends of pods that the suspension has stopped are no failures, so their record need not be written one by one.
         urgent = urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
         # Another operator may have resumed the job and created its pods before this one's watch has shown it.
-        live, wake_at = any(map(deletes_pod, actions)), self.waits.wake_at
+        live = any(deletes_pod(action) or isinstance(action, Update) for action in actions)
+        wake_at = min(filter(None, (self.waits.wake_at, self.queue.wake_at(self.now))), default=None)
         return self._plan(status, why, actions, events, wake_at, verify_live=live, urgency=urgent)
 
     def _recorded_or_running(self) -> list[Slot]:
@@ -259,6 +269,7 @@ class _Pass(Situation):
         pods = self._missing_pods() if awaited is None else []
         about_to_need = self._waiting_to_be_started or bool(pods)
         creates = self._others(self.now - RECHECK_PERIOD if about_to_need else -inf) + pods
+        creates += self.queue.actions(self.now, active=True)
         status, events = self.progress_status(running)
         if not begun.is_started(job):
             # The deadline does not run while the job waits in a queue.
@@ -270,6 +281,7 @@ class _Pass(Situation):
             self.waits.wake_at,
             self.stall.wake_at if self.stall is not None else None,
             self.pending.due.at if self.pending is not None else None,
+            self.queue.wake_at(self.now),
         )
         wakes = [*delays, *due_by_force, *([due.at] if due else []), *recheck, *(at for at in soon if at is not None)]
         return self._plan(
@@ -290,7 +302,7 @@ class _Pass(Situation):
         )
 
     def _missing_pods(self) -> list[Action]:
-        if self.gang.waiting:
+        if self.gang.waiting or self.queue.lacks:
             return []
         done = self.accounting.succeeded
         vacant = [r for r in self.slots.vacant if r.index not in done[r.type] and r.type not in self.blocked.types]

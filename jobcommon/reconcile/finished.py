@@ -17,6 +17,7 @@ from jobcommon.reconcile.companions import with_companions_deleted
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.failed_logs import logs_to_keep
 from jobcommon.reconcile.gang import remove_pod_group
+from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import Action, Delete, Plan, in_order
 from jobcommon.reconcile.slots import Ended, Slots, arrange, recorded_success
 from jobcommon.reconcile.status_change import if_changed, urgency
@@ -52,6 +53,8 @@ def plan_finished(framework: Framework, job: Job, observed: Observed, now: float
     late = _late_ends(job, slots)
     pods, until = clean_up_finished(framework, job, observed, slots, late, now)
     actions = with_companions_deleted(framework, job, observed, [*pods, *remove_pod_group(job, observed)])
+    kept = _effective_policy(job) == CleanPodPolicy.NONE
+    actions += Queue(framework, job, observed).actions(now, active=not kept and not all(slot.over for slot in slots.ours))
     status = _with_counts(job, slots, late)
     if parse_time(status.completion_time) is None:
         end = next(

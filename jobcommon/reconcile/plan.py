@@ -48,15 +48,16 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace a companion object; the manifest carries the uid and resourceVersion it was decided on."""
+    """Replace a companion object, or its `subresource`; the manifest has the uid and resourceVersion it was decided on."""
 
     api_version: str
     plural: str
     name: str
     manifest: Mapping[str, Any]
+    subresource: str = ""
 
     def __str__(self) -> str:
-        return f"update {self.plural}/{self.name}"
+        return f"update {f'{self.subresource} of ' if self.subresource else ''}{self.plural}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """A job that is labelled for a queue of Kueue while nothing queues it: it starts at once, outside all quota."""
 
 from jobcommon.api import labels
+from jobcommon.api.kueue import QUEUE_LABEL as QUEUE_LABEL
 from jobcommon.framework import Job
 
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 UNQUEUED = labels.PREFIX + "unqueued"
 """The annotation of a job that may have a queue's label and run without it, with the value ``allowed``."""
 
@@ -15,7 +15,7 @@ def unqueued(job: Job) -> str:
     Kueue 0.19.0 most kinds of kubeflow.org are off by default (kueue#12606): such a job has no `suspend`.
     """
     queue = job.labels.get(QUEUE_LABEL)
-    if not queue or job.run_policy.suspend is not None or job.annotations.get(UNQUEUED) == "allowed":
+    if not queue or job.options.kueue or job.run_policy.suspend is not None or job.annotations.get(UNQUEUED) == "allowed":
         return ""
     integration = f"{job.api_version.partition('/')[0]}/{job.kind.lower()}"
     return (

@@ -19,6 +19,7 @@ from jobcommon.reconcile.conditions import normalized, set_condition
 from jobcommon.reconcile.ending import Verdict
 from jobcommon.reconcile.failed_logs import with_unkept
 from jobcommon.reconcile.gang import Gang
+from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.plan import NORMAL, WARNING, Event, in_short
 from jobcommon.reconcile.queueing import unqueued
 from jobcommon.reconcile.slots import Slots, arrange, tally
@@ -54,6 +55,11 @@ class Situation:
         must_exist = accounting.must_exist(now)
         return cls(framework, job, observed, now, slots, accounting, tallies, gang, blocked, must_exist)
 
+    @cached_property
+    def queue(self) -> Queue:
+        """The queue of the job."""
+        return Queue(self.framework, self.job, self.observed)
+
     @property
     def is_waiting(self) -> bool:
         """Whether the job is not to be started yet."""
@@ -66,7 +72,7 @@ class Situation:
 
     def pod(self, replica: Replica) -> dict[str, Any]:
         """The manifest of one pod."""
-        return self.gang.mark(replica, pod_manifest(self.framework, self.job, replica))
+        return self.queue.place(replica, self.gang.mark(replica, pod_manifest(self.framework, self.job, replica)))
 
     def progress_status(self, running: bool) -> tuple[JobStatus, Sequence[Event]]:
         """The conditions of an active job, and the events of its transitions."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from jobcommon.api.gang import gang_scheduler
+from jobcommon.api.kueue import OWN
 from jobcommon.framework import Options
 
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -20,7 +21,8 @@ class Settings:
     `concurrency` bounds the writes in flight over all frameworks, `slow_start_cap` the pods created at once for one
     replica type. `shutdown_seconds` is the time for the writes in flight when the process is stopped. `gang_scheduler_name`
     is `kubernetes`, `volcano`, the schedulerName under which the coscheduling plugin runs, `auto` for the first of these that
-    the cluster has when the operators start, or "" for none.
+    the cluster has when the operators start, or "" for none. `kueue` is `own` to own the Workloads of jobs labelled for a
+    queue of Kueue, or "".
 
     `progress_port` None means that no reports of progress are taken, 0 a free port; it listens on `metrics_host`. Then
     `progress_tls` is the directory with tls.crt, tls.key and, if clients are to trust an authority, ca.crt; pods use
@@ -45,6 +47,7 @@ class Settings:
     cluster_domain: str = ""
     tracking_finalizer: bool = True
     gang_scheduler_name: str = ""
+    kueue: str = ""
     progress_port: int | None = None
     progress_url: str = ""
     progress_tls: str = ""
@@ -73,6 +76,10 @@ class Settings:
                 f'lease_name "{self.lease_name[:80]}" is no name of a lease; write lower-case letters, digits, "-" and "."'
             )
         gang_scheduler(self.gang_scheduler_name)
+        if self.kueue not in ("", OWN):
+            raise ValueError(
+                f'kueue must be {OWN}, not "{self.kueue[:80]}"; leave it unset where Kueue itself queues the kinds'
+            )
 
     @property
     def options(self) -> Options:
@@ -83,4 +90,5 @@ class Settings:
             cluster_domain=self.cluster_domain,
             tracking_finalizer=self.tracking_finalizer,
             gang=gang_scheduler(self.gang_scheduler_name),
+            kueue=self.kueue == OWN,
         )

@@ -1,0 +1,115 @@
+"""Names of Kueue's objects, and the one view of its Workload. Facts: Kueue 0.19, kueue.x-k8s.io/v1beta2."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from jobcommon.api import labels
+from jobcommon.api.template import mapping_of, mappings_in
+from jobcommon.api.view import ObjectView
+
+OWN = "own"
+"""The value of ``--kueue``."""
+KUEUE_API = "kueue.x-k8s.io/v1beta2"
+WORKLOAD, WORKLOADS = "Workload", "workloads.kueue.x-k8s.io"
+"""The plural is qualified by its group: Kubernetes' own gang scheduling has Workloads, too."""
+FLAVOR, FLAVORS = "ResourceFlavor", "resourceflavors"
+WORKLOAD_PRIORITY, WORKLOAD_PRIORITIES = "WorkloadPriorityClass", "workloadpriorityclasses"
+POD_PRIORITY = "PriorityClass"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+"""The value of managedBy of a job that MultiKueue runs in another cluster."""
+MAX_POD_SETS = 18
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+MAX_TIME_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
+PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
+"""The annotation of a job with the name of its Workload, which others made; without it, the label."""
+JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
+PROVISIONING_PREFIX = "provreq.kueue.x-k8s.io/"
+
+# On pods.
+POD_SET_LABEL = "kueue.x-k8s.io/podset"
+LOCAL_QUEUE_LABEL = "kueue.x-k8s.io/local-queue-name"
+CLUSTER_QUEUE_LABEL = "kueue.x-k8s.io/cluster-queue-name"
+WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
+TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
+UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
+GROUP_NAME = "kueue.x-k8s.io/podset-group-name"
+SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
+TOPOLOGY = {
+    "kueue.x-k8s.io/podset-required-topology": "required",
+    "kueue.x-k8s.io/podset-preferred-topology": "preferred",
+    "kueue.x-k8s.io/podset-slice-required-topology": "podSetSliceRequiredTopology",
+}
+"""The annotations of a template, and the fields of a podSet's topologyRequest that they become."""
+
+POD_SETS = labels.PREFIX + "pod-sets"
+"""Our annotation of a Workload: a digest of the podSets for which it asks."""
+
+
+def prebuilt_name(job_labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> str:
+    """The name of the Workload that others have made for the job; "" for none."""
+    return str(annotations.get(PREBUILT) or job_labels.get(PREBUILT) or "")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A Workload as it is."""
+
+    view: ObjectView
+
+    @cached_property
+    def raw(self) -> dict[str, Any]:
+        """The whole object. It must not be changed."""
+        return self.view.raw
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Its spec."""
+        return mapping_of(self.raw.get("spec"))
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """Its status."""
+        return mapping_of(self.raw.get("status"))
+
+    @cached_property
+    def conditions(self) -> Mapping[str, Mapping[str, Any]]:
+        """Its conditions by type."""
+        return {str(c.get("type")): c for c in mappings_in(self.status.get("conditions"))}
+
+    def has(self, kind: str) -> bool:
+        """Whether the condition is True."""
+        return self.conditions.get(kind, {}).get("status") == "True"
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the job may run."""
+        stopped = self.has("Evicted") or self.has("Finished") or self.view.deleting or self.spec.get("active") is False
+        return self.has("Admitted") and not stopped
+
+    @property
+    def said(self) -> str:
+        """What Kueue says about one that is not admitted, its reason first (KEP-10852)."""
+        if self.has("Evicted") and self.has("QuotaReserved"):
+            order = (("Evicted", "True"),)
+        else:
+            order = (("Finished", "True"), ("QuotaReserved", "False"), ("Admitted", "False"))  # type: ignore[assignment]
+        for kind, status in order:
+            found = self.conditions.get(kind, {})
+            if found.get("status") == status:
+                return f"{found.get('reason')}: {found.get('message')}"
+        return "spec.active of its Workload is false" if self.spec.get("active") is False else "not yet considered"
+
+    @property
+    def assignments(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is assigned to each podSet, by name."""
+        found = mappings_in(mapping_of(self.status.get("admission")).get("podSetAssignments"))
+        return {str(one.get("name")): one for one in found}
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """The number of pods of each podSet, by name."""
+        return {str(one.get("name")): one.get("count", 1) for one in mappings_in(self.spec.get("podSets"))}

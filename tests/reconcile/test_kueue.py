@@ -1,0 +1,502 @@
+"""Workloads that the operator owns: what is asked of Kueue, what it is told, and whole lives of queued jobs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobcommon.api.kueue import MULTIKUEUE, POD_SETS, PREBUILT, PRIORITY_LABEL, QUEUE_LABEL, WORKLOADS
+from jobcommon.api.observed import Observed
+from jobcommon.api.view import ObjectView, object_view
+from jobcommon.framework import Options
+from jobcommon.reconcile.plan import Create, Plan, Update
+from jobcommon.testutil.builders import START, Manifest, job_manifest, replica_spec
+from jobcommon.testutil.cluster_model import ClusterModel
+from jobcommon.testutil.frameworks import TEST_JOB
+from jobcommon.testutil.kueue import admitted, evicted, waiting, with_condition
+
+OWN = replace(TEST_JOB, options=Options(kueue=True))
+FLAVOR = {"nodeLabels": {"pool": "spot"}, "tolerations": [{"key": "spot", "operator": "Exists"}]}
+KEY = ("Workload", "testjob-demo-d2260")
+
+
+def cluster_object(kind: str, name: str, **content: Any) -> Manifest:
+    return {"kind": kind, "metadata": {"name": name, "uid": name}, **content}
+
+
+@dataclass
+class KueueWorld(ClusterModel):
+    """A world in which the test plays Kueue. `known` are the flavors and priority classes."""
+
+    known: list[Manifest] = field(default_factory=lambda: [cluster_object("ResourceFlavor", "default", spec={})])
+    kueue_off: str = ""
+
+    @property
+    def observed(self) -> Observed:
+        found = super().observed
+        uid = self.manifest["metadata"]["uid"]
+        companions: dict[tuple[str, str], ObjectView] = {}
+        for (kind, name), manifest in self.others.items():
+            view = self._view(manifest)
+            if view.owner is None or view.owner.uid == uid:
+                companions[WORKLOADS if kind == "Workload" else kind, name] = view
+        views = {(one["kind"], one["metadata"]["name"]): object_view(msgspec.json.encode(one)) for one in self.known}
+        return replace(found, companions=companions, kueue=views, kueue_off=self.kueue_off)
+
+    @property
+    def workload(self) -> Manifest:
+        (found,) = (one for (kind, _), one in self.others.items() if kind == "Workload")
+        return found
+
+    def kueue(self, workload: Manifest) -> None:
+        """Kueue writes the Workload."""
+        self.others["Workload", workload["metadata"]["name"]] = workload
+
+    def admit(self, **assignment: Any) -> None:
+        self.settle()
+        self.kueue(admitted(self.workload, at=self.now, **assignment))
+        self.settle()
+
+    def told(self, kind: str) -> tuple[str, str]:
+        """The status and the reason of a condition of the Workload."""
+        found = next(one for one in self.workload["status"]["conditions"] if one["type"] == kind)
+        return found["status"], found["reason"]
+
+    def message(self) -> str:
+        return str(self.status["conditions"][-1]["message"])
+
+
+def world(replicas: Mapping[str, Any] | None = None, **job: Any) -> KueueWorld:
+    labels = job.pop("labels", {QUEUE_LABEL: "team"})
+    manifest = job_manifest(OWN, replicas or {"Master": 1, "Worker": 2}, **job)
+    manifest["metadata"]["labels"] = labels
+    return KueueWorld(OWN, manifest)
+
+
+def written(plans: list[Plan]) -> list[str]:
+    return [str(action) for decided in plans for action in decided.actions]
+
+
+# -- the life of a job ----------------------------------------------------------------------------------------------------
+
+
+def test_a_job_waits_until_its_workload_is_admitted() -> None:
+    one = world()
+    assert written(one.settle()) == [f"create {WORKLOADS}/{KEY[1]}"]
+    assert (one.current, one.pods) == ("Suspended", {})
+    assert one.message() == "TestJob demo is suspended: it waits in queue team: not yet considered."
+    one.kueue(waiting(one.workload))
+    one.settle()
+    assert one.message() == "TestJob demo is suspended: it waits in queue team: WaitingForQuota: insufficient quota for cpu."
+    assert one.status.get("startTime") is None
+    one.admit()
+    assert sorted(one.pods) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
+    one.run()
+    one.settle()
+    assert (one.current, one.told("PodsReady")) == ("Running", ("True", "Started"))
+    assert not any(event.reason == "NotQueued" for event in one.events)
+
+
+def test_the_workload_is_told_of_the_end() -> None:
+    for code, told in ((0, ("True", "Succeeded")), (1, ("True", "Failed"))):
+        one = world({"Master": 1}, policy="Never")
+        one.admit()
+        one.run()
+        one.exit("demo-master-0", code)
+        one.settle()
+        assert one.told("Finished") == told
+        assert one.job.status.finished
+
+
+def test_quota_is_kept_until_the_pods_of_an_evicted_job_have_ended() -> None:
+    one = world()
+    one.admit()
+    one.run()
+    one.settle()
+    one.tick(10)
+    one.kueue(evicted(one.workload))
+    one.settle()
+    assert one.current == "Suspended"
+    assert one.message().endswith("it waits in queue team: Preempted: Preempted to accommodate a workload (UID: u).")
+    assert "admission" in one.workload["status"], "the pods are still terminating"
+    one.stop_terminating()
+    one.settle()
+    status = one.workload["status"]
+    assert "admission" not in status
+    assert status["accumulatedPastExecutionTimeSeconds"] == 10
+    assert [one.told(kind) for kind in ("QuotaReserved", "Admitted", "Requeued", "PodsReady")] == [
+        ("False", "PendingEvaluation"),
+        ("False", "NoReservation"),
+        ("True", "Preempted"),
+        ("False", "WaitForStart"),
+    ]
+    one.admit()
+    one.run()
+    one.settle()
+    assert (one.current, one.told("PodsReady")) == ("Running", ("True", "Started"))
+    assert one.status.get("restarts") is None
+
+
+def test_a_deactivated_workload_stops_the_job_and_is_requeued_by_kueue_alone() -> None:
+    one = world({"Master": 1})
+    one.admit()
+    one.run()
+    one.settle()
+    one.kueue({**one.workload, "spec": {**one.workload["spec"], "active": False}})
+    one.settle()
+    assert one.current == "Suspended"
+    one.kueue(evicted(one.workload, "Deactivated"))
+    one.stop_terminating()
+    one.settle()
+    assert one.told("Requeued") == ("False", "Deactivated")
+    assert one.workload["spec"]["active"] is False
+
+
+def test_a_restart_keeps_the_admission_and_recovers() -> None:
+    one = world({"Master": 1, "Worker": 1}, policy="ExitCode", run_policy={"restartScope": "Job"})
+    one.admit()
+    one.run()
+    one.settle()
+    one.exit("demo-worker-0", 137)
+    one.settle()
+    assert (one.current, one.told("PodsReady")) == ("Restarting", ("False", "WaitForRecovery"))
+    one.stop_terminating()
+    one.tick(60)
+    one.settle()
+    one.run()
+    one.settle()
+    assert (one.current, one.told("PodsReady")) == ("Running", ("True", "Recovered"))
+
+
+def test_a_suspension_by_the_user_gives_the_workload_up() -> None:
+    one = world({"Master": 1})
+    one.admit()
+    one.run()
+    one.settle()
+    one.edit(suspend=True)
+    one.settle()
+    assert one.message() == "TestJob demo is suspended."
+    assert "admission" in one.workload["status"]
+    one.stop_terminating()
+    one.settle()
+    assert not any(kind == "Workload" for kind, _ in one.others)
+    one.edit(suspend=False)
+    one.settle()
+    assert "not yet considered" in one.message()
+    assert "status" not in one.workload
+
+
+def test_pods_that_have_succeeded_give_their_quota_back() -> None:
+    one = world(policy="Never")
+    one.admit()
+    one.run()
+    one.exit("demo-worker-1", 0)
+    one.settle()
+    assert one.workload["status"]["reclaimablePods"] == [{"name": "worker", "count": 1}]
+    one.kueue(evicted(one.workload))
+    one.settle()
+    one.stop_terminating()
+    one.admit()
+    assert sorted(one.pods) == ["demo-master-0", "demo-worker-0"], "the third has succeeded"
+    assert one.workload["status"]["reclaimablePods"] == [{"name": "worker", "count": 1}]
+
+
+def test_a_workload_that_a_user_deletes_is_made_anew_once_the_pods_have_ended() -> None:
+    one = world({"Master": 1})
+    one.admit()
+    one.run()
+    one.settle()
+    del one.others[KEY]
+    one.settle()
+    assert (one.current, one.others.get(KEY)) == ("Suspended", None)
+    one.stop_terminating()
+    one.settle()
+    assert KEY in one.others
+
+
+@pytest.mark.parametrize("reserved", [False, True])
+def test_a_job_that_is_scaled_asks_anew(reserved: bool) -> None:
+    one = world()
+    one.settle()
+    before = one.workload["metadata"]["uid"]
+    if reserved:
+        one.admit()
+        one.run()
+        one.settle()
+    one.scale("Worker", 3)
+    one.settle()
+    assert one.current == "Suspended"
+    one.stop_terminating()
+    one.settle()
+    assert [(each["name"], each["count"]) for each in one.workload["spec"]["podSets"]] == [("master", 1), ("worker", 3)]
+    assert (one.workload["metadata"]["uid"] != before) == reserved, "what waits keeps its place in the queue"
+    one.admit()
+    assert len(one.pods) == 4
+
+
+@pytest.mark.parametrize("crash", range(3))
+def test_a_crash_at_any_write_leads_to_the_same_end(crash: int) -> None:
+    one = world({"Master": 1})
+    for step in range(60):
+        one.step(writes=crash if step % 2 else None)
+        found = [each for (kind, _), each in one.others.items() if kind == "Workload"]
+        assert len(found) < 2
+        if step in (6, 36) and found:
+            one.kueue(admitted(found[0], at=one.now))
+        if step == 20:
+            one.kueue(evicted(found[0]))
+        if step in (12, 45):
+            one.run()
+        one.stop_terminating()
+        if step == 50:
+            one.exit("demo-master-0", 0)
+    assert one.told("Finished") == ("True", "Succeeded")
+
+
+# -- what is asked --------------------------------------------------------------------------------------------------------
+
+
+def test_the_workload_of_a_job() -> None:
+    annotations = {"kueue.x-k8s.io/podset-required-topology": "rack", "kueue.x-k8s.io/podset-group-name": "all"}
+    worker = replica_spec(OWN, 2)
+    worker["template"]["metadata"] = {"annotations": annotations, "labels": {"a": "b"}, "name": "no"}
+    worker["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
+    given = {"provreq.kueue.x-k8s.io/class": "x", "other": "y"}
+    labels = {QUEUE_LABEL: "team", "kueue.x-k8s.io/max-exec-time-seconds": "60"}
+    one = world({"Master": 1, "Worker": worker}, annotations=given, labels=labels)
+    one.settle()
+    found = one.workload
+    assert found["metadata"]["labels"]["kueue.x-k8s.io/job-uid"] == "uid-demo"
+    assert {*found["metadata"]["annotations"]} == {"provreq.kueue.x-k8s.io/class", POD_SETS}
+    spec = found["spec"]
+    assert {key: value for key, value in spec.items() if key != "podSets"} == {
+        "queueName": "team",
+        "priority": 0,
+        "maximumExecutionTimeSeconds": 60,
+    }
+    master, workers = spec["podSets"]
+    index = "training.kubeflow.org/replica-index"
+    assert (master["name"], master["count"], master["topologyRequest"]) == ("master", 1, {"podIndexLabel": index})
+    assert workers["topologyRequest"] == {"required": "rack", "podSetGroupName": "all", "podIndexLabel": index}
+    assert workers["template"]["metadata"] == {"annotations": annotations, "labels": {"a": "b"}}
+    assert workers["template"]["spec"]["containers"][0]["env"] == [{"name": "A", "value": "2"}]
+
+
+def overridden(*indices: list[int], replicas: int = 40) -> Manifest:
+    patches = [{"indices": each, "template": {"spec": {"priority": n}}} for n, each in enumerate(indices)]
+    return replica_spec(OWN, replicas, overrides=patches)
+
+
+def test_replicas_with_templates_of_their_own_are_pod_sets_of_their_own() -> None:
+    one = world({"Worker": overridden([0, 1], [1, 99], replicas=4)})
+    one.settle()
+    found = [(each["name"], each["count"], "topologyRequest" in each) for each in one.workload["spec"]["podSets"]]
+    assert found == [("worker", 2, False), ("worker-0", 1, False), ("worker-0-1", 1, False)]
+    one.known = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
+    one.admit()
+    assert one.pods["demo-worker-1"].raw["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "worker-0-1"
+
+
+def test_too_many_pod_sets_are_refused_by_name() -> None:
+    one = world({"Worker": overridden(*([n] for n in range(18)))})
+    one.settle()
+    assert not one.others
+    assert "spec.testReplicaSpecs.Worker.overrides: replicas with 19 different templates" in one.message()
+
+
+CLASSES = [
+    cluster_object("WorkloadPriorityClass", "w", value=7),
+    cluster_object("PriorityClass", "p", value=5),
+    cluster_object("PriorityClass", "everybody", value=3, globalDefault=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("labels", "named", "kind", "name", "value"),
+    [
+        ({PRIORITY_LABEL: "w"}, "p", "WorkloadPriorityClass", "w", 7),
+        ({}, "p", "PriorityClass", "p", 5),
+        ({}, None, "PriorityClass", "everybody", 3),
+    ],
+    ids=["label", "pods", "default"],
+)
+def test_the_priority(labels: dict[str, str], named: str | None, kind: str, name: str, value: int) -> None:
+    one = world(labels={QUEUE_LABEL: "team", **labels}, run_policy={"schedulingPolicy": {"priorityClass": named}})
+    one.known = CLASSES
+    one.settle()
+    spec = one.workload["spec"]
+    assert (spec["priorityClassRef"]["kind"], spec["priorityClassRef"]["name"], spec["priority"]) == (kind, name, value)
+
+
+def test_a_priority_class_that_is_not_there_is_named_and_looked_for_again() -> None:
+    one = world(labels={QUEUE_LABEL: "team", PRIORITY_LABEL: "w"})
+    last = one.settle()[-1]
+    assert "the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass w, which is not there" in one.message()
+    assert last.wake_at == one.now + 30
+    one.known += CLASSES
+    one.settle()
+    assert one.workload["spec"]["priority"] == 7
+
+
+def test_queue_and_priority_follow_the_labels_as_far_as_kueue_lets_them() -> None:
+    one = world(labels={QUEUE_LABEL: "team", PRIORITY_LABEL: "w"})
+    one.known += [*CLASSES, cluster_object("WorkloadPriorityClass", "v", value=9)]
+    one.settle()
+    one.manifest["metadata"]["labels"] |= {QUEUE_LABEL: "other"}
+    one.settle()
+    assert one.workload["spec"]["queueName"] == "other"
+    one.admit()
+    one.manifest["metadata"]["labels"] |= {QUEUE_LABEL: "third", PRIORITY_LABEL: "v"}
+    one.settle()
+    assert (one.workload["spec"]["queueName"], one.workload["spec"]["priority"]) == ("other", 9)
+
+
+# -- what is admitted -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_admitted_goes_into_the_pods() -> None:
+    one = world({"Master": 1})
+    one.known = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
+    one.settle()
+    update = {"name": "master", "labels": {"l": "1"}, "annotations": {"a": "2"}, "nodeSelector": {"n": "3"}}
+    check = {"name": "c", "state": "Ready", "podSetUpdates": [update, {"name": "worker", "labels": {"no": "no"}}]}
+    found = admitted(one.workload, topologyAssignment={"levels": ["rack"], "slices": []})
+    one.kueue({**found, "status": {**found["status"], "admissionChecks": [check]}})
+    one.settle()
+    pod = one.pods["demo-master-0"].raw
+    assert pod["spec"]["nodeSelector"] == {"pool": "spot", "n": "3"}
+    assert {"key": "spot", "operator": "Exists"} in pod["spec"]["tolerations"]
+    assert pod["spec"]["schedulingGates"] == [{"name": "kueue.x-k8s.io/topology"}]
+    labels, annotations = pod["metadata"]["labels"], pod["metadata"]["annotations"]
+    assert {key.partition("/")[2]: value for key, value in labels.items() if key.startswith("kueue")} == {
+        "podset": "master",
+        "local-queue-name": "team",
+        "cluster-queue-name": "team",
+    }
+    assert (labels["l"], annotations["a"]) == ("1", "2")
+    assert annotations["kueue.x-k8s.io/workload"] == KEY[1]
+    assert annotations["kueue.x-k8s.io/podset-unconstrained-topology"] == "true"
+
+
+def test_pods_wait_for_a_flavor_that_cannot_be_read_and_running_ones_go_on() -> None:
+    one = world({"Master": 1}, policy="ExitCode")
+    one.known = []
+    one.admit()
+    assert "ResourceFlavor default is not there, or the operator may not list" in one.message()
+    one.known = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
+    one.settle()
+    one.run()
+    one.settle()
+    one.known = []
+    one.settle()
+    assert one.current == "Running"
+    one.exit("demo-master-0", 137)
+    one.settle()
+    assert one.pods == {}
+
+
+# -- others ---------------------------------------------------------------------------------------------------------------
+
+
+def test_without_the_definition_a_new_job_waits_and_a_running_one_goes_on() -> None:
+    one = world({"Master": 1})
+    one.kueue_off = "Workload is not served"
+    one.settle()
+    assert one.message().endswith("it waits in queue team: Workload is not served.")
+    one.kueue_off = ""
+    one.admit()
+    one.run()
+    one.settle()
+    one.kueue_off = "Workload is not served"
+    one.others.pop(KEY)
+    one.settle()
+    assert one.current == "Running"
+
+
+def test_an_invalid_change_of_a_running_job_does_not_cost_its_quota() -> None:
+    one = world()
+    one.admit()
+    one.run()
+    one.settle()
+    one.manifest["spec"][OWN.replica_specs]["Worker"] = {"template": 5}
+    one.settle()
+    assert one.current == "Running"
+
+
+@pytest.mark.parametrize("labels", [{}, {QUEUE_LABEL: ""}])
+def test_a_job_without_a_queue_has_no_workload(labels: dict[str, str]) -> None:
+    one = world({"Master": 1}, labels=labels)
+    assert f"create {WORKLOADS}/{KEY[1]}" not in written(one.settle())
+    assert list(one.pods) == ["demo-master-0"]
+
+
+def test_a_job_that_leaves_its_queue_gives_its_workload_up_and_runs() -> None:
+    one = world({"Master": 1})
+    one.admit()
+    one.manifest["metadata"]["labels"] = {}
+    one.settle()
+    assert (list(one.pods), [key for key in one.others if key[0] == "Workload"]) == (["demo-master-0"], [])
+
+
+def test_a_finished_workload_holds_its_job() -> None:
+    one = world({"Master": 1})
+    one.settle()
+    one.kueue(with_condition(one.workload, "Finished", True, "OutOfSync", "out of sync", START))
+    one.settle()
+    assert one.message().endswith("it waits in queue team: OutOfSync: out of sync.")
+
+
+def prebuilt_by_others(one: KueueWorld, name: str = "theirs") -> Manifest:
+    """The Workload that MultiKueue makes of one in another cluster."""
+    original = world()
+    original.settle()
+    found = original.workload
+    kept = {key: found["metadata"][key] for key in ("labels", "annotations", "namespace", "resourceVersion")}
+    return {**found, "metadata": {**kept, "name": name, "uid": name}}
+
+
+def test_a_workload_that_others_have_made_is_taken_over() -> None:
+    one = world(labels={QUEUE_LABEL: "team", PREBUILT: "theirs"})
+    one.settle()
+    assert "there is no Workload theirs (label kueue.x-k8s.io/prebuilt-workload-name)" in one.message()
+    one.kueue(prebuilt_by_others(one))
+    one.admit()
+    (owner,) = one.workload["metadata"]["ownerReferences"]
+    assert (owner["uid"], owner["controller"], len(one.pods)) == ("uid-demo", True, 3)
+    one.edit(suspend=True)
+    one.settle()
+    one.stop_terminating()
+    one.settle()
+    assert one.workload, "it is not ours to delete"
+
+
+def test_a_workload_for_other_pods_is_not_taken() -> None:
+    one = world({"Master": 2}, labels={QUEUE_LABEL: "team", PREBUILT: "theirs"})
+    one.kueue(prebuilt_by_others(one))
+    one.admit()
+    assert one.message().endswith("the job is not the one for which its Workload theirs asks.")
+    assert one.pods == {}
+
+
+@pytest.mark.parametrize("where", ["spec", "runPolicy"])
+def test_a_job_that_multikueue_runs_elsewhere_is_queued_here(where: str) -> None:
+    extra: dict[str, Any] = {"managedBy": MULTIKUEUE} if where == "spec" else {}
+    one = world({"Master": 1}, run_policy={"managedBy": MULTIKUEUE} if where == "runPolicy" else {}, **extra)
+    first = one.step()
+    assert [str(action) for action in first.actions] == [f"create {WORKLOADS}/{KEY[1]}"]
+    assert first.status is None
+    one.kueue(admitted(one.workload))
+    assert written(one.settle()) == []
+    ended = {"type": "Succeeded", "status": "True", "reason": "TestJobSucceeded", "message": "done"}
+    one.manifest["status"] = {"conditions": [ended], "replicaStatuses": {}}
+    one.settle()
+    assert one.told("Finished") == ("True", "Succeeded")
+
+
+def test_nothing_is_asked_of_a_cluster_without_the_option() -> None:
+    one = world({"Master": 1})
+    one.framework = TEST_JOB
+    made = [action for decided in one.settle() for action in decided.actions if isinstance(action, Create | Update)]
+    assert {action.plural for action in made} == {"services", "pods"}
