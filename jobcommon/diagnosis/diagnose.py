@@ -9,6 +9,7 @@ from jobcommon.api.job import CleanPodPolicy
 from jobcommon.api.pod import ContainerView, Terminated
 from jobcommon.api.status import ConditionType, Failure, JobCondition
 from jobcommon.api.template import mappings_in
+from jobcommon.api.timestamp import parse_time
 from jobcommon.diagnosis.cause import Cause, in_short, listed
 from jobcommon.diagnosis.failures import cause_of_failure, lines_of, meanwhile, root
 from jobcommon.diagnosis.found import Found, Member
@@ -273,6 +274,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         lost = f"; {charged.replica} lost it"
         evidence.append(f"{charged.replica} ended at {charged.time}: {its.text}")
     evidence += _first_failure(found, 1, failure, charged)
+    others = meanwhile(found, cause, (failure.replica,), now, parse_time(failure.time))
     lines, advice = lines_of(found, failure), cause.advice
     if failure.pod is not None and failure.pod in found.gone:
         lines = (failure.message or "").splitlines()
@@ -282,7 +284,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
             advice += "; cleanPodPolicy: Running keeps failed pods and their logs"
     return Diagnosis(
         cause.reason,
-        f"{failure.replica}{where}: {cause.text}{lost}{meanwhile(found, cause, (failure.replica,), now)}",
+        f"{failure.replica}{where}: {cause.text}{lost}{others}",
         evidence=tuple(evidence),
         lines=tuple(lines),
         advice=advice,

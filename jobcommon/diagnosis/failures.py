@@ -1,18 +1,20 @@
 """The ends of replicas: what caused each, and which one explains the end of the job."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from jobcommon.api.job import RestartPolicy
-from jobcommon.api.pod import Terminated
+from jobcommon.api.pod import Running, Terminated
 from jobcommon.api.status import Failure
 from jobcommon.api.timestamp import format_time, parse_time
-from jobcommon.diagnosis.cause import Cause, in_short, listed
+from jobcommon.diagnosis.cause import Cause, in_short, listed, span
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import cause_of, ended
+from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.runs import end_of_program
 from jobcommon.diagnosis.stops import stopped
+from jobcommon.diagnosis.torchrun import wanted_nodes
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import ending_of
 
@@ -21,9 +23,10 @@ _TOGETHER = 60.0
 # A replica may wait so long for a peer that has ended.
 _PATIENCE = 3600.0
 # Times on record are whole seconds.
-_SAME = 1.5
+_SAME = 1.0
 _DELETED = re.compile(r"([A-Z]\w*-\d+): Deleted(?: on node ([^\s,:]+))?")
-_EXPECTED = re.compile(r"\b(\d+)/(\d+) (?:clients )?(?:joined|reached)")
+_EXPECTED = re.compile(r"\b\d+/(\d+) (?:clients )?(?:joined|reached)")
+_HOST = re.compile(r"Could not resolve hostname ([^\s.:]+)")
 _MOST = 200
 _LOG_GONE = "ran when the job ended, and its log went with its pod (cleanPodPolicy: None keeps it)"
 
@@ -63,6 +66,9 @@ def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, 
     named = [f for f in charged if f"{f.replica}: " in message and f"code {f.exit_code} " in message]
     recorded = [f for f in charged if f in found.status.failures] or charged
     decisive = named[-1] if named else recorded[-1 if latest else 0]
+    # An earlier run of a replica belongs to an earlier attempt.
+    latest_of = {f.replica: f for f in sorted(every, key=lambda f: parse_time(f.time) or 0.0)} | {decisive.replica: decisive}
+    charged, every = ([f for f in some if latest_of[f.replica] is f or f.reason == "Deleted"] for some in (charged, every))
     for some, before in ((charged, _TOGETHER), (every, _PATIENCE)):
         close = sorted((f for f in some if _close(f, decisive, before)), key=lambda f: _apart(f, decisive) > _TOGETHER)
         if (first := next((f for f in close if not cause_of_failure(found, f).symptom), None)) is not None:
@@ -83,7 +89,7 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     if member is not None and member.pod.init_containers and lines:
         return ended(member, found)
     by_kubelet = stopped(found.events_of(pod), found.framework.container, failure.exit_code, parse_time(failure.time))
-    gone = pod in found.gone or (not lines and pod in found.logs)
+    gone = pod in found.gone or (not lines and bool(found.logs.get(pod)))
     return by_kubelet or end_of_program(failure.reason, failure.exit_code, message, lines, gone=gone, local=found.local)
 
 
@@ -99,50 +105,64 @@ def lines_of(found: Found, failure: Failure) -> Sequence[str]:
     ]
     at = parse_time(failure.time)
     if runs and at is not None:
-        same = any(abs((run.finished_at or 0.0) - at) <= _SAME for run in runs)
+        same = any(abs((run.finished_at or 0.0) - at) <= _SAME and run.exit_code == failure.exit_code for run in runs)
     else:
         # What was kept of the pod that is gone is its latest log.
         same = not runs or failure == next((f for f in reversed(found.status.failures) if f.pod == failure.pod), failure)
     return found.logs.get(failure.pod or "", ()) if same else ()
 
 
-def meanwhile(found: Found, cause: Cause, without: Collection[str], now: float) -> str:
-    """Of a replica that lost others or waited for them, what is known of these, as a part of a sentence."""
-    if not cause.symptom:
+def meanwhile(found: Found, cause: Cause, without: Collection[str], now: float, at: float | None = None) -> str:
+    """Of a replica that lost others or waited for them, until `at`, what is known of these; a part of a sentence."""
+    if not cause.symptom and cause.reason != Reason.COLLECTIVE_TIMEOUT:
         return ""
     job = found.read
     there = {member.replica: member for member in found.members}
-    told: list[str] = []
-    there_too: list[str] = []
-    if (match := _EXPECTED.search(cause.text)) is not None and int(match[2]) > job.total_replicas:
-        told.append(f"it expects {match[2]} processes, and the job has {job.total_replicas} replicas")
-    for replica in job.replicas:
-        if (name := str(replica)) not in without:
+    names = {job.pod_name(replica): str(replica) for replica in job.replicas}
+    told = [*_unexpected(found, cause.text, names)]
+    running: list[str] = []
+    for pod, name in names.items():
+        if name not in without:
             member = there.get(name)
-            said = _of_member(member, found, now) if member is not None else _of_the_past(found, job.pod_name(replica))
+            said = _of_member(member, found, now, at) if member is not None else _of_the_past(found, pod, at)
             runs = member is not None and member.pod.phase == "Running"
-            (there_too if runs else told).extend([f"{name} {said}"] if said else [])
-    return f"; {listed([*told, *there_too], 2)}" if told or there_too else ""
+            (running if runs else told).extend([f"{name} {said}"] if said else [])
+    return f"; {listed([*told, *running], 2)}" if told or running else ""
 
 
-def _of_member(member: Member, found: Found, now: float) -> str:
+def _unexpected(found: Found, text: str, names: Collection[str]) -> Iterator[str]:
+    """What the program expects of the job that it does not have."""
+    total = found.read.total_replicas
+    match = _EXPECTED.search(text)
+    expected = int(match[1]) if match is not None else wanted_nodes(found.read)
+    if expected > total:
+        yield f"it expects {expected} processes or nodes, and the job has {total} replicas"
+    host = _HOST.search(text)
+    if host is not None and host[1] not in names:
+        yield f"no pod of the job is named {host[1]}"
+
+
+def _of_member(member: Member, found: Found, now: float, at: float | None) -> str:
     pod = member.pod
     cause = cause_of(member, found, now)
     if cause is not None:
         return "" if cause.symptom else f"({pod.phase}): {in_short(cause.text, _MOST)}"
     if pod.phase == "Running":
+        starts = [c.state.started_at for c in pod.containers if isinstance(c.state, Running) and c.state.started_at is not None]
+        if at is not None and starts and min(starts) > at:
+            return f"started {span(min(starts) - at)} later"
         line = found.last_lines.get(pod.name, "")
         return "still runs" + (f", its last line: {in_short(line, _MOST)}" if line else "")
     return "has ended with exit code 0" if pod.phase == "Succeeded" else ""
 
 
-def _of_the_past(found: Found, pod: str) -> str:
-    """What the events tell of a pod that is gone."""
+def _of_the_past(found: Found, pod: str, at: float | None) -> str:
+    """What the events until then tell of a pod that is gone."""
     events = found.events_of(pod)
-    if any(event.reason == "Started" for event in events):
+    if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
         return "" if any(f.pod == pod for f in found.status.failures) else _LOG_GONE
     warning = next((event for event in events if event.warning), None)
-    return f"never started: {in_short(warning.message, _MOST)}" if warning is not None else ""
+    return f"had not started: {in_short(warning.message, _MOST)}" if warning is not None else ""
 
 
 def _apart(one: Failure, other: Failure) -> float:

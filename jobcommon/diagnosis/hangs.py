@@ -13,7 +13,7 @@ from jobcommon.diagnosis.tracebacks import plain, raised
 # A step or an epoch may take minutes; only its length is told before.
 QUIET_SECONDS = 60.0
 HANGING_SECONDS = 300.0
-_THREAD = re.compile(r"Exception in thread (\S+)(?: \(.*\))?:")
+_THREAD = re.compile(r"(?:Exception in )?(thread \S+|Process \S+?)(?: \(.*\))?:$", re.IGNORECASE)
 # A program may print so many lines after an exception that ended it.
 _AFTERWARDS = 3
 # An operator creates the pods of a job within seconds.
@@ -49,13 +49,16 @@ def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
     cause, of = last_exception(tail, local=found.local)
     if cause is None or (not of and quiet < QUIET_SECONDS):
         return None
-    what = f"its thread {of} has ended with an exception" if of else "its log ends with an exception"
+    what = f"its {of} has ended with an exception" if of else "its log ends with an exception"
     text = f"{what}: {cause.text}; the process goes on, and has printed nothing for {span(quiet)} since"
     return replace(cause, text=text, advice=f"{cause.advice}; end the program when a thread fails, so that the job does")
 
 
 def last_exception(lines: Sequence[str], *, local: bool) -> tuple[Cause | None, str]:
-    """The cause of the exception that ends these lines, and the thread that it has ended; None if more was printed after it."""
+    """The cause of the exception that ends these lines, and the thread or process that it has ended.
+
+    None if more was printed after it.
+    """
     said = [line for line in map(plain, lines) if line.strip()]
     found = raised(said)
     ends = [at for at, line in enumerate(said) if found and line.strip() == found[-1].lines[0]]

@@ -27,6 +27,15 @@ _LOCAL_PEERS = f"{_LOST}, and which address and port it should listen on"
 _FILES = "correct the path or workingDir; in a pod only the image and its volumes exist"
 _LOCAL_FILES = "correct the path; a relative one begins at workingDir, or where jobcommon was started"
 
+#: Shells.
+SHELL = (
+    clue(
+        r"\bsyntax error\b|unexpected EOF while looking for|Unterminated quoted string|unbound variable|"
+        r"parameter (?:not set|null or not set)|bad substitution",
+        Reason.SHELL_ERROR, "", 'correct the shell command; a manifest\'s "$$" is one "$", and dash is no bash',
+    ),
+)  # fmt: skip
+
 #: Of the last exception, its message and innermost frame; of other lines, each by itself.
 LINES = (
     # shared memory before disks and NCCL
@@ -34,7 +43,7 @@ LINES = (
         r"insufficient shared memory|DataLoader worker .* killed by signal: Bus error|/dev/shm\S*.*No space left|"
         r"No space left.*/dev/shm|"
         r"(?:creating|attaching|extend|allocat\w*) shared memory segment|shm_open|unable to (?:open|write|mmap) .*shm|"
-        r"torch_shm_manager|"
+        r"torch_shm_manager|shared memory object|"
         r"not enough (?:free )?space for (?:the )?shared memory|shared memory backing file|"
         r"unable to allocate shared memory",
         Reason.SHARED_MEMORY_FULL, "", _SHM, local=_LOCAL_SHM,
@@ -79,7 +88,8 @@ LINES = (
         "run once with CUDA_LAUNCH_BLOCKING=1, which names the line; if it fails on one node only, its GPU is broken",
     ),
     clue(
-        r"Found no NVIDIA driver|no CUDA-capable device|CUDA driver version is insufficient|"
+        r"NVIDIA driver on your system|on CUDA device \d|Invalid device id|"
+        r"no CUDA-capable device|CUDA driver version is insufficient|"
         r"no kernel image is available|CUDA_ERROR_NO_DEVICE|"
         r"No CUDA GPUs are available|No visible GPU|but only \d+ GPUs|no GPUs? (?:found|is available|available|"
         r"detected)|Torch not compiled with CUDA|"
@@ -144,6 +154,7 @@ LINES = (
         "add --allow-run-as-root to mpirun, or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
     ),
     clue(
+        r"launcher '([\w+-]+)' not installed|"
         r"unable to (?:launch|find) the specified (?:application|executable)|Executable: (\S+)|"
         r"(orted|prted|hydra_pmi_proxy): (?:command )?not found|"
         r"could not (?:find|access|execute) (?:an |the )?executable|command '([\w+-]+)' failed: No such file|"
@@ -180,7 +191,7 @@ LINES = (
     ),
     # imports and versions
     clue(
-        r"(?:ModuleNotFoundError|ImportError)\W+No module named '?([\w.]+)|: No module named ([\w.]+)|"
+        r"(?:ModuleNotFoundError|ImportError)\W+No module named '?([\w.]+)|(?:: |\n)No module named '?([\w.]+)|"
         r"PackageNotFoundError: .*for (\S+)|DistributionNotFound: The '([\w-]+)|requires \w+: .pip install (\w+)|"
         r"requires the (\S+) library|Missing optional dependency '([\w-]+)'",
         Reason.MODULE_NOT_FOUND, "", "install the module in the image, or correct PYTHONPATH and workingDir",
@@ -209,7 +220,8 @@ LINES = (
     ),
     # files, disks, rights
     clue(
-        r"can't open file '([^']+)'", Reason.FILE_NOT_FOUND, "the script {0} does not exist", f"correct command: {_FILES}",
+        r"can't open file '([^']+)': \[Errno 2\]", Reason.FILE_NOT_FOUND,
+        "the script {0} does not exist", f"correct command: {_FILES}",
         local=f"correct command: {_LOCAL_FILES}",
     ),
     clue(r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|ENOSPC",
@@ -282,7 +294,7 @@ LINES = (
         r"Could not override '|Error in call to target '|In '[\w/]+': Could not find '|Missing mandatory value|"
         r"(?:Error|invalid value) in (?:config|configuration)|invalid (?:json|yaml|toml)|"
         r"InvalidConfig|ConfigError|Invalid TF_CONFIG",
-        Reason.CONFIG_INVALID, "", "correct the configuration file or value that the message names",
+        Reason.CONFIG_INVALID, "", "correct the file or value that the message names",
     ),
     # other machines
     clue(
@@ -320,7 +332,8 @@ LINES = (
         local=_LOCAL_HUB,
     ),
     clue(
-        r"LocalEntryNotFoundError|OfflineModeIsEnabled|Max retries exceeded with url|urlopen error|ConnectTimeout|"
+        r"LocalEntryNotFoundError|Couldn't reach .* on the Hub|"
+        r"OfflineModeIsEnabled|Max retries exceeded with url|urlopen error|ConnectTimeout|"
         r"EndpointConnectionError|"
         r"NameResolutionError|ProxyError|ReadTimeout(?:Error)?\b|HTTP Error 5\d\d|5\d\d Server Error",
         Reason.HOST_UNREACHABLE, "", _HUB,
@@ -328,10 +341,21 @@ LINES = (
     ),
     # peers of the job
     clue(
+        r"RendezvousTimeoutError", Reason.PEERS_UNREACHABLE,
+        "fewer torchrun agents came to the rendezvous than --nnodes asks for (RendezvousTimeoutError)",
+        "set --nnodes to the number of replicas, and see that all start and reach --rdzv-endpoint", symptom=True,
+    ),
+    clue(
+        r"tasks that reached the barrier: (\d+/\d+).*timed out task names:\s*(\S+)", Reason.PEERS_UNREACHABLE,
+        "{0} reached the barrier of the coordinator; {1} did not (Barrier timed out)", _PEERS, symptom=True, local=_LOCAL_PEERS,
+    ),
+    clue(
         r"Could not resolve hostname|ssh: connect to host|ORTE was unable to reliably start|"
         r"unable to reliably start one or more daemons|"
         r"failed to connect to all addresses|"
-        r"waiting (?:for the barrier|for tasks)|\d+/\d+ (?:clients )?(?:joined|reached)|Rendezvous(?:Timeout|Closed)Error|"
+        r"connect(?:ing)? to (?:scheduler|rank|root)\b.* failed|Proxy Call to rank \d+ failed|"
+        r"communicator was aborted|another task died|\(Unavailable\)|"
+        r"waiting (?:for the barrier|for tasks)|\d+/\d+ (?:clients )?(?:joined|reached)|RendezvousClosedError|"
         r"(?:c10d|TCPStore|rendezvous|DistNetworkError|DistStoreError|RendezvousConnectionError|NCCL|Gloo|rabit|"
         r"tracker|collective|coordinat\w+|barrier).*"
         r"(?:timed? ?out|timeout|refused|reset|closed|Broken pipe|unreachable|remote process|(?:could not|failed to|"
@@ -354,12 +378,7 @@ LINES = (
         r"Could not consume arg",
         Reason.WRONG_ARGUMENTS, "", "correct args in the pod template; of a script, what follows --",
     ),
-    # shells
-    clue(
-        r"\bsyntax error\b|unexpected EOF while looking for|Unterminated quoted string|unbound variable|"
-        r"parameter (?:not set|null or not set)|bad substitution",
-        Reason.SHELL_ERROR, "", 'correct the shell command; a manifest\'s "$$" is one "$", and dash is no bash',
-    ),
+    *SHELL,
     # what is left of NCCL's
     clue(r"^Last error: \S", Reason.GPU_ERROR, "", _NCCL),
 )  # fmt: skip
@@ -386,6 +405,10 @@ EXCEPTIONS = (
     ),
     clue(r"IsADirectory", Reason.FILE_NOT_FOUND, "",
          "give the path of a file; a mount with a subPath that its volume does not have is an empty directory"),
+    clue(
+        r"DataLoader timed out", Reason.PYTHON_EXCEPTION, "",
+        "a worker of the data loader hangs: see its storage, use num_workers=0 once, or multiprocessing_context='spawn'",
+    ),
     clue(r"NCCL error", Reason.GPU_ERROR, "", _NCCL),
     clue(r"FileNotFoundError|No such file or directory|NoSuchFileError|does not exist|NotADirectory",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
@@ -400,6 +423,7 @@ REMAINS = (
     clue(
         r"Signal \d+ \((SIG\w+)\) received by PID|exited on signal \d+ \((Killed|Segmentation fault|Aborted|Bus error|"
         r"Terminated)\)|"
+        r"terminated with signal (SIG\w+)|"
         r"KILLED BY SIGNAL: (\d+)|: line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Bus error)",
         Reason.WORKER_PROCESS_KILLED, "", f"of SIGKILL the cause is most often memory: {_MEMORY}",
     ),
@@ -413,11 +437,11 @@ REMAINS = (
     ),
     clue(r"MPI_ABORT was invoked on rank (\d+)|(?:MPI_Abort|application called MPI_Abort)",
     Reason.PROGRAM_FAILED, "", "see the lines before it"),
+    clue(r"Permission denied|Operation not permitted|EACCES", Reason.PERMISSION_DENIED, "",
+         _OWNER),
     clue(r"(?:can't cd to|cd: .*No such file|(?:cannot|can't) (?:open|access|stat|find|read|load)\b.*|"
          r"No such file or directory)",
          Reason.FILE_NOT_FOUND, "", _FILES, local=_LOCAL_FILES),
-    clue(r"Permission denied|Operation not permitted|EACCES", Reason.PERMISSION_DENIED, "",
-         _OWNER),
     clue(r"the first process to do so was|Exit code: +(\d+)|non-zero (?:exit )?(?:status|code)", Reason.PROGRAM_FAILED, "",
          "see the lines that the rank printed before", symptom=True),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from jobcommon.diagnosis.cause import Cause, Clue, in_short, revealed
 from jobcommon.diagnosis.packages import program_package
-from jobcommon.diagnosis.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS
+from jobcommon.diagnosis.programs import EXCEPTIONS, LINES, MERELY_A_WARNING, REMAINS, SHELL
 from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.starting import COMMANDS, INTERPRETERS, LINE_ENDS
 from jobcommon.diagnosis.tracebacks import Raised, plain, raised
@@ -42,6 +42,8 @@ _CODES = {
 _ERROR_LINE = re.compile(
     r"error|fatal|what\(\):|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|not found|assert", re.IGNORECASE
 )
+# The exit code tells it.
+_OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?\s*$")
 _MARK = re.compile(r'in "[^"]+", line \d+')
 _ASSERTED = re.compile(r"Assertion (`.+?`) failed")
 # Where the crashed thread was, by Python's faulthandler.
@@ -78,7 +80,9 @@ def end_of_program(
     told = [line for line in (*message.splitlines(), *lines) if _HINT not in line]
     if (cause := next(filter(None, (_of_line(line, LINE_ENDS, local=local) for line in told)), None)) is not None:
         return Cause(cause.reason, f"{code}: {cause.text}", cause.advice)
-    if reason in _NOT_STARTED or exit_code in (126, 127) or (told and revealed(told[-1], INTERPRETERS[:1])):
+    # A shell ends so for other errors, too.
+    code_of_shell = exit_code in (126, 127) and not (told and revealed(told[-1], SHELL))
+    if reason in _NOT_STARTED or code_of_shell or (told and revealed(told[-1], INTERPRETERS[:1])):
         return _no_command(exit_code, message, lines, local=local)
     crashed = _CRASHED.search("\n".join(told)) if reason in _SIGNALS else None
     cause = _latest(told, local=local) if reason not in _OUTSIDE else None
@@ -212,6 +216,10 @@ def _quoted(one: Raised, reason: str) -> str:
     marks = [at for at, line in enumerate(one.lines) if at and _MARK.match(line)]
     if marks:
         revealing = " ".join(one.lines[max(marks[-1] - 1, 1) : marks[-1] + 1])
+    if revealing == one.type:
+        # Of an exception without a message the line of the program says more.
+        sources = [line for line in one.frames if not line.startswith(("File ", "raise ")) and line.strip("^~ ")]
+        first = revealing = f"{first} in: {sources[-1]}" if sources else first
     where = f" ({one.where})" if one.where else ""
     return in_short(first if revealing == first else f"{first.rstrip(':')}: {revealing}") + where
 
@@ -224,7 +232,7 @@ def _unknown(one: Raised) -> Cause:
 
 def _last_line(lines: Sequence[str]) -> str:
     """Of the last lines the last that reads like an error, else the very last."""
-    tail = [line.strip() for line in lines if line.strip()][-_TAIL:]
+    tail = [line.strip() for line in lines if line.strip() and not _OF_SIGNAL.match(line)][-_TAIL:]
     return next((line for line in reversed(tail) if _ERROR_LINE.search(line)), tail[-1] if tail else "")
 
 

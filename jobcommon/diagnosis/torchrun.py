@@ -1,11 +1,13 @@
 """Jobs of torchrun whose replicas are restarted one by one, which torchrun does not survive."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobcommon.framework import Job
 
 _NAMES = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
+_NODES = re.compile(r"--nnodes[= ](\d+)")
 ADVICE = (
     "the command is torchrun, whose other agents do not survive the restart of one (pytorch#111646, pytorch#67742): "
     "set spec.runPolicy.restartScope to Job"
@@ -17,8 +19,17 @@ def partial_restarts(job: Job) -> str | None:
     elastic = getattr(job.spec, "elastic_policy", None) is not None
     if job.restarts_together or elastic or job.total_replicas < 2:
         return None
-    words = " ".join(word for spec in job.replica_specs.values() for word in _words(spec.template))
-    return ADVICE if any(name in words for name in _NAMES) else None
+    return ADVICE if any(name in _command(job) for name in _NAMES) else None
+
+
+def wanted_nodes(job: Job) -> int:
+    """The nodes that torchrun waits for, by its options; 0 without."""
+    match = _NODES.search(_command(job))
+    return int(match[1]) if match is not None else 0
+
+
+def _command(job: Job) -> str:
+    return " ".join(word for spec in job.replica_specs.values() for word in _words(spec.template))
 
 
 def _words(template: Mapping[str, Any]) -> Iterator[str]:

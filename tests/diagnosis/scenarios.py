@@ -380,6 +380,7 @@ STORE = "torch.distributed.DistStoreError: Timed out after 901 seconds waiting f
 
 
 RESET = ("Traceback (most recent call last):", "ConnectionResetError: [Errno 104] Connection reset by peer")
+ELASTIC = "torch.distributed.elastic.rendezvous.api"
 GONE = {"involvedObject": {"name": "demo-worker-1", "uid": "uid-gone"}}
 KILLED = {"replica": "Worker-0", "pod": "other", "reason": "OOMKilled", "exitCode": 137, "time": format_time(NOW - 1820)}
 MPI_PAIR: dict[str, Any] = {"framework": MPI, "policy": None, "replicas": {"Launcher": 1, "Worker": 2}}
@@ -550,6 +551,15 @@ SCENARIOS = (
         deleted_peer(policy="OnFailure", run_policy={"backoffLimit": 3}),
     ),
     Scenario(
+        "a peer that was deleted, and whose new pod could not join",
+        "Deleted",
+        ("Worker-1 on node node-2: deleted", "; Worker-0 lost it"),
+        replace(
+            then(deleted_peer(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 19)}),
+            logs={"demo-worker-0": RESET, "demo-worker-1": (STORE,)},
+        ),
+    ),
+    Scenario(
         "an end of its own, though a peer was deleted",
         "PythonException",
         ("Worker-0 on node node-1: exit code 1: RuntimeError: mat1",),
@@ -564,10 +574,13 @@ SCENARIOS = (
     Scenario(
         "a rendezvous without a replica that has no node",
         "PeersUnreachable",
-        ("1/2 clients joined", "; Worker-1 never started: 0/1 nodes are available: 1 Insufficient cpu"),
+        ("1/2 clients joined", "; Worker-1 had not started: 0/1 nodes are available: 1 Insufficient cpu"),
         replace(
             found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20)}, logs={"demo-worker-0": (STORE,)}),
-            events=[event("uid-gone", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.") | GONE],
+            events=[
+                event("uid-gone", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.", at=NOW - 30) | GONE,
+                event("uid-gone", "Started", "Started container pytorch", at=NOW - 9, warning=False) | GONE,
+            ],
         ),
     ),
     Scenario(
@@ -584,9 +597,36 @@ SCENARIOS = (
     Scenario(
         "a rendezvous of more than there are",
         "PeersUnreachable",
-        ("; it expects 4 processes, and the job has 2 replicas",),
+        ("; it expects 4 processes or nodes, and the job has 2 replicas",),
         failed(
             1, lines=("torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4 clients joined.",)
+        ),
+    ),
+    Scenario(
+        "torchrun for more nodes than there are",
+        "PeersUnreachable",
+        ("fewer torchrun agents", "; it expects 3 processes or nodes, and the job has 2 replicas"),
+        failed(1, lines=(f"{ELASTIC}.RendezvousTimeoutError",), container={"command": ["torchrun", "--nnodes=3", "train.py"]}),
+    ),
+    Scenario(
+        "a barrier that a rank which hangs does not reach",
+        "CollectiveTimeout",
+        ("rank 0 did not reach the barrier in 5000 ms", "; Worker-0 still runs, its last line: downloading"),
+        failed(
+            1,
+            lines=("RuntimeError: [Rank 1]: Rank 0 failed to pass monitoredBarrier in 5000 ms",),
+            run_policy={"cleanPodPolicy": "None"},
+            last_lines={"demo-worker-0": "downloading"},
+        ),
+    ),
+    Scenario(
+        "a launcher that wants a worker which the job does not have",
+        "PeersUnreachable",
+        ("; no pod of the job is named demo-worker-9, Worker-0 still runs",),
+        found(
+            {"Launcher-0": launching, "Worker-0": running, "Worker-1": running},
+            logs={"demo-launcher": (SSH[0].replace("worker-1", "worker-9"),)},
+            **MPI_PAIR,
         ),
     ),
     Scenario(
@@ -618,6 +658,18 @@ SCENARIOS = (
         "StorageFailed",
         ("Worker-1 on node node-1: its thread loader has ended with an exception: OSError: [Errno 116]", "the process goes on"),
         raising(*DIED, at=NOW - 9),
+    ),
+    Scenario(
+        "a process that has ended, and is waited for",
+        "StorageFailed",
+        ("its Process loader-1 has ended with an exception",),
+        raising("Process loader-1:", *DIED[1:], at=NOW - 9),
+    ),
+    Scenario(
+        "an earlier run of the replica that failed",
+        "PythonException",
+        ("Worker-1 on node node-1: exit code 1: RuntimeError",),
+        failed(1, lines=TRACEBACK, policy="ExitCode", earlier=[{**EARLIER, "time": format_time(NOW - 30)}]),
     ),
     Scenario(
         "an exception, and silence",

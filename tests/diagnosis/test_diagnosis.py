@@ -151,6 +151,12 @@ def test_of_the_first_failure_what_its_own_run_has_left_is_told() -> None:
     assert f"the first of 2 failures on record was Worker-1 at 2023-11-14T20:00:00Z: {told}" in made.evidence
 
 
+def test_a_program_that_printed_nothing_has_not_lost_its_log() -> None:
+    made = diagnose(failed(3), NOW)
+    assert "gone" not in made.sentence
+    assert "it printed nothing" in made.advice
+
+
 def test_of_the_replica_that_lost_its_peer_the_end_is_told() -> None:
     made = diagnose(next(one for one in SCENARIOS if one.name == "a peer that was deleted").found, NOW)
     assert any(fact.startswith("Worker-0 ended at ") and "Connection reset by peer" in fact for fact in made.evidence)

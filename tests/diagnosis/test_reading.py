@@ -195,6 +195,7 @@ SEEDED = [one for one in SCENARIOS if one.found.status.finished and one.found.st
 #: Of these the kubelet or the operator tells in an event alone, and events are kept for an hour; the last is not on record.
 BY_EVENTS = {
     "a peer that was deleted",
+    "a peer that was deleted, and whose new pod could not join",
     "a postStart hook, by a kubelet that tells its output",
     "the cause ends after those that lost it, and is not on record",
     "liveness, of a pod that is not restarted",
