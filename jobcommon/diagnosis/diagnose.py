@@ -13,7 +13,7 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.diagnosis.cause import Cause, in_short, listed
 from jobcommon.diagnosis.failures import cause_of_failure, lines_of, meanwhile, root
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.hangs import last_exception, raised_alone, recreated, silent
+from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, silent
 from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, suspended
@@ -389,7 +389,7 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     evidence += _first_failure(found, 0)
     due = limits.deadline(replace(job, status=status), now)
     then, at = ("the job fails if it is not over by then (activeDeadlineSeconds)", due.at) if due else ("", None)
-    evidence += recreated(found)
+    evidence += [*died_beside(found), *recreated(found)]
     quiet, facts, advice = silent(found, now)
     text = f"{job.kind} {job.name} runs: {count}{quiet}"
     return Diagnosis(Reason.RUNNING, text, evidence=(*evidence, *facts), advice=advice, then=then, at=at)

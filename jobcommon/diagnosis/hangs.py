@@ -54,6 +54,15 @@ def raised_alone(member: Member, found: Found, now: float) -> Cause | None:
     return replace(cause, text=text, advice=f"{cause.advice}; end the program when a thread fails, so that the job does")
 
 
+def died_beside(found: Found) -> Iterator[str]:
+    """Threads and processes that have ended with an exception while their program goes on."""
+    for member in found.members:
+        lines = [line for line in map(plain, found.tails.get(member.pod.name, ())) if line.strip()]
+        for one in raised(lines):
+            if one.begin and (thread := _THREAD.match(lines[one.begin - 1])) is not None:
+                yield f"{member.replica} goes on, but its {thread[1]} has ended: {in_short(one.lines[0], 200)}"
+
+
 def last_exception(lines: Sequence[str], *, local: bool) -> tuple[Cause | None, str]:
     """The cause of the exception that ends these lines, and the thread or process that it has ended.
 

@@ -14,6 +14,7 @@ from jobcommon.diagnosis import Found, Reason, diagnose
 from jobcommon.testutil.builders import START
 from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
+    DIED,
     NOW,
     SCENARIOS,
     TRACEBACK,
@@ -155,6 +156,13 @@ def test_a_program_that_printed_nothing_has_not_lost_its_log() -> None:
     made = diagnose(failed(3), NOW)
     assert "gone" not in made.sentence
     assert "it printed nothing" in made.advice
+
+
+def test_a_thread_that_died_while_its_program_prints_on_is_told() -> None:
+    made = diagnose(both_running(tails={"demo-worker-1": (*DIED, *("step 1",) * 9)}), NOW)
+    assert made.well
+    told = "Worker-1 goes on, but its thread loader has ended: OSError: [Errno 116]"
+    assert any(fact.startswith(told) for fact in made.evidence)
 
 
 def test_of_the_replica_that_lost_its_peer_the_end_is_told() -> None:
