@@ -70,7 +70,8 @@ def operator_command(
         str,
         typer.Option(
             metavar="NAME",
-            help="kubernetes, volcano, the schedulerName of the coscheduling plugin, or auto: what the cluster has.",
+            help="kubernetes, volcano, yunikorn, koordinator, the schedulerName of the coscheduling plugin, or auto: what the "
+            "cluster has.",
         ),
     ] = "",
     kueue: Annotated[

@@ -20,6 +20,8 @@ from jobcommon.api.job import RestartScope as RestartScope
 from jobcommon.api.job import RunPolicy as RunPolicy
 from jobcommon.api.job import SchedulingPolicy as SchedulingPolicy
 from jobcommon.api.job import StallAction as StallAction
+from jobcommon.api.job import TopologyConstraint as TopologyConstraint
+from jobcommon.api.job import TopologyMode as TopologyMode
 from jobcommon.api.job import enum_field as enum_field
 from jobcommon.api.job import template_for as template_for
 from jobcommon.api.legacy import FlatRunPolicySpec as FlatRunPolicySpec

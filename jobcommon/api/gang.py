@@ -1,7 +1,8 @@
 """The schedulers that place the pods of a job all at once or not at all, and how their PodGroups are marked and named.
 
 Facts: Volcano's scheduling.volcano.sh/v1beta1; the coscheduling plugin's scheduling.x-k8s.io/v1alpha1
-(kubernetes-sigs/scheduler-plugins); Kubernetes' own, see `workload`.
+(kubernetes-sigs/scheduler-plugins); what YuniKorn (apache/yunikorn-k8shim) and Koordinator read from pods; Kubernetes' own: see
+`workload`.
 """
 
 import re
@@ -28,7 +29,12 @@ COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
 # The name under which its Helm chart installs the second scheduler.
 COSCHEDULING_NAME = "scheduler-plugins-scheduler"
 
-# Our own mark on a pod that was created as a member of a gang: the API of the PodGroup it belongs to.
+YUNIKORN_APP, YUNIKORN_QUEUE = "yunikorn.apache.org/app-id", "yunikorn.apache.org/queue"
+YUNIKORN_GROUP, YUNIKORN_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
+YUNIKORN_PARAMETERS = "yunikorn.apache.org/schedulingPolicyParameters"
+KOORDINATOR_PREFIX = "gang.scheduling.koordinator.sh"
+
+# Our own mark on a pod that was created as a member of a gang: the API of the PodGroup it belongs to, or the scheduler's name.
 MEMBER = labels.PREFIX + "gang"
 # Follows it in the mark of a pod that the scheduler may place by itself, although the job is a gang.
 ALONE = "/alone"
@@ -44,10 +50,22 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class GangScheduler:
-    """A gang scheduler: its name in a pod's schedulerName, and the API of its PodGroups."""
+    """A gang scheduler: its name in a pod's schedulerName, and the API of its PodGroups; "" where pods tell it all."""
 
     name: str
     api_version: str
+
+    @property
+    def mark(self) -> str:
+        """The value of `MEMBER` on its pods."""
+        return self.api_version or self.name
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The plurals of the objects that the operator makes for it."""
+        if self.native:
+            return (POD_GROUPS, workload.WORKLOADS)
+        return (POD_GROUPS,) if self.api_version else ()
 
     @property
     def native(self) -> bool:
@@ -62,8 +80,12 @@ class GangScheduler:
 
 VOLCANO = GangScheduler("volcano", VOLCANO_API)
 COSCHEDULING = GangScheduler(COSCHEDULING_NAME, COSCHEDULING_API)
+YUNIKORN = GangScheduler("yunikorn", "")
+KOORDINATOR = GangScheduler("koord-scheduler", "")
 NATIVE = tuple(GangScheduler("kubernetes", version) for version in workload.VERSIONS)
 """Kubernetes' own, by version."""
+KNOWN = {"kubernetes": NATIVE[0], "volcano": VOLCANO, "yunikorn": YUNIKORN, "koordinator": KOORDINATOR}
+"""By what a flag says; each other name is that of a scheduler with the coscheduling plugin."""
 
 
 class GroupWaits(NamedTuple):
@@ -97,18 +119,16 @@ def candidates(name: str) -> tuple[GangScheduler, ...]:
 
 
 def gang_scheduler(name: str) -> GangScheduler | None:
-    """The scheduler meant by a flag's value: `volcano` or `kubernetes` in any case, or the schedulerName under which the
-    coscheduling plugin runs. None for "" (off) and for `auto`, which only the cluster can answer. Raises ValueError for what is
-    no name.
+    """The scheduler meant by a flag's value: one of `KNOWN` in any case, or the schedulerName under which the coscheduling
+    plugin runs. None for "" (off) and for `auto`, which only the cluster can answer. Raises ValueError for what is no name.
     """
     if name in ("", AUTO):
         return None
-    for known in (NATIVE[0], VOLCANO):
-        if name.lower() == known.name:
-            return known
+    if (known := KNOWN.get(name.lower())) is not None:
+        return known
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f'gang_scheduler_name "{name[:80]}" is not the name of a scheduler; use kubernetes, volcano, auto, or the '
-            "schedulerName of the scheduler that runs the coscheduling plugin"
+            f'gang_scheduler_name "{name[:80]}" is not the name of a scheduler; use {", ".join(KNOWN)}, auto, or '
+            "the schedulerName of the scheduler that runs the coscheduling plugin"
         )
     return GangScheduler(name, COSCHEDULING_API)

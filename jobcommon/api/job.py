@@ -45,6 +45,13 @@ class RestartMethod(StrEnum):
     RECREATE = "Recreate"
 
 
+class TopologyMode(StrEnum):
+    """Whether a topology is kept at any rate."""
+
+    REQUIRED = "Required"
+    PREFERRED = "Preferred"
+
+
 class StallAction(StrEnum):
     """What follows when a job is stalled."""
 
@@ -85,6 +92,20 @@ def enum_field(kind: type[StrEnum]) -> BeforeValidator:
     return BeforeValidator(look_up)
 
 
+class TopologyConstraint(ApiModel):
+    """Where the pods of a job are placed with regard to each other."""
+
+    key: str = Field(
+        min_length=1,
+        max_length=317,
+        description="The key of a node label, such as topology.kubernetes.io/rack: all pods are placed on nodes where it has "
+        "the same value. With Volcano the name of a tier.",
+    )
+    mode: Annotated[TopologyMode, enum_field(TopologyMode)] | None = Field(
+        None, description="Required (the default): the pods wait for such nodes; Preferred: they may be placed elsewhere."
+    )
+
+
 class SchedulingPolicy(ApiModel):
     """How the pods of a job are scheduled together (gang scheduling)."""
 
@@ -101,6 +122,7 @@ class SchedulingPolicy(ApiModel):
     schedule_timeout_seconds: Int32 | None = Field(
         None, ge=0, description="How long the scheduler waits for the whole group, in seconds."
     )
+    topology: TopologyConstraint | None = Field(None, description="Which nodes the pods are placed on together.")
 
 
 class RunPolicy(ApiModel):

@@ -63,6 +63,7 @@ NOT_QUEUED = "NotQueued"
 
 # Gang scheduling.
 GANG_OFF = "GangSchedulingOff"
+TOPOLOGY_IGNORED = "TopologyIgnored"
 OTHER_SCHEDULER = "SetPodTemplateSchedulerName"
 
 INTERNAL_ERROR = "InternalError"

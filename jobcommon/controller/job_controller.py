@@ -96,7 +96,7 @@ class JobController:
     def gang_off(self) -> str:
         """Why the configured gang scheduler cannot be used now; "" if it can, or if none is configured."""
         gang = self.framework.options.gang
-        if gang is None or not self.is_missing(POD_GROUPS):
+        if gang is None or not gang.resources or not self.is_missing(POD_GROUPS):
             return ""
         if gang.native:
             return f"the API server does not serve {POD_GROUP} of {gang.api_version}; see its flag --runtime-config"

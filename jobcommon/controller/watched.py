@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api import kueue, labels
-from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
+from jobcommon.api.gang import PRIORITY_CLASS_API, PRIORITY_CLASSES
 from jobcommon.api.pod import pod_view
 from jobcommon.api.view import object_view
-from jobcommon.api.workload import WORKLOADS
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.store import Store
 from jobcommon.client.objects import collection_path
@@ -51,7 +50,7 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
             without = () if kind.required else (403, 404)
             found[kind.plural] = Resource(kind.api_version, kind.plural, ours, optional=without)
     if (gang := framework.options.gang) is not None:
-        for plural in (POD_GROUPS, WORKLOADS) if gang.native else (POD_GROUPS,):
+        for plural in gang.resources:
             found[plural] = Resource(gang.api_version, plural, ours, optional=(404,))
     if framework.options.kueue:
         found[kueue.WORKLOADS] = Resource(kueue.KUEUE_API, kueue.WORKLOADS, ours, optional=(403, 404))

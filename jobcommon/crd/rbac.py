@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from jobcommon.api.gang import POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
+from jobcommon.api.gang import PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
 from jobcommon.api.kueue import FLAVORS, WORKLOAD_PRIORITIES
-from jobcommon.api.workload import WORKLOADS
 from jobcommon.framework import CompanionKind, Framework
 
 # What a cache needs, and the live read of an object whose name a create found taken.
@@ -78,8 +77,8 @@ def handed_on(framework: Framework) -> tuple[Rule, ...]:
 
 def gang_rules(scheduler: GangScheduler) -> tuple[Rule, ...]:
     """What gang scheduling adds in the namespaces of the jobs."""
-    plurals = (POD_GROUPS, WORKLOADS) if scheduler.native else (POD_GROUPS,)
-    return tuple(Rule(_group(scheduler.api_version), plural, (*_CACHED, "create", "delete", "update")) for plural in plurals)
+    group, verbs = _group(scheduler.api_version), (*_CACHED, "create", "delete", "update")
+    return tuple(Rule(group, plural, verbs) for plural in scheduler.resources)
 
 
 PRIORITIES = Rule(PRIORITY_CLASS_API.rpartition("/")[0], PRIORITY_CLASSES, ("list", "watch"))

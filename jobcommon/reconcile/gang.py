@@ -14,14 +14,14 @@ from typing import Any
 from jobcommon.api import gang as names
 from jobcommon.api import reasons, workload
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, GangScheduler
-from jobcommon.api.job import SchedulingPolicy
+from jobcommon.api.job import SchedulingPolicy, TopologyMode
 from jobcommon.api.observed import Observed
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import Positions, mapping_of
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Tallies
-from jobcommon.reconcile import native_gang
+from jobcommon.reconcile import annotated_gang, native_gang
 from jobcommon.reconcile.children import job_selector, owned
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Create, Delete, Event, Update
 from jobcommon.reconcile.resources import Resources, pod_resources, total
@@ -29,7 +29,7 @@ from jobcommon.reconcile.slots import Slot, Slots
 
 # The fields of a PodGroup's spec that we own. Other fields belong to other writers.
 _OWNED = {
-    names.VOLCANO_API: ("minMember", "minResources", "queue", "priorityClassName"),
+    names.VOLCANO_API: ("minMember", "minResources", "queue", "priorityClassName", "networkTopology"),
     names.COSCHEDULING_API: ("minMember", "minResources", "scheduleTimeoutSeconds"),
 }
 # kubectl's annotation describes the job; on another object it would be wrong.
@@ -58,7 +58,7 @@ class Gang:
         if chosen.native and (why := native_gang.refused(self.framework, self.job)):
             return why
         kept = (slot.pod for slot in self.slots.wanted.values() if not slot.deleting)
-        outside = any(pod.annotations.get(names.MEMBER, "").removesuffix(names.ALONE) != chosen.api_version for pod in kept)
+        outside = any(pod.annotations.get(names.MEMBER, "").removesuffix(names.ALONE) != chosen.mark for pod in kept)
         return "the job has pods that were created without it; suspend and resume the job" if outside else ""
 
     @property
@@ -140,7 +140,7 @@ class Gang:
         """The pods that are never placed, because they belong to a PodGroup that waits for more pods than there are."""
         if self.scheduler is None or not (self.is_outgrown or (self.is_frozen and self.is_replaced)):
             return []
-        mark = self.scheduler.api_version
+        mark = self.scheduler.mark
         waiting = (slot for slot in self.slots.wanted.values() if slot.stays and not slot.pod.scheduled)
         return [slot for slot in waiting if slot.pod.annotations.get(names.MEMBER) == mark]
 
@@ -149,14 +149,14 @@ class Gang:
             return list(native_gang.deletions(api_version, self._objects, "the gang has changed"))
         priority = _policy(self.job).priority_class or self._priority_class()
         metadata = owned(self.job, self.job.name, job_selector(self.framework, self.job))
-        creates = native_gang.wanted(self.job, api_version, self.min_member, priority, metadata)
+        creates = native_gang.wanted(self.job, api_version, self.min_member, priority, _required(self.job), metadata)
         return list(native_gang.corrections(api_version, self._objects, self.min_member, creates))
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
     def actions(self) -> list[Action]:
         """Create the PodGroup, correct differences in our fields, or delete one that will get no pods."""
-        if self.scheduler is None or not self.members:
+        if self.scheduler is None or not self.members or not self.scheduler.resources:
             return list(remove_pod_group(self.job, self.observed))
         api_version, name = self.scheduler.api_version, self.job.name
         if self.scheduler.native:
@@ -178,10 +178,35 @@ class Gang:
             "queue": policy.queue or job.annotations.get(names.VOLCANO_QUEUE) or found.get("queue"),
             "priorityClassName": policy.priority_class or self._priority_class(),
             "scheduleTimeoutSeconds": policy.schedule_timeout_seconds,
+            # A server that does not know the field drops it; then it must not be written again and again.
+            "networkTopology": found.get("networkTopology") if self.found is not None else _network_topology(policy),
         }
         owned = _OWNED[scheduler.api_version]
         others = {key: value for key, value in found.items() if key not in owned}
         return {**others, **{key: fields[key] for key in owned if fields[key] not in (None, "", {})}}
+
+    def _template_of(self, replica: Replica) -> int:
+        """Which of its type's templates the replica has; 0 is the one without overrides."""
+        templates = self.job.replica_specs[replica.type].templates
+        positions = templates.applied.get(replica.index, ())
+        return sorted({(), *templates.distinct}).index(positions)
+
+    @cached_property
+    def _yunikorn(self) -> tuple[Mapping[str, str], Mapping[str, str], frozenset[str]]:
+        """What all pods have for YuniKorn. Of the members the most important ones are needed."""
+        members: list[annotated_gang.Member] = []
+        for position, replica in enumerate(sorted(self.members, key=lambda r: -self._importance(r))):
+            templates = self.job.replica_specs[replica.type].templates
+            positions = templates.applied.get(replica.index, ())
+            pod = mapping_of(templates.at(positions).get("spec"))
+            resources = self._shapes[replica.type][positions].resources
+            needed = position < self.min_member
+            members.append(annotated_gang.Member(replica.type, self._template_of(replica), resources, pod, needed))
+        return annotated_gang.yunikorn(self.job.uid, _policy(self.job), members)
+
+    def _importance(self, replica: Replica) -> int:
+        positions = self.job.replica_specs[replica.type].templates.applied.get(replica.index, ())
+        return self.observed.priorities.get(self._shapes[replica.type][positions].priority_class, 0)
 
     def min_resources(self) -> dict[str, str]:
         """The policy's, or what the `min_member` most important pods request; of equal ones the first in order."""
@@ -200,16 +225,22 @@ class Gang:
         if self.scheduler is None:
             return pod
         metadata, spec, name = pod["metadata"], pod["spec"], self.job.name
-        annotations = {**(metadata.get("annotations") or {}), names.MEMBER: self.scheduler.api_version}
+        annotations = {**(metadata.get("annotations") or {}), names.MEMBER: self.scheduler.mark}
         if self.scheduler.native:
             if alone := self.is_outgrown or native_gang.comes_later(self.framework, self.job, replica):
                 annotations[names.MEMBER] += names.ALONE
             pod = {**pod, "metadata": {**metadata, "annotations": annotations}}
             return pod if alone else workload.with_scheduling_group(pod, name)
-        group: dict[str, str] = {}
+        group: Mapping[str, str] = {}
         if self.scheduler.api_version == names.VOLCANO_API:
             groups = (names.VOLCANO_GROUP, names.VOLCANO_OWN_GROUP)
             annotations |= {**dict.fromkeys(groups, name), names.VOLCANO_TASK: replica.type.lower()}
+        elif self.scheduler == names.YUNIKORN:
+            group, added, known = self._yunikorn
+            own = annotated_gang.group_name(replica.type, self._template_of(replica))
+            annotations = {**added, **({names.YUNIKORN_GROUP: own} if own in known else {}), **annotations}
+        elif self.scheduler == names.KOORDINATOR:
+            annotations |= annotated_gang.koordinator(name, _policy(self.job), self.min_member, len(self.members))
         else:
             group = {names.COSCHEDULING_GROUP: name}
         return {
@@ -229,12 +260,32 @@ class Gang:
         since = f" since {waits.since}" if waits.since else ""
         return f"gang of {names.size_of(self.found.raw)} pods{since}: {waits.message.removesuffix('.')}"
 
+    @property
+    def unserved(self) -> str:
+        """Why the topology of the policy is not looked after: the field and its remedy; "" if it is, or if there is none."""
+        topology, scheduler = _policy(self.job).topology, self.scheduler
+        if topology is None or self.off:
+            return ""
+        field = "spec.runPolicy.schedulingPolicy.topology"
+        if scheduler is None or not (scheduler.native or scheduler == names.VOLCANO):
+            who = f"the gang scheduler {scheduler.name}" if scheduler else "an operator without a gang scheduler"
+            return f"{field}: {who} knows none; remove it, or run the operator with --gang-scheduler-name kubernetes or volcano"
+        if scheduler.native and topology.mode == TopologyMode.PREFERRED:
+            return f"{field}.mode: Kubernetes knows Required only, so pods are placed without it"
+        name = "schedulingConstraints" if scheduler.native else "networkTopology"
+        if self.found is None or mapping_of(self._raw.get("spec")).get(name):
+            return ""
+        gate = "the feature gate TopologyAwareWorkloadScheduling" if scheduler.native else "Volcano's definition of PodGroup"
+        return f"{field}: PodGroup {self.job.name} was made without it; see {gate}, then suspend and resume the job"
+
     # -- events and notes ---------------------------------------------------------------------------------------------
 
     def events(self) -> Iterable[Event]:
         """Events on problems of the gang, each emitted once."""
         if self.off:
             yield Event(WARNING, reasons.GANG_OFF, f"gang scheduling is off: {self.off}"[:1024], lasting=True)
+        if self.unserved:
+            yield Event(WARNING, reasons.TOPOLOGY_IGNORED, self.unserved[:1024], lasting=True)
         if self.waiting:
             yield Event(NORMAL, reasons.WAITING, f"Pods wait for {self.waiting}", lasting=True)
         if (
@@ -254,7 +305,8 @@ class Gang:
         if self.scheduler is not None and self.min_member > (many := self.job.total_replicas):
             field = "spec.runPolicy.schedulingPolicy.minAvailable"
             return f"; {field}: {self.min_member} is more than the {many} replicas; lower it, or the job waits"
-        return f"; its pods wait for {self.waiting}" if self.waiting and not started else ""
+        unserved = f"; {self.unserved}" if self.unserved else ""
+        return unserved + (f"; its pods wait for {self.waiting}" if self.waiting and not started else "")
 
     # -- templates ----------------------------------------------------------------------------------------------------
 
@@ -310,6 +362,21 @@ def _shape(template: Mapping[str, Any]) -> _Shape:
 
 def _policy(job: Job) -> SchedulingPolicy:
     return job.run_policy.scheduling_policy or SchedulingPolicy()
+
+
+def _required(job: Job) -> str:
+    """The key of the node label that all pods of the gang must have in common; "" for none."""
+    topology = _policy(job).topology
+    return topology.key if topology is not None and topology.mode != TopologyMode.PREFERRED else ""
+
+
+def _network_topology(policy: SchedulingPolicy) -> dict[str, str]:
+    """Volcano's. Its tiers that are discovered by labels are named by their keys; only the hard mode reads the name."""
+    if policy.topology is None:
+        return {}
+    if policy.topology.mode == TopologyMode.PREFERRED:
+        return {"mode": "soft"}
+    return {"mode": "hard", "highestTierName": policy.topology.key}
 
 
 def _normal(spec: Mapping[str, Any]) -> dict[str, Any]:

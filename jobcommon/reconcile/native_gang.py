@@ -31,9 +31,13 @@ def objects(job: Job, observed: Observed) -> Mapping[str, ObjectView]:
 _KINDS = ((POD_GROUP, POD_GROUPS), (WORKLOAD, WORKLOADS))
 
 
-def wanted(job: Job, api_version: str, count: int, priority_class: str, metadata: Mapping[str, Any]) -> Iterator[Create]:
-    """The creates of the Workload and of the PodGroup of a gang of `count` pods."""
-    template = PodGroupTemplate(_GROUP, max(count, 1), disrupt_all=job.restarts_together, priority_class=priority_class)
+def wanted(
+    job: Job, api_version: str, count: int, priority_class: str, topology: str, metadata: Mapping[str, Any]
+) -> Iterator[Create]:
+    """The creates of the Workload and of the PodGroup of a gang of `count` pods; `topology`: the key of a node label, or ""."""
+    template = PodGroupTemplate(
+        _GROUP, max(count, 1), topology=topology, disrupt_all=job.restarts_together, priority_class=priority_class
+    )
     group, _, _ = job.api_version.rpartition("/")
     controller = {"apiGroup": group, "kind": job.kind, "name": job.name}
     parent = workload.workload_manifest(api_version, metadata, [template], controller)

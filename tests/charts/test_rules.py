@@ -65,6 +65,8 @@ def test_the_lease_is_the_only_one_in_reach() -> None:
         ("volcano", [*rbac.gang_rules(VOLCANO), rbac.PRIORITIES]),
         ("my-scheduler", [*rbac.gang_rules(COSCHEDULING), rbac.PRIORITIES]),
         ("kubernetes", [*rbac.gang_rules(NATIVE[0]), rbac.PRIORITIES]),
+        ("koordinator", [rbac.PRIORITIES]),
+        ("YuniKorn", [rbac.PRIORITIES]),
         ("auto", [*(rule for one in (VOLCANO, NATIVE[0], COSCHEDULING) for rule in rbac.gang_rules(one)), rbac.PRIORITIES]),
     ],
 )

@@ -1,13 +1,17 @@
 """What gang schedulers read: KAI's pod grouper (NVIDIA/KAI-Scheduler, `pkg/podgrouper`), Volcano (`pkg/scheduler`,
-`pkg/controllers/podgroup`) and the coscheduling plugin (kubernetes-sigs/scheduler-plugins, `pkg/coscheduling`).
+`pkg/controllers/podgroup`), the coscheduling plugin (kubernetes-sigs/scheduler-plugins, `pkg/coscheduling`), Kubernetes 1.36
+(`pkg/scheduler/framework/plugins/gangscheduling`), YuniKorn (apache/yunikorn-k8shim, `pkg/cache`) and Koordinator
+(`pkg/scheduler/plugins/coscheduling`).
 """
 
+import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from jobcommon.api.gang import COSCHEDULING, VOLCANO, GangScheduler
+from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, NATIVE, VOLCANO, YUNIKORN, GangScheduler
 from jobcommon.api.observed import Observed
 from jobcommon.reconcile import Create, plan, read_job
 from jobcommon.testutil.builders import START, view_of
@@ -79,7 +83,10 @@ def _gang(life_key: tuple[str, str], scheduler: GangScheduler) -> tuple[Obj, lis
     framework = replace(life.framework, options=replace(life.framework.options, gang=scheduler))
     job = read_job(framework, life.jobs[0])
     first = plan(framework, job, Observed(), START)
-    (group,) = (a.manifest for a in first.actions if isinstance(a, Create) and a.plural == "podgroups")
+    groups = [a.manifest for a in first.actions if isinstance(a, Create) and a.plural == "podgroups"]
+    if not groups:
+        return {}, [dict(a.manifest) for a in first.actions if isinstance(a, Create) and a.plural == "pods"]
+    (group,) = groups
     view = view_of({**group, "status": {"phase": "Inqueue"}}, uid="uid-group")
     then = plan(framework, job, Observed(companions={("PodGroup", job.name): view}), START)
     return dict(group), [dict(a.manifest) for a in then.actions if isinstance(a, Create) and a.plural == "pods"]
@@ -141,6 +148,42 @@ def coscheduling_group(life: Life) -> Iterator[str]:
     yield from _enough(group, pods)
 
 
+def native_gang(life: Life) -> Iterator[str]:
+    """So many pods that name the group are considered together, and they must have one scheduler."""
+    for scheduler in NATIVE:
+        group, pods = gang_of(life, scheduler)
+        named = [
+            pod for pod in pods if (pod["spec"].get("schedulingGroup") or {}).get("podGroupName") == group["metadata"]["name"]
+        ]
+        least = group["spec"]["schedulingPolicy"]["gang"]["minCount"]
+        if len(named) < least or len({pod["spec"].get("schedulerName") for pod in named}) != 1:
+            yield f"minCount {least} of {len(named)} pods"
+
+
+def yunikorn_gang(life: Life) -> Iterator[str]:
+    """Each placeholder must be replaced: so many pods of each task group as it has members, none asking for more."""
+    _, pods = gang_of(life, YUNIKORN)
+    texts = {pod["metadata"]["annotations"]["yunikorn.apache.org/task-groups"] for pod in pods}
+    if len(texts) != 1:
+        yield "pods differ in their task groups"
+    there = Counter(pod["metadata"]["annotations"].get("yunikorn.apache.org/task-group-name") for pod in pods)
+    for group in json.loads(texts.pop()):
+        if there[group["name"]] < group["minMember"]:
+            yield f"{group['name']}: minMember {group['minMember']} of {there[group['name']]} pods"
+    for pod in pods:
+        if not pod["metadata"]["labels"].get("yunikorn.apache.org/app-id") or pod["spec"].get("schedulerName") != "yunikorn":
+            yield f"{pod['metadata']['name']} is in no application"
+
+
+def koordinator_gang(life: Life) -> Iterator[str]:
+    """A gang is known by its name, and its size by any of its pods."""
+    _, pods = gang_of(life, KOORDINATOR)
+    prefix = "gang.scheduling.koordinator.sh/"
+    gangs = {tuple(pod["metadata"]["annotations"].get(prefix + key) for key in ("name", "min-available")) for pod in pods}
+    if len(gangs) != 1 or not 1 <= int(min(gangs)[1] or 0) <= len(pods):
+        yield f"{gangs} of {len(pods)} pods"
+
+
 def _kai(text: str, check: Any, kinds: tuple[str, ...] = GROUPED) -> Need:
     return Need("KAI", text, check, kinds, ("run",))
 
@@ -153,4 +196,7 @@ NEEDS = (
     Need("Volcano", "a PodGroup whose quorum comes", volcano_group, courses=("run",)),
     Need("scheduler-plugins", "group and scheduler on each pod", coscheduling_member, courses=("run",)),
     Need("scheduler-plugins", "a PodGroup whose quorum comes", coscheduling_group, courses=("run",)),
+    Need("Kubernetes 1.36, 1.37", "a gang of N pods", native_gang, courses=("run",)),
+    Need("YuniKorn", "a gang of N pods", yunikorn_gang, courses=("run",)),
+    Need("Koordinator", "a gang of N pods", koordinator_gang, courses=("run",)),
 )

@@ -821,7 +821,7 @@ def test_names(name: str, expected: GangScheduler | None) -> None:
 
 @pytest.mark.parametrize("name", ["two words", "-x", "Über", "x" * 64, "a/b"])
 def test_bad_names(name: str) -> None:
-    with pytest.raises(ValueError, match="use kubernetes, volcano, auto, or the schedulerName"):
+    with pytest.raises(ValueError, match="use kubernetes, volcano, yunikorn, koordinator, auto, or the schedulerName"):
         gang_scheduler(name)
 
 

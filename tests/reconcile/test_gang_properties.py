@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcommon.api.gang import MEMBER, NATIVE, VOLCANO, gang_scheduler
+from jobcommon.api.gang import KOORDINATOR, MEMBER, NATIVE, VOLCANO, YUNIKORN, gang_scheduler
 from jobcommon.reconcile.plan import Create
 from jobcommon.testutil.builders import Manifest, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -62,7 +62,7 @@ def checked_step(world: GangWorld, writes: int | None) -> None:
 
 @BOUNDED
 @given(
-    scheduler=st.sampled_from([VOLCANO, gang_scheduler("mine"), *NATIVE]),
+    scheduler=st.sampled_from([VOLCANO, gang_scheduler("mine"), *NATIVE, YUNIKORN, KOORDINATOR]),
     replicas=st.fixed_dictionaries({"Worker": st.integers(0, 3)}, optional={"Master": st.just(1)}),
     policy=st.sampled_from(["Never", "OnFailure", "ExitCode"]),
     run_policy=st.fixed_dictionaries({}, optional={"activeDeadlineSeconds": st.just(60), "suspend": st.booleans()}),

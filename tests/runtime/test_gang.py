@@ -407,5 +407,5 @@ async def test_stopped_while_it_detects_the_gang_scheduler() -> None:
 
 
 def test_a_bad_name_is_refused_with_advice() -> None:
-    with pytest.raises(ValueError, match="use kubernetes, volcano, auto, or the schedulerName"):
+    with pytest.raises(ValueError, match="use kubernetes, volcano, yunikorn, koordinator, auto, or the schedulerName"):
         settings("No Name")

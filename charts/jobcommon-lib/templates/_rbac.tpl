@@ -15,7 +15,7 @@
 {{- if or (eq . "auto") (eq (lower .) "kubernetes") }}
 {{- include "jobcommon.rules.gang.kubernetes" $ }}
 {{- end }}
-{{- if not (has (lower .) (list "volcano" "kubernetes")) }}
+{{- if not (has (lower .) (list "volcano" "kubernetes" "yunikorn" "koordinator")) }}
 {{- include "jobcommon.rules.gang.coscheduling" $ }}
 {{- end }}
 {{- if not $.Values.watchNamespace }}
