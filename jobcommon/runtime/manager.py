@@ -231,7 +231,7 @@ class Manager:
     async def make_drivers(self) -> list[Driver]:
         """New drivers of all frameworks, for one term. The gauges are read from them."""
         options = replace(self.settings.options, progress=self._progress)
-        if asked := candidates(self.settings.gang_scheduler_name):
+        if asked := [s for s in candidates(self.settings.gang_scheduler_name) if not (s.native and options.kueue)]:
             gang = await find_gang_scheduler(self._transport, self.env.clock, self.log, asked)
             options = replace(options, gang=gang or options.gang)
         drivers = [self._driver(replace(framework, options=options)) for framework in self._frameworks]

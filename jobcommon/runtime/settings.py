@@ -75,7 +75,12 @@ class Settings:
             raise ValueError(
                 f'lease_name "{self.lease_name[:80]}" is no name of a lease; write lower-case letters, digits, "-" and "."'
             )
-        gang_scheduler(self.gang_scheduler_name)
+        gang = gang_scheduler(self.gang_scheduler_name)
+        if gang is not None and gang.native and self.kueue:
+            raise ValueError(
+                f"gang_scheduler_name {gang.name} and kueue {OWN} cannot be used together: Kueue admits the pods of a job together "
+                "already; leave one of them out"
+            )
         if self.kueue not in ("", OWN):
             raise ValueError(
                 f'kueue must be {OWN}, not "{self.kueue[:80]}"; leave it unset where Kueue itself queues the kinds'

@@ -406,6 +406,19 @@ async def test_stopped_while_it_detects_the_gang_scheduler() -> None:
         await world.clock.advance(100)
 
 
+def test_kubernetes_and_kueue_are_not_used_together() -> None:
+    with pytest.raises(ValueError, match="gang_scheduler_name kubernetes and kueue own cannot be used together"):
+        replace(SETTINGS, gang_scheduler_name="kubernetes", kueue="own")
+
+
+async def test_auto_beside_kueue_is_not_kubernetes() -> None:
+    cluster = Cluster(NATIVE[0], COSCHEDULING)
+    world = cluster.world
+    async with operating(world, settings=replace(SETTINGS, gang_scheduler_name="auto", kueue="own")):
+        world.ok("POST", JOBS, a_job())
+        await cluster.appeared(COSCHEDULING)
+
+
 def test_a_bad_name_is_refused_with_advice() -> None:
     with pytest.raises(ValueError, match="use kubernetes, volcano, yunikorn, koordinator, auto, or the schedulerName"):
         settings("No Name")
