@@ -38,9 +38,10 @@ TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
 UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
 GROUP_NAME = "kueue.x-k8s.io/podset-group-name"
 SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
+REQUIRED, PREFERRED = "kueue.x-k8s.io/podset-required-topology", "kueue.x-k8s.io/podset-preferred-topology"
 TOPOLOGY = {
-    "kueue.x-k8s.io/podset-required-topology": "required",
-    "kueue.x-k8s.io/podset-preferred-topology": "preferred",
+    REQUIRED: "required",
+    PREFERRED: "preferred",
     "kueue.x-k8s.io/podset-slice-required-topology": "podSetSliceRequiredTopology",
 }
 """The annotations of a template, and the fields of a podSet's topologyRequest that they become."""

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from jobcommon.api import gang as names
-from jobcommon.api import reasons, workload
+from jobcommon.api import kueue, reasons, workload
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, GangScheduler
 from jobcommon.api.job import SchedulingPolicy, TopologyMode
 from jobcommon.api.observed import Observed
@@ -264,7 +264,8 @@ class Gang:
     def unserved(self) -> str:
         """Why the topology of the policy is not looked after: the field and its remedy; "" if it is, or if there is none."""
         topology, scheduler = _policy(self.job).topology, self.scheduler
-        if topology is None or self.off:
+        queued = self.job.options.kueue and self.job.labels.get(kueue.QUEUE_LABEL)
+        if topology is None or self.off or queued:
             return ""
         field = "spec.runPolicy.schedulingPolicy.topology"
         if scheduler is None or not (scheduler.native or scheduler == names.VOLCANO):

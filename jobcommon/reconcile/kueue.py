@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.api import kueue, labels
-from jobcommon.api.job import SchedulingPolicy
+from jobcommon.api.job import SchedulingPolicy, TopologyMode
 from jobcommon.api.kueue import KUEUE_API, WORKLOADS, Workload
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
@@ -41,6 +41,7 @@ class PodSet:
     count: int
     template: Mapping[str, Any]
     whole: bool
+    topology: Mapping[str, str]
 
     @property
     def name(self) -> str:
@@ -61,8 +62,9 @@ class PodSet:
         return {**found, "topologyRequest": request} if (request := self._topology_request()) else found
 
     def _topology_request(self) -> dict[str, Any]:
-        """From the annotations of the template. Ranks are told by the index label, unless the indexes have gaps."""
-        annotations = _annotations(self.template)
+        """From the template's annotations, or the job's policy. Ranks are told by the index label, unless indexes have gaps."""
+        own = _annotations(self.template)
+        annotations = own if _asks(own) else {**own, **self.topology}
         request: dict[str, Any] = {field: annotations[key] for key, field in kueue.TOPOLOGY.items() if key in annotations}
         if not request and kueue.UNCONSTRAINED in annotations:
             request["unconstrained"] = annotations[kueue.UNCONSTRAINED] == "true"
@@ -75,13 +77,14 @@ class PodSet:
 
 def pod_sets(job: Job) -> Iterator[PodSet]:
     """The podSets of the job, types in order."""
+    topology = _topology(job)
     for kind, spec in job.replica_specs.items():
         total = job.count(kind)
         counts = Counter(positions for index, positions in spec.templates.applied.items() if index < total)
         counts[()] = total - counts.total()
         used = [positions for positions in spec.templates.distinct if counts[positions]] or [()]
         for positions in used:
-            yield PodSet(kind, positions, counts[positions], spec.templates.at(positions), len(used) == 1)
+            yield PodSet(kind, positions, counts[positions], spec.templates.at(positions), len(used) == 1, topology)
 
 
 @dataclass(frozen=True)
@@ -179,8 +182,7 @@ class Queue:
         tolerations, gates = list(spec.get("tolerations") or ()), list(spec.get("schedulingGates") or ())
         if assigned.get("topologyAssignment"):
             gates += [] if {"name": kueue.TOPOLOGY_GATE} in gates else [{"name": kueue.TOPOLOGY_GATE}]
-            asked = {*_annotations(pod)} & {*kueue.TOPOLOGY, kueue.UNCONSTRAINED}
-            annotations |= {} if asked else {kueue.UNCONSTRAINED: "true"}
+            annotations |= {} if _asks(_annotations(pod)) else _topology(self.job) or {kueue.UNCONSTRAINED: "true"}
         for change in (*self._flavor_changes(assigned), *_updates(found, name)):
             selector |= mapping_of(change.get("nodeSelector"))
             added_labels |= mapping_of(change.get("labels"))
@@ -415,6 +417,19 @@ class _Conditions:
 def _name(kind: str, positions: Positions) -> str:
     """The name of the podSet of the replicas of a type to which those overrides apply."""
     return "-".join([kind.lower(), *map(str, positions)])
+
+
+def _asks(annotations: Mapping[str, Any]) -> bool:
+    """Whether they say which topology is wanted."""
+    return any(key in annotations for key in (*kueue.TOPOLOGY, kueue.UNCONSTRAINED))
+
+
+def _topology(job: Job) -> dict[str, str]:
+    """The topology of the job's policy as the annotation of a template; nothing if it has none."""
+    policy = job.run_policy.scheduling_policy
+    if policy is None or (topology := policy.topology) is None:
+        return {}
+    return {kueue.PREFERRED if topology.mode == TopologyMode.PREFERRED else kueue.REQUIRED: topology.key}
 
 
 def _annotations(manifest: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -78,8 +78,8 @@ class Settings:
         gang = gang_scheduler(self.gang_scheduler_name)
         if gang is not None and gang.native and self.kueue:
             raise ValueError(
-                f"gang_scheduler_name {gang.name} and kueue {OWN} cannot be used together: Kueue admits the pods of a job together "
-                "already; leave one of them out"
+                f"gang_scheduler_name {gang.name} and kueue {OWN} cannot be used together: Kueue admits the pods of a job "
+                "together already; leave one of them out"
             )
         if self.kueue not in ("", OWN):
             raise ValueError(

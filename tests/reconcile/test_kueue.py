@@ -284,6 +284,24 @@ def test_the_workload_of_a_job() -> None:
     assert workers["template"]["spec"]["containers"][0]["env"] == [{"name": "A", "value": "2"}]
 
 
+@pytest.mark.parametrize(("mode", "key"), [({}, "required"), ({"mode": "Preferred"}, "preferred")])
+def test_the_topology_of_the_policy(mode: Manifest, key: str) -> None:
+    """A template that asks for another one keeps it."""
+    worker = replica_spec(OWN, 2)
+    worker["template"]["metadata"] = {"annotations": {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}}
+    policy = {"schedulingPolicy": {"topology": {"key": "rack", **mode}}}
+    one = world({"Master": 1, "Worker": worker}, run_policy=policy)
+    one.settle()
+    index = {"podIndexLabel": "training.kubeflow.org/replica-index"}
+    master, workers = one.workload["spec"]["podSets"]
+    assert (master["topologyRequest"], workers["topologyRequest"]) == ({key: "rack", **index}, {"unconstrained": True, **index})
+    one.kueue(admitted(one.workload, topologyAssignment={"levels": ["rack"], "slices": []}))
+    one.settle()
+    annotations = one.pods["demo-master-0"].raw["metadata"]["annotations"]
+    assert annotations[f"kueue.x-k8s.io/podset-{key}-topology"] == "rack"
+    assert not [event for event in one.events if event.reason == "TopologyIgnored"]
+
+
 def overridden(*indices: list[int], replicas: int = 40) -> Manifest:
     patches = [{"indices": each, "template": {"spec": {"priority": n}}} for n, each in enumerate(indices)]
     return replica_spec(OWN, replicas, overrides=patches)
