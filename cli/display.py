@@ -174,7 +174,9 @@ def time_spent(status: JobStatus, now: float) -> str:
         return ""
     parts = [f"{name} {duration_of(seconds)}" for name, seconds in spent.seconds(now).items()]
     share = spent.availability(now)
-    return ", ".join(parts) + (f"; availability {share * 100:.1f} %" if share is not None else "")
+    text = ", ".join(parts) + (f"; availability {share * 100:.1f} %" if share is not None else "")
+    text += f", goodput {good * 100:.1f} %" if (good := spent.goodput(now)) is not None else ""
+    return text + (f", {plural(spent.lost_steps, 'step')} made again" if spent.lost_steps else "")
 
 
 def style_of(condition: JobCondition) -> str:

@@ -34,6 +34,12 @@ class TimeSpent(ApiModel):
     running: _Seconds | None = Field(None, description="It ran.")
     restarting: _Seconds | None = Field(None, description="From a failure or a loss until all replicas ran again.")
     stalled: _Seconds | None = Field(None, description="Its programs ran and reported no progress.")
+    progressing: _Seconds | None = Field(
+        None, description="Of the time until the last report, that in which the highest step rose. Part of running."
+    )
+    lost_steps: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="The steps that were made again, because a run had ended without a checkpoint of them."
+    )
 
     def seconds(self, now: float) -> Mapping[str, float]:
         """All of its time until `now` (seconds since the epoch), by field, those with none left out.
@@ -48,9 +54,15 @@ class TimeSpent(ApiModel):
 
     def availability(self, now: float) -> float | None:
         """The share of its time in which it ran, from 0 to 1, without the time in which it was queued; None without any."""
-        spent = self.seconds(now)
-        whole = sum(amount for name, amount in spent.items() if name != "queued")
-        return spent.get("running", 0.0) / whole if whole else None
+        return self._share(self.seconds(now).get("running", 0.0), now)
+
+    def goodput(self, now: float) -> float | None:
+        """The share of the same time in which the highest step rose; None without reports of steps."""
+        return self._share(self.progressing, now) if self.progressing is not None else None
+
+    def _share(self, seconds: float, now: float) -> float | None:
+        whole = sum(amount for name, amount in self.seconds(now).items() if name != "queued")
+        return seconds / whole if whole else None
 
 
 FIELDS = ("queued", "starting", "running", "restarting", "stalled")

@@ -33,6 +33,7 @@ _COLUMNS = (
     _column("Restarts", "integer", ".status.restarts", "Restarts, in place or by a new pod.", priority=1),
     _column("Progress", "integer", f"{_REPORT}.progressPercentage", "Percent done, as the program reports.", priority=1),
     _column("ETA", "integer", f"{_REPORT}.estimatedRemainingSeconds", "Seconds left, by its own estimate.", priority=1),
+    _column("Lost Steps", "integer", ".status.timeSpent.lostSteps", "Steps that were made again.", priority=1),
 )
 
 

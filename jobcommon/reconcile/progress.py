@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from jobcommon.api.job import StallAction
 from jobcommon.api.pod import Terminated
 from jobcommon.api.status import ConditionType, EarlyFailures, JobProgress, JobStatus, TrainerStatus
-from jobcommon.api.timestamp import format_time, parse_time
+from jobcommon.api.time_spent import TimeSpent
+from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile import restarts
 from jobcommon.reconcile.accounting import Accounting
@@ -50,15 +51,34 @@ class Stall:
         return self.acts_at if self.due.passed else self.due.at
 
 
-def after_reports(status: JobStatus, steps: Iterable[tuple[int, float]], arrived: float, now: float) -> JobProgress:
-    """What is known after reports, the last of which arrived at `arrived`, that are recorded together at `now`.
+def after_reports(status: JobStatus, steps: Iterable[tuple[int, float]], arrived: float, now: float) -> JobStatus:
+    """The status after reports, the last of which arrived at `arrived`, that are recorded together at `now`.
 
     `steps` are those that were reported, in order, each with the time of its first report (seconds since the epoch).
     """
     for step, since in steps:
-        status = status.model_copy(update={"progress": _after_step(status, step, since)})
+        changes = {"progress": _after_step(status, step, since), "time_spent": _time_spent(status, step, since)}
+        status = status.model_copy(update=changes)
     told = {"last_report_time": format_time(arrived), "recorded_time": format_time(now)}
-    return (status.progress or JobProgress()).model_copy(update=told)
+    return status.model_copy(update={"progress": (status.progress or JobProgress()).model_copy(update=told)})
+
+
+def _time_spent(status: JobStatus, step: int, since: float) -> TimeSpent | None:
+    """The time spent, with what the run has done since its last step.
+
+    A program may report 0 before its first step wherever it begins, so a run counts from its first step above 0. A report
+    may be recorded when the next run has begun.
+    """
+    spent, known = status.time_spent, status.progress
+    last = parse_time(known.last_progress_time) if known is not None else None
+    if spent is None or known is None or last is None or not known.step or step <= known.step:
+        return spent
+    if last < (parse_time(spent.since) or 0.0) <= since:
+        return spent
+    made, new = step - known.step, max(step - max(known.highest_step or 0, known.step), 0)
+    seconds = max(since - last, 0.0) * new / made
+    lost = (spent.lost_steps or 0) + made - new
+    return spent.model_copy(update={"progressing": round((spent.progressing or 0.0) + seconds, 3), "lost_steps": lost or None})
 
 
 def _after_step(status: JobStatus, step: int, since: float) -> JobProgress:
@@ -68,7 +88,7 @@ def _after_step(status: JobStatus, step: int, since: float) -> JobProgress:
         changes |= {"highest_step": step, "restarts": status.restarts}
     same_run = _is_of_this_run(status) and known.step is not None and step >= known.step
     if not same_run or step != known.step:
-        attempt = {"attempt": status.attempt, "last_progress_time": format_time(since)}
+        attempt = {"attempt": status.attempt, "last_progress_time": format_moment(since)}
         changes |= {"step": step, "armed": True if same_run else None, **attempt}
     return known.model_copy(update=changes)
 

@@ -184,7 +184,7 @@ class Manager:
         """Serve programs that report their progress. Every replica does, whether it leads or not."""
         settings, clock = self.settings, self.env.clock
         tokens = AccountTokens(self._unfenced, clock, self.log)
-        writer = ReportWriter(self._unfenced, clock, self.log)
+        writer = ReportWriter(self._unfenced, clock, self.log, self.metrics)
         for work, name in ((tokens.run(), "keys"), (writer.run(), "reports")):
             stack.push_async_callback(cancelled, asyncio.create_task(work, name=name))
         host, directory = settings.metrics_host, Path(settings.progress_tls)

@@ -20,6 +20,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from jobcommon.api.status import ConditionType
+from jobcommon.api.time_spent import TimeSpent
 from jobcommon.controller import report
 from jobcommon.controller.observations import DURATION, LABELS, LAUNCH_DELAY
 from jobcommon.controller.report import Report
@@ -100,6 +101,10 @@ class Metrics:
         self._restarts = counter("training_operator_restarts", text, *of_kind, "reason")
         text = "Seconds that jobs have spent so: queued, starting, running, restarting, stalled; added when a phase ends."
         self._time_spent = counter("training_operator_job_time_seconds", text, *of_kind, "state")
+        text = "Seconds in which the highest step that a job had reported rose; part of the running time."
+        self._progressing = counter("training_operator_job_progress_seconds", text, *of_kind)
+        text = "Steps that were made again after a restart."
+        self._lost_steps = counter("training_operator_job_lost_steps", text, *of_kind)
         launch = "From the creation of a job to its first pod, to all its pods, and to its first Running condition."
         text = "From the start of a job, or its last resume, to its end."
         self._durations = {
@@ -125,6 +130,12 @@ class Metrics:
         for observation in found.observations:
             histogram = self._child(self._durations[observation.name], framework, observation.label)
             histogram.observe(observation.seconds)
+
+    def progressed(self, framework: str, before: TimeSpent | None, after: TimeSpent | None) -> None:
+        """Reports of progress have changed the time spent of a job."""
+        if before is not None and after is not None:
+            self._child(self._progressing, framework).inc(max((after.progressing or 0) - (before.progressing or 0), 0))
+            self._child(self._lost_steps, framework).inc(max((after.lost_steps or 0) - (before.lost_steps or 0), 0))
 
     def reconciled(self, framework: str, seconds: float) -> None:
         """A reconcile took `seconds`."""

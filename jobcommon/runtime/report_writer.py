@@ -24,6 +24,7 @@ from jobcommon.reconcile.progress import RECORD_SECONDS, after_reports, step_of
 from jobcommon.runtime.account_tokens import BoundPod
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
+from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.report_server import ForbiddenError, Target
 from jobcommon.runtime.writes import status_write
 
@@ -50,8 +51,9 @@ class _Pending:
 class ReportWriter:
     """Takes reports in any thread, and writes them while `run` runs. Only reports of pods of the job are written."""
 
-    def __init__(self, transport: Transport, clock: Clock, log: Log) -> None:
+    def __init__(self, transport: Transport, clock: Clock, log: Log, metrics: Metrics) -> None:
         self._transport = transport
+        self._metrics = metrics
         self._clock = clock
         self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -135,10 +137,11 @@ class ReportWriter:
         now = self._clock.wall()
         if known is not None and (wait := (parse_time(known.recorded_time) or 0.0) + RECORD_SECONDS - now) > 0:
             return min(wait, RECORD_SECONDS)
-        progress = after_reports(job.status, pending.steps, pending.at, now)
-        written = {"trainerStatus": pending.report, "progress": progress}
-        added = {name: model.model_dump(by_alias=True, exclude_none=True) for name, model in written.items()}
+        after = after_reports(job.status, pending.steps, pending.at, now)
+        written = {"trainerStatus": pending.report, "progress": after.progress, "timeSpent": after.time_spent}
+        added = {name: model.model_dump(by_alias=True, exclude_none=True) for name, model in written.items() if model}
         await self._json(status_write(raw, framework.plural, {**(raw.get("status") or {}), **added}))
+        self._metrics.progressed(framework.name, job.status.time_spent, after.time_spent)
         return None
 
     async def _owner_of(self, pod: BoundPod) -> str:

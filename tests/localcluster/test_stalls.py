@@ -113,7 +113,7 @@ async def test_a_rank_that_hangs_is_noticed_and_the_job_finishes(tmp_path: Path)
         assert known is not None
         assert stalled is not None
         silent = (parse_time(stalled.last_transition_time) or 0) - (parse_time(known.last_progress_time) or 0)
-        assert DEADLINE <= silent < DEADLINE + 5
+        assert DEADLINE - 1 < silent < DEADLINE + 5
         done = await cluster.until(PYTORCH, "demo", lambda event: status_of(event).finished)
         final = read_status(done["status"])
         assert final.has(ConditionType.SUCCEEDED)

@@ -8,7 +8,7 @@ import pytest
 
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus, Metric, TrainerStatus
-from jobcommon.api.timestamp import format_time
+from jobcommon.api.timestamp import format_moment, format_time
 from jobcommon.framework import Framework, Job, Options, ProgressServer
 from jobcommon.reconcile import Plan, plan, read_job
 from jobcommon.reconcile.at_rest import condition_at_rest
@@ -24,6 +24,7 @@ SPEC = {"Master": 1, "Worker": 2}
 RUNNING = {"Master-0": "running", "Worker-0": "running", "Worker-1": "running"}
 WATCHED: dict[str, Any] = {"reportProgress": True, "progressDeadlineSeconds": 60}
 TOGETHER: dict[str, Any] = {**WATCHED, "restartScope": "Job"}
+RUNS: Manifest = {"phase": "Running", "since": "2023-11-14T22:13:20.000Z"}
 BEGAN: Manifest = {"conditions": [condition("Created"), condition("Running")], "startTime": format_time(START)}
 
 
@@ -45,9 +46,7 @@ def reported(manifest: Manifest, at: float, step: int | None = None, percentage:
     )
     status, step = job_of(manifest).status, step_of(report)
     steps = [] if step is None else [(step, START + at)]
-    after = status.model_copy(
-        update={"trainer_status": report, "progress": after_reports(status, steps, START + at, START + at)}
-    )
+    after = after_reports(status, steps, START + at, START + at).model_copy(update={"trainer_status": report})
     return {**manifest, "status": after.to_json()}
 
 
@@ -98,7 +97,7 @@ def test_a_run_is_armed_by_its_second_distinct_step(
         manifest = reported(manifest, at, step, percentage)
     found = status_of(manifest).progress
     assert found is not None
-    rose = None if known[3] is None else format_time(START + known[3])
+    rose = None if known[3] is None else format_moment(START + known[3])
     assert (found.highest_step, found.step, found.armed, found.last_progress_time) == (*known[:3], rose)
     assert found.last_report_time == format_time(START + reports[-1][0])
 
@@ -120,6 +119,40 @@ def test_a_report_of_before_the_job_ran_again_begins_no_armed_run() -> None:
     known = status_of(training(again, (110, 95))).progress
     assert known is not None
     assert (known.highest_step, known.step, known.armed) == (95, 95, None)
+
+
+#: the reports; the seconds in which the highest step rose, and the steps that were made again
+GOODPUT = {
+    "the first steps are not counted: loading, compiling": ([(5, None, 0), (65, 1, 0)], None, None),
+    "rises": ([(5, 1, 0), (15, 11, 0), (25.25, 12, 0)], 20.25, None),
+    "heartbeats": ([(5, 1, 0), (10, 1, 0), (15, 11, 0)], 10, None),
+    "from a checkpoint, up to the highest step": ([(5, 10, 0), (20, 90, 0), (60, None, 0), (70, 81, 0), (79, 90, 0)], 15, 9),
+    "from a checkpoint, beyond it": ([(5, 10, 0), (20, 90, 0), (70, 81, 0), (80, 91, 0), (90, 99, 0)], 26, 9),
+    "percentages alone": ([(5, None, 0), (20, None, 3), (30, None, 4)], 10, None),
+    "a clock is set back": ([(30, 10, 0), (20, 20, 0)], 0, None),
+}
+
+
+@pytest.mark.parametrize(("reports", "progressing", "lost"), GOODPUT.values(), ids=GOODPUT)
+def test_the_time_in_which_the_highest_step_rose(
+    reports: list[tuple[float, int | None, int | None]], progressing: float | None, lost: int | None
+) -> None:
+    manifest = a_job(status={**BEGAN, "timeSpent": RUNS}, **WATCHED)
+    for at, step, percentage in reports:
+        manifest = reported(manifest, at, step, percentage)
+    spent = status_of(manifest).time_spent
+    assert spent is not None
+    assert (spent.progressing, spent.lost_steps) == (progressing, lost)
+
+
+def test_time_in_which_a_job_stalled_or_began_again_is_none_in_which_it_rose() -> None:
+    runs = {**RUNS, "since": "2023-11-14T22:13:35.000Z"}
+    manifest = training(a_job(status={**BEGAN, "timeSpent": runs}, **WATCHED), (10, 10), (20, 20), (30, 30))
+    spent = status_of(manifest).time_spent
+    assert spent is not None
+    assert spent.progressing == 10
+    unrecorded = status_of(training(a_job(**WATCHED), (10, 10), (20, 20)))
+    assert unrecorded.time_spent is None
 
 
 # -- when a job is stalled -----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ decision is asked at each change and whenever it asked to be.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from jobcommon.api.status import ConditionType, JobStatus
-from jobcommon.framework import Options, ProgressServer
-from jobcommon.reconcile import plan, read_job
-from jobcommon.reconcile.progress import CONFIRM_SECONDS, RECORD_SECONDS, after_reports
+from jobcommon.api.time_spent import TimeSpent
+from jobcommon.framework import Job, Options, ProgressServer
+from jobcommon.reconcile import plan, progress, read_job
+from jobcommon.reconcile.progress import CONFIRM_SECONDS, RECORD_SECONDS, Stall, after_reports
 from jobcommon.testutil.builders import START, Manifest, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import next_pass
@@ -68,6 +69,18 @@ class History:
             if any(at <= begin for at in lost):
                 self.outage = 0.0, 0.0
 
+    @property
+    def goodput(self) -> tuple[float, int]:
+        """The seconds in which the highest step rose, and the steps that were made again, if steps between reports are even."""
+        rose, again, highest, last = 0.0, 0, 0, (0.0, 0)
+        for at, what, step in self.events:
+            if what == "report":
+                for number in range(last[1] + 1, step + 1) if last[1] else ():
+                    rose += (at - last[0]) / (step - last[1]) if number > highest else 0.0
+                    again += number <= highest
+                highest, last = max(highest, step), (at, step)
+        return rose, again
+
     def _run(
         self, chance: Random, now: float, step: int, deadline: int, start: int | None, evaluation: int
     ) -> tuple[float, int]:
@@ -114,6 +127,7 @@ class Operator:
     def __init__(self, history: History) -> None:
         self.history = history
         began: Manifest = {"conditions": [condition("Created"), condition("Running")], "startTime": "2023-11-14T22:13:20Z"}
+        began["timeSpent"] = {"phase": "Running", "since": "2023-11-14T22:13:20.000Z"}
         self.job = job_manifest(FRAMEWORK, {"Worker": 1}, policy="OnFailure", run_policy=history.policy, status=began)
         self.wake: float | None = None
         self.pods = RUNNING
@@ -145,7 +159,7 @@ class Operator:
             self.until(at)
             if what == "report":
                 status, told = self.status, [(step, START + arrived) for step, arrived in steps]
-                kept = status.model_copy(update={"progress": after_reports(status, told, told[-1][1], START + at)})
+                kept = after_reports(status, told, told[-1][1], START + at)
                 self.job = {**self.job, "status": kept.to_json()}
             elif what == "lost":
                 self.pods = LOST
@@ -164,14 +178,17 @@ class Operator:
             self.decide(max(self.wake, 0.0))
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, 50))
-def test_a_program_that_works_is_never_stalled_and_one_that_hangs_always_is(first: int) -> None:
-    for seed in range(first, min(first + 50, SEEDS)):
+def judge(seeds: Iterable[int]) -> None:
+    """The verdicts on histories."""
+    for seed in seeds:
         history = History(seed)
         operator = Operator(history).run()
         assert operator.restarts == [], f"seed {seed}: restarted while it worked"
         if history.outage == (0.0, 0.0):
             assert operator.stalls == [], f"seed {seed}: stalled while it worked"
+            spent, (rose, again) = operator.status.time_spent or TimeSpent(), history.goodput
+            assert (spent.progressing or 0.0) == pytest.approx(rose, abs=1.0), f"seed {seed}: time in which the step rose"
+            assert (spent.lost_steps or 0) == again, f"seed {seed}: steps made again"
         if history.hangs_after is None:
             continue
         limit = history.policy["progressDeadlineSeconds"] + history.policy.get("evaluationSeconds", 0)
@@ -180,3 +197,44 @@ def test_a_program_that_works_is_never_stalled_and_one_that_hangs_always_is(firs
         assert operator.stalls, f"seed {seed}: not noticed"
         assert operator.stalls[0] <= last + limit + 5, f"seed {seed}: noticed late"
         assert operator.restarts, f"seed {seed}: not restarted"
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 50))
+def test_a_program_that_works_is_never_stalled_and_one_that_hangs_always_is(first: int) -> None:
+    judge(range(first, min(first + 50, SEEDS)))
+
+
+_stall = progress.stall
+
+
+def _without_evaluation(job: Job, now: float) -> Stall | None:
+    policy = job.run_policy.model_copy(update={"evaluation_seconds": None})
+    return _stall(replace(job, spec=job.spec.model_copy(update={"run_policy": policy})), now)
+
+
+def _armed_at_once(job: Job, now: float) -> Stall | None:
+    armed = job.status.progress.model_copy(update={"armed": True}) if job.status.progress is not None else None
+    return _stall(replace(job, status=job.status.model_copy(update={"progress": armed})), now)
+
+
+def _at_once(job: Job, now: float) -> Stall | None:
+    found = _stall(job, now)
+    return found if found is None or found.acts_at is None else replace(found, acts_at=found.due.at)
+
+
+#: wrong decisions, and what the histories say of them
+MUTANTS: dict[str, tuple[Callable[[Job, float], Stall | None], str]] = {
+    "evaluation is not allowed for": (_without_evaluation, "while it worked"),
+    "the first report arms": (_armed_at_once, "while it worked"),
+    "acts before the reports of an outage are there": (_at_once, "restarted while it worked"),
+    "never stalled": (lambda job, now: None, "not noticed"),
+}
+
+
+@pytest.mark.parametrize(("mutant", "verdict"), MUTANTS.values(), ids=MUTANTS)
+def test_the_histories_catch(
+    mutant: Callable[[Job, float], Stall | None], verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "stall", mutant)
+    with pytest.raises(AssertionError, match=verdict):
+        judge(range(100))

@@ -271,6 +271,7 @@ async def test_a_job_is_written_at_most_every_ten_seconds(world: World, settings
             versions.add(status(world).get("progress", {}).get("lastReportTime"))
         assert len(versions) in (6, 7)
         await settled(world, lambda: status(world)["progress"]["step"] == 59)
+        assert status(world)["timeSpent"]["progressing"] == pytest.approx(58, abs=1)
 
 
 async def test_a_step_counts_from_its_first_report(world: World, settings: Settings) -> None:
