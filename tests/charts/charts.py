@@ -93,6 +93,8 @@ def rules_template() -> str:
     parts["gang.kubernetes"] = rbac.gang_rules(NATIVE[0])
     parts["gang.coscheduling"] = rbac.gang_rules(COSCHEDULING)
     parts["gang.priorities"] = (rbac.PRIORITIES,)
+    parts["kueue"] = rbac.KUEUE
+    parts["kueue.cluster"] = rbac.KUEUE_CLUSTER
     # The lease has the release's name, which the template is given.
     parts["leader"] = rbac.lease_rules("{{ . }}")
     texts = [
@@ -100,6 +102,10 @@ def rules_template() -> str:
         + yaml.safe_dump(as_json(rules), default_flow_style=None, sort_keys=False, width=120)
         + "{{- end }}\n"
         for name, rules in parts.items()
+    ]
+    texts += [
+        f'{{{{- define "jobcommon.kueue.{name}" }}}}{framework.kind}.{framework.storage_version}.{framework.group}{{{{ end }}}}\n'
+        for name, framework in FRAMEWORKS.items()
     ]
     return "{{- /* Written from jobcommon/crd/rbac.py by: make golden */}}\n" + "\n".join(texts)
 

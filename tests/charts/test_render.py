@@ -126,6 +126,7 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, Any], said: str
         ({"clusterDomain": "cluster.local"}, "--cluster-domain=cluster.local"),
         ({"trackingFinalizer": False}, "--no-tracking-finalizer"),
         ({"gangScheduler": "volcano"}, "--gang-scheduler-name=volcano"),
+        ({"kueue": "own"}, "--kueue=own"),
         ({"metrics": {"port": 9000}}, "--metrics-port=9000"),
         ({"metrics": {"tokenSecret": {"name": "mine"}}}, "--metrics-token-file=/etc/jobcommon/metrics/token"),
         ({"progress": {"tlsSecret": "mine", "port": 9443}}, "--progress-port=9443"),
@@ -153,7 +154,14 @@ def test_every_argument_is_one_that_the_command_knows() -> None:
     assert "--mpi-exec" in known, "an option of a framework's own"
     known |= {"--no-tracking-finalizer", "--no-mpi-exec"}
     everything: dict[str, Any] = {"metrics": {"tokenSecret": {"name": "mine"}}, "progress": {"tlsSecret": "its"}}
-    everything |= {"qps": 1, "burst": 1, "clusterDomain": "x", "trackingFinalizer": False, "gangScheduler": "auto"}
+    everything |= {
+        "qps": 1,
+        "burst": 1,
+        "clusterDomain": "x",
+        "trackingFinalizer": False,
+        "gangScheduler": "auto",
+        "kueue": "own",
+    }
     args = container(render("training-operators", watchNamespace="team-a", **everything))["args"]
     assert {a.partition("=")[0] for a in args if a.startswith("--")} <= known
 

@@ -21,6 +21,8 @@ EVERY_RULE = [
     *rbac.gang_rules(COSCHEDULING),
     *rbac.gang_rules(NATIVE[0]),
     rbac.PRIORITIES,
+    *rbac.KUEUE,
+    *rbac.KUEUE_CLUSTER,
     *rbac.lease_rules("lease"),
     *chain.from_iterable(rbac.user_rules(f, edit=edit) for f in FRAMEWORKS.values() for edit in (False, True)),
 ]
@@ -76,6 +78,18 @@ def test_gang_scheduling_adds_its_rules(scheduler: str, added: list[rbac.Rule]) 
     roles = of_kind(render("pytorch-operator", gangScheduler=scheduler, watchNamespace="team-a"), "Role").values()
     rules = next(role["rules"] for role in roles if role["metadata"]["namespace"] == "team-a")
     assert rules == as_json([*rbac.operator_rules([PYTORCH]), *(rule for rule in added if rule is not rbac.PRIORITIES)])
+
+
+def test_owning_workloads_adds_its_rules_and_says_what_kueue_needs() -> None:
+    role = the(render("pytorch-operator", kueue="own", rbac={"aggregate": False}), "ClusterRole")
+    assert role["rules"] == as_json([*rbac.operator_rules([PYTORCH]), *rbac.KUEUE, *rbac.KUEUE_CLUSTER])
+    objects = render("pytorch-operator", kueue="own", watchNamespace="team-a")
+    own = next(r for r in of_kind(objects, "Role").values() if r["metadata"]["namespace"] == "team-a")
+    assert own["rules"] == as_json([*rbac.operator_rules([PYTORCH]), *rbac.KUEUE])
+    assert the(objects, "ClusterRole")["rules"] == as_json(rbac.KUEUE_CLUSTER), "flavors belong to no namespace"
+    assert the(objects, "ClusterRoleBinding")["roleRef"]["name"] == "demo-pytorch-operator-kueue"
+    said = notes("training-operators", kueue="own")
+    assert all(f"    - {f.kind}.{f.storage_version}.kubeflow.org\n" in said for f in FRAMEWORKS.values())
 
 
 def test_only_for_kubectl_exec_the_operator_can_grant_something() -> None:

@@ -38,6 +38,9 @@
 {{- with .Values.gangScheduler }}
 - --gang-scheduler-name={{ . }}
 {{- end }}
+{{- with .Values.kueue }}
+- --kueue={{ . }}
+{{- end }}
 - --log-format={{ .Values.logFormat }}
 - --log-level={{ .Values.logLevel }}
 {{- end }}

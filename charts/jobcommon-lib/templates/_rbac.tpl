@@ -22,6 +22,12 @@
 {{- include "jobcommon.rules.gang.priorities" $ }}
 {{- end }}
 {{- end }}
+{{- if eq .Values.kueue "own" }}
+{{- include "jobcommon.rules.kueue" . }}
+{{- if not .Values.watchNamespace }}
+{{- include "jobcommon.rules.kueue.cluster" . }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "jobcommon.bound" -}}
@@ -100,6 +106,30 @@ roleRef:
   kind: Role
   name: {{ $name }}-leader
 {{ include "jobcommon.bound" . }}
+{{- if and .Values.watchNamespace (eq .Values.kueue "own") }}
+---
+# Flavors and priority classes belong to no namespace.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ $name }}-kueue
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+rules:
+  {{- include "jobcommon.rules.kueue.cluster" . | trim | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $name }}-kueue
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ $name }}-kueue
+{{ include "jobcommon.bound" . }}
+{{- end }}
 {{- if and .Values.rbac.aggregate (not .Values.watchNamespace) }}
 {{- range $who := list "view" "edit" }}
 ---

@@ -311,6 +311,27 @@
   verbs: [list, watch]
 {{- end }}
 
+{{- define "jobcommon.rules.kueue" }}
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [get, list, watch, create, delete, update]
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads/status]
+  verbs: [update]
+{{- end }}
+
+{{- define "jobcommon.rules.kueue.cluster" }}
+- apiGroups: [kueue.x-k8s.io]
+  resources: [resourceflavors]
+  verbs: [list, watch]
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloadpriorityclasses]
+  verbs: [list, watch]
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [list, watch]
+{{- end }}
+
 {{- define "jobcommon.rules.leader" }}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
@@ -320,3 +341,17 @@
   verbs: [get, update]
   resourceNames: ['{{ . }}']
 {{- end }}
+
+{{- define "jobcommon.kueue.jax" }}JAXJob.v1.kubeflow.org{{ end }}
+
+{{- define "jobcommon.kueue.mpi" }}MPIJob.v2beta1.kubeflow.org{{ end }}
+
+{{- define "jobcommon.kueue.mxnet" }}MXJob.v1.kubeflow.org{{ end }}
+
+{{- define "jobcommon.kueue.paddle" }}PaddleJob.v1.kubeflow.org{{ end }}
+
+{{- define "jobcommon.kueue.pytorch" }}PyTorchJob.v1.kubeflow.org{{ end }}
+
+{{- define "jobcommon.kueue.tensorflow" }}TFJob.v1.kubeflow.org{{ end }}
+
+{{- define "jobcommon.kueue.xgboost" }}XGBoostJob.v1.kubeflow.org{{ end }}
