@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jobcommon.api.kueue import MAX_POD_SETS
 from jobcommon.api.timestamp import format_time
 from jobcommon.testutil.builders import START, Manifest
 
@@ -40,3 +41,72 @@ def with_condition(workload: Manifest, kind: str, holds: bool, reason: str, mess
 
 def _with_status(workload: Manifest, **changes: Any) -> Manifest:
     return {**workload, "status": {**(workload.get("status") or {}), **changes}}
+
+
+_ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_NEEDED = ("type", "status", "reason", "message", "lastTransitionTime")
+_CONDITION = {
+    "type": "object",
+    "required": [*_NEEDED],
+    "properties": {
+        **{name: {"type": "string", "minLength": 1} for name in ("type", "reason")},
+        "message": {"type": "string", "maxLength": 32768},
+        "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+        "lastTransitionTime": {"type": "string", "format": "date-time"},
+        "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+    },
+}
+_WORKLOAD = {
+    "spec": {
+        **_ANY,
+        "properties": {
+            "active": {"type": "boolean", "default": True},
+            "podSets": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": MAX_POD_SETS,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+                "items": {**_ANY, "required": ["name"], "properties": {"name": {"type": "string", "maxLength": 63}}},
+            },
+        },
+    },
+    "status": {
+        **_ANY,
+        "properties": {
+            "conditions": {
+                "type": "array",
+                "maxItems": 16,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+                "items": _CONDITION,
+            }
+        },
+    },
+}
+
+
+def definitions() -> list[Manifest]:
+    """CustomResourceDefinitions of what the operator reads and writes, with the part of Kueue's schema that its writes meet."""
+    return [
+        _definition("Workload", "Namespaced", _WORKLOAD, subresources={"status": {}}),
+        _definition("ResourceFlavor", "Cluster", {"spec": _ANY}),
+        _definition("WorkloadPriorityClass", "Cluster", {"value": {"type": "integer"}}),
+    ]
+
+
+def _definition(kind: str, scope: str, properties: Manifest, **more: Any) -> Manifest:
+    plural = f"{kind.lower()}{'es' if kind.endswith('s') else 's'}"
+    schema = {"openAPIV3Schema": {"type": "object", "properties": properties}}
+    version = {"name": "v1beta2", "served": True, "storage": True, "schema": schema, **more}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.kueue.x-k8s.io"},
+        "spec": {
+            "group": "kueue.x-k8s.io",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "scope": scope,
+            "versions": [version],
+        },
+    }

@@ -104,8 +104,8 @@ def rules_template() -> str:
         for name, rules in parts.items()
     ]
     texts += [
-        f'{{{{- define "jobcommon.kueue.{name}" }}}}{framework.kind}.{framework.storage_version}.{framework.group}{{{{ end }}}}\n'
-        for name, framework in FRAMEWORKS.items()
+        f'{{{{- define "jobcommon.kueue.{name}" }}}}{one.kind}.{one.storage_version}.{one.group}{{{{ end }}}}\n'
+        for name, one in FRAMEWORKS.items()
     ]
     return "{{- /* Written from jobcommon/crd/rbac.py by: make golden */}}\n" + "\n".join(texts)
 

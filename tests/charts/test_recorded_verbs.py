@@ -9,6 +9,7 @@ import pytest
 
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler
+from jobcommon.api.kueue import KUEUE_API, QUEUE_LABEL
 from jobcommon.api.workload import min_count
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
@@ -25,6 +26,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.runtime.settings import Settings
+from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.native_definitions import definitions
 from jobcommon.testutil.recording import Access, Recording, access
@@ -266,6 +268,62 @@ async def test_gang_scheduling_needs_its_rules_and_nothing_else(scheduler: GangS
     asked = {triple for triple in life.recording.verbs if triple[1] in ("podgroups", "workloads", "priorityclasses")}
     assert asked == triples([*rbac.gang_rules(scheduler), rbac.PRIORITIES])
     allowed = [*rbac.operator_rules([TF]), *rbac.gang_rules(scheduler), rbac.PRIORITIES, *rbac.lease_rules(LEASE)]
+    assert life.recording.verbs <= triples(allowed)
+
+
+async def test_owning_workloads_needs_its_rules_and_nothing_else() -> None:
+    """A queued job waits, runs where its flavor is, is preempted, admitted again, moved, suspended, and finishes."""
+    life = Life(TF)
+    for one in kueue.definitions():
+        life.ok("POST", DEFINITIONS, one)
+    flavor: Json = {"apiVersion": KUEUE_API, "kind": "ResourceFlavor", "metadata": {"name": "spot"}}
+    flavor["spec"] = {"nodeLabels": {"pool": "spot"}}
+    life.ok("POST", f"/apis/{KUEUE_API}/resourceflavors", flavor)
+    root = f"/apis/{KUEUE_API}/namespaces/default/workloads"
+
+    def workload() -> Json | None:
+        return next(iter(life.ok("GET", root)["items"]), None)
+
+    def play(changed: Callable[[Json], Json]) -> None:
+        found = workload()
+        assert found is not None
+        life.ok("PUT", f"{root}/{found['metadata']['name']}/status", changed(found))
+
+    def told(kind: str, status: str) -> bool:
+        conditions = ((workload() or {}).get("status") or {}).get("conditions") or ()
+        return any(each["type"] == kind and each["status"] == status for each in conditions)
+
+    def suspended() -> bool:
+        return life.conditions()[-1:] == ["Suspended"]
+
+    async with operating(life, TF, replace(SETTINGS, namespace=None, kueue="own")):
+        life.submit({"Worker": 2}, policy="ExitCode", run_policy=RUN_POLICY)
+        await life.clock.until(life.count(2), step=0.5)
+        life.ok("PATCH", life.jobs(name="train"), {"metadata": {"labels": {QUEUE_LABEL: "team"}}}, MERGE_PATCH)
+        await life.clock.until(lambda: suspended() and not life.named() and workload() is not None, step=0.5)
+        life.ok("PATCH", life.jobs(name="train"), {"metadata": {"labels": {QUEUE_LABEL: "other"}}}, MERGE_PATCH)
+        await life.clock.until(lambda: (workload() or {})["spec"]["queueName"] == "other", step=0.5)
+        for _ in range(2):
+            play(lambda found: kueue.admitted(found, "spot"))
+            await life.clock.until(life.count(2), step=0.5)
+            assert {pod["spec"]["nodeSelector"]["pool"] for pod in life.pods()} == {"spot"}
+            life.play_all("Running")
+            await life.clock.until(lambda: told("PodsReady", "True"), step=0.5)
+            play(kueue.evicted)
+            await life.clock.until(lambda: told("QuotaReserved", "False") and not life.named(), step=0.5)
+        life.change({"runPolicy": {"suspend": True}})
+        await life.clock.until(lambda: workload() is None, step=0.5)
+        life.change({"runPolicy": {"suspend": False}, "ttlSecondsAfterFinished": None})
+        await life.clock.until(lambda: workload() is not None, step=0.5)
+        play(lambda found: kueue.admitted(found, "spot"))
+        await life.clock.until(life.count(2), step=0.5)
+        life.play_all("Running")
+        await life.clock.until(lambda: told("PodsReady", "True"), step=0.5)
+        life.play_all("Succeeded", 0)
+        await life.clock.until(lambda: told("Finished", "True"), step=0.5)
+    resources = {rule.resource for rule in (*rbac.KUEUE, *rbac.KUEUE_CLUSTER)}
+    assert {triple for triple in life.recording.verbs if triple[1] in resources} == triples([*rbac.KUEUE, *rbac.KUEUE_CLUSTER])
+    allowed = [*rbac.operator_rules([TF]), *rbac.KUEUE, *rbac.KUEUE_CLUSTER, *rbac.lease_rules(LEASE)]
     assert life.recording.verbs <= triples(allowed)
 
 
