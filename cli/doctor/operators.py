@@ -36,6 +36,7 @@ class OwnOperator:
     watched: str
     lease: str
     gang: str
+    kueue: str
     account: str
     version: str
     mpi_exec: bool
@@ -85,6 +86,7 @@ def _own(deployment: Json, frameworks: Sequence[Framework]) -> OwnOperator | Non
             watched=namespace if watched.startswith("$(") else watched,
             lease=next(iter(_values(command, "--lease-name")), "jobcommon-operator"),
             gang=next(iter(_values(command, "--gang-scheduler-name")), ""),
+            kueue=next(iter(_values(command, "--kueue")), ""),
             account=str(pod.get("serviceAccountName") or "default"),
             version=str(labels.get("app.kubernetes.io/version", "")),
             mpi_exec="--no-mpi-exec" not in command,

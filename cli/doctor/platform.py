@@ -1,12 +1,13 @@
 """Checks of what the operators run on: the API server's version, their own Deployments, rights, Kueue, gang schedulers."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import yaml
 
 import jobcommon
 from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, VOLCANO, YUNIKORN, candidates, gang_scheduler
+from jobcommon.api.kueue import OWN
 from jobcommon.cli.doctor.finding import Finding, Severity
 from jobcommon.cli.doctor.operators import OwnOperator
 from jobcommon.cli.doctor.state import ClusterState, names
@@ -30,7 +31,8 @@ def check_platform(state: ClusterState, frameworks: Sequence[Framework], own: Se
         yield from _gang(state, operator)
     yield from _rights(state)
     if KUEUE in state.groups:
-        yield from _kueue(state, frameworks)
+        ours = {kind for operator in own if operator.kueue == OWN for kind in operator.kinds}
+        yield from _kueue(state, frameworks, ours)
 
 
 def _version(state: ClusterState) -> Iterator[Finding]:
@@ -109,20 +111,24 @@ def _rights(state: ClusterState) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
-def _kueue(state: ClusterState, frameworks: Sequence[Framework]) -> Iterator[Finding]:
+def _kueue(state: ClusterState, frameworks: Sequence[Framework], ours: Collection[str]) -> Iterator[Finding]:
+    """`ours`: the kinds whose Workloads operators of ours own."""
     if state.kueue_configuration is None:
         return
     data = state.kueue_configuration.get("data") or {}
     try:
         document = yaml.safe_load(str(data.get("controller_manager_config.yaml", "")))
-        enabled = {str(name) for name in (document.get("integrations") or {}).get("frameworks") or ()}
+        integrations = document.get("integrations") or {}
+        enabled, external = ({str(one) for one in integrations.get(key) or ()} for key in ("frameworks", "externalFrameworks"))
     except (yaml.YAMLError, AttributeError, TypeError):
         subject = f"ConfigMap {KUEUE_CONFIGURATION} of Kueue"
         yield Finding(Severity.UNREAD, subject, "is not a configuration of Kueue", "which kinds Kueue queues is unknown")
         return
     for framework in frameworks:
         integration = f"{framework.group}/{framework.singular}"
-        if framework.kind not in _KUEUE_KINDS:
+        if framework.kind in ours:
+            yield from _owned_kind(framework, integration if integration in enabled else "", external)
+        elif framework.kind not in _KUEUE_KINDS:
             yield Finding(
                 Severity.NOTE, "Kueue", f"has no integration of {framework.kind}",
                 "such a job with a queue label runs at once, outside of every quota",
@@ -133,3 +139,21 @@ def _kueue(state: ClusterState, frameworks: Sequence[Framework]) -> Iterator[Fin
                 "such a job with a queue label runs at once, outside of every quota",
                 f"add {integration} to integrations.frameworks in ConfigMap {KUEUE_CONFIGURATION}, and restart Kueue",
             )  # fmt: skip
+
+
+def _owned_kind(framework: Framework, enabled: str, external: Collection[str]) -> Iterator[Finding]:
+    """What Kueue's configuration must say of a kind whose Workloads an operator of ours owns; `enabled`: its integration."""
+    kind, name = framework.kind, f"{framework.kind}.{framework.storage_version}.{framework.group}"
+    where = f"in ConfigMap {KUEUE_CONFIGURATION}, and restart Kueue"
+    if enabled:
+        yield Finding(
+            Severity.ERROR, "Kueue", f"queues {kind} itself, and the operator owns its Workloads (--kueue own)",
+            "a job is queued twice, and takes its quota twice",
+            f"remove {enabled} from integrations.frameworks and add {name} to integrations.externalFrameworks {where}",
+        )  # fmt: skip
+    elif name not in external:
+        yield Finding(
+            Severity.WARNING, "Kueue", f"does not know that the operator owns the Workloads of {kind}",
+            "its integration of pods may queue each pod of a job once more",
+            f"add {name} to integrations.externalFrameworks {where}",
+        )  # fmt: skip

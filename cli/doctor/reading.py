@@ -9,6 +9,7 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.gang import gang_scheduler
+from jobcommon.api.kueue import OWN
 from jobcommon.cli.doctor.definitions import definition_name
 from jobcommon.cli.doctor.operators import OwnOperator, own_operators
 from jobcommon.cli.doctor.platform import KUEUE, KUEUE_CONFIGURATION, KUEUE_DEPLOYMENT
@@ -152,7 +153,8 @@ def _rules(operator: OwnOperator, frameworks: Sequence[Framework]) -> list[rbac.
         scheduler = gang_scheduler(operator.gang)
     except ValueError:
         scheduler = None
-    return [*rules, *(rbac.gang_rules(scheduler) if scheduler else ())]
+    queued = (*rbac.KUEUE, *rbac.KUEUE_CLUSTER) if operator.kueue == OWN else ()
+    return [*rules, *(rbac.gang_rules(scheduler) if scheduler else ()), *queued]
 
 
 def _rights(rules: Iterable[rbac.Rule]) -> list[Right]:

@@ -1,7 +1,7 @@
 """What `jobcommon doctor` finds in a cluster that was read: a row for each finding, and for what must not be one."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -104,9 +104,10 @@ def launcher(*, suspend: bool = False, owner: str = "MPIJob", over: bool = False
     }
 
 
-def kueue(*frameworks: str) -> Json:
-    lines = "".join(f"  - {name}\n" for name in frameworks)
-    return {"data": {"controller_manager_config.yaml": f"integrations:\n  frameworks:\n{lines}"}}
+def kueue(*frameworks: str, external: Sequence[str] = ()) -> Json:
+    lines, more = ("".join(f"  - {name}\n" for name in names) for names in (frameworks, external))
+    text = f"integrations:\n  frameworks:\n{lines}  externalFrameworks:\n{more}"
+    return {"data": {"controller_manager_config.yaml": text}}
 
 
 ALL_QUEUED = ("kubeflow.org/tfjob", "kubeflow.org/pytorchjob", "kubeflow.org/mpijob")
@@ -305,6 +306,16 @@ def _platform_rows() -> Iterator[Row]:
     yield Row("Kueue does not queue a kind",
         {"groups": {"kueue.x-k8s.io"}, "kueue_configuration": kueue(*ALL_QUEUED[1:])},
         ((W, ("does not queue TFJob", "add kubeflow.org/tfjob to integrations.frameworks")), (N, ("MXJob",))))
+    owning = {"deployments": [ours("--kueue=own", "--framework=tensorflow")], "groups": {"kueue.x-k8s.io"}}
+    others = ((N, ("MXJob",)),)
+    yield Row("the operator owns Workloads, and Kueue knows it",
+        {**owning, "kueue_configuration": kueue(*ALL_QUEUED[1:], external=["TFJob.v1.kubeflow.org"])}, others)
+    yield Row("the operator owns Workloads, and Kueue does not know it",
+        {**owning, "kueue_configuration": kueue(*ALL_QUEUED[1:])},
+        ((W, ("Workloads of TFJob", "add TFJob.v1.kubeflow.org to integrations.externalFrameworks")), *others))
+    yield Row("the operator and Kueue both own Workloads",
+        {**owning, "kueue_configuration": kueue(*ALL_QUEUED)},
+        ((E, ("queues TFJob itself", "remove kubeflow.org/tfjob from integrations.frameworks", "twice")), *others))
     yield Row("Kueue's configuration is none",
         {"groups": {"kueue.x-k8s.io"}, "kueue_configuration": {"data": {"controller_manager_config.yaml": "[1]"}}},
         ((U, ("is not a configuration of Kueue",)),))
