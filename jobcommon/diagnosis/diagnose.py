@@ -16,7 +16,7 @@ from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import died_beside, last_exception, raised_alone, recreated, silent
 from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
-from jobcommon.diagnosis.queues import gang, suspended
+from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reason import Reason
 from jobcommon.diagnosis.refusals import refusal_in, refusal_in_event
 from jobcommon.diagnosis.torchrun import partial_restarts
@@ -117,7 +117,7 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
     if job.managed_elsewhere:
         text = f"another controller manages the job: {job.managed_by}"
         return _of_job(Cause(Reason.MANAGED_ELSEWHERE, text, "ask that controller: runPolicy.managedBy names it"))
-    if job.suspended:
+    if job.suspended or is_queued(status, job.labels):
         return _of_job(suspended(found))
     if current is None:
         return _of_job(unanswered(found, now))

@@ -1,9 +1,11 @@
 """What a job waits for before its pods are created or placed: a queue, a gang, a user."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from jobcommon.api.gang import OF_THE_GROUP, GroupWaits, size_of, waits_of
 from jobcommon.api.pod import PodView
+from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.template import mappings_in
 from jobcommon.api.workload import min_count
 from jobcommon.diagnosis.cause import Cause, in_short
@@ -14,6 +16,11 @@ from jobcommon.reconcile.queueing import QUEUE_LABEL
 _NOT_PLACED = ("", "Pending", "Inqueue", "PreScheduling", "Scheduling")
 
 
+def is_queued(status: JobStatus, labels: Mapping[str, Any]) -> bool:
+    """Whether the job waits in a queue whose Workloads the operator owns: its spec does not say so."""
+    return status.has(ConditionType.SUSPENDED) and bool(labels.get(QUEUE_LABEL))
+
+
 def suspended(found: Found) -> Cause:
     """Why a job is suspended: Kueue has it in a queue, or a user wants it so."""
     queue = str(found.read.labels.get(QUEUE_LABEL) or "")
@@ -22,6 +29,10 @@ def suspended(found: Found) -> Cause:
         advice = f"kubectl train resume {found.read.name}"
         return Cause(Reason.SUSPENDED, "runPolicy.suspend is true: a user or another controller has suspended the job", advice)
     queue = queue or str(((workload or {}).get("spec") or {}).get("queueName") or "")
+    message = found.status.conditions[-1].message if found.status.conditions else ""
+    told = message.partition(f"it waits in queue {queue}: ")[2]
+    if workload is None and told:
+        return Cause(Reason.QUEUED_BY_KUEUE, in_short(f"in Kueue's queue {queue}: {told}"), "change what the message names")
     if workload is None:
         text = f"in Kueue's queue {queue}, which has not taken it up: there is no Workload of it yet"
         return Cause(Reason.QUEUED_BY_KUEUE, text, "kubectl get localqueues; see that Kueue runs and supports the kind")

@@ -18,6 +18,7 @@ from jobcommon.client.request import Request, Response
 from jobcommon.client.status import answered
 from jobcommon.diagnosis.found import Found
 from jobcommon.diagnosis.operator import LEASE, may_be_behind
+from jobcommon.diagnosis.queues import is_queued
 from jobcommon.framework import Framework
 from jobcommon.reconcile import read_job
 from jobcommon.reconcile.failed_logs import config_map_name
@@ -62,7 +63,8 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     wanted = {"events": [Request("GET", path, (("fieldSelector", f"involvedObject.{one}"),)) for one in about]}
     if troubled:
         wanted["nodes"] = [Request("GET", collection_path("v1", "nodes", None))]
-    if ((job.get("spec") or {}).get("runPolicy") or {}).get("suspend"):
+    in_queue = is_queued(status, job["metadata"].get("labels") or {})
+    if in_queue or ((job.get("spec") or {}).get("runPolicy") or {}).get("suspend"):
         wanted["workloads"] = [Request("GET", collection_path(api, "workloads", namespace)) for api in WORKLOAD_APIS]
     if not pods or any(not (pod.get("spec") or {}).get("nodeName") for pod in pods):
         wanted[POD_GROUPS] = [Request("GET", object_path(api, POD_GROUPS, namespace, name)) for api in POD_GROUP_APIS]

@@ -13,7 +13,7 @@ from typing import Any
 from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.timestamp import format_time
 from jobcommon.diagnosis import Found
-from jobcommon.framework import Framework
+from jobcommon.framework import Framework, Options
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
@@ -301,6 +301,7 @@ NO_RIGHT = (
 )
 GPUS = "0/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
 EIGHT_GPUS = {"resources": {"limits": {"nvidia.com/gpu": 8}}}
+OWN = replace(PYTORCH, options=Options(kueue=True))
 WORKLOAD = {
     "metadata": {"name": "pytorchjob-demo-1a2b3"},
     "spec": {"queueName": "research"},
@@ -1146,6 +1147,18 @@ SCENARIOS = (
         "QueuedByKueue",
         ("research", "no Workload"),
         found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"}),
+    ),
+    Scenario(
+        "in Kueue's queue, its Workload is the operator's",
+        "QueuedByKueue",
+        ("research", "insufficient unused quota for nvidia.com/gpu"),
+        found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research"}, workloads=[WORKLOAD]),
+    ),
+    Scenario(
+        "in Kueue's queue without a Workload of the operator",
+        "QueuedByKueue",
+        ("in Kueue's queue research: the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass high, which is not",),
+        found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "high"}),
     ),
     Scenario(
         "PodGroup pending",
