@@ -177,7 +177,8 @@ class Queue:
         cluster_queue = str(mapping_of(found.status.get("admission")).get("clusterQueue") or "")
         queue_labels = {kueue.LOCAL_QUEUE_LABEL: found.spec.get("queueName"), kueue.CLUSTER_QUEUE_LABEL: cluster_queue}
         added_labels = {kueue.POD_SET_LABEL: name, **{k: v for k, v in queue_labels.items() if v and len(v) <= MAX_LABEL}}
-        annotations = {kueue.WORKLOAD_ANNOTATION: found.view.name}
+        offset = self.job.index_offsets.get(replica.type.lower())
+        annotations = {kueue.WORKLOAD_ANNOTATION: found.view.name} | ({kueue.INDEX_OFFSET: str(offset)} if offset else {})
         selector: dict[str, Any] = {}
         tolerations, gates = list(spec.get("tolerations") or ()), list(spec.get("schedulingGates") or ())
         if assigned.get("topologyAssignment"):
