@@ -26,7 +26,7 @@ from benchmarks.record import Results
 from benchmarks.workloads import ALL, COMPARED, PER_JOB, PER_POD, Workload
 
 _COMPARED = ",".join(map(str, COMPARED))
-OTHERS = ("memory", "coldstart", "restart", "small")
+OTHERS = ("memory", "coldstart", "restart", "inplace", "small")
 
 
 def _arguments() -> argparse.Namespace:
@@ -116,11 +116,15 @@ async def _measure(arguments: argparse.Namespace) -> Results:
     async def restart() -> None:
         found.restart = await scenarios.restart(kind, 50 if quick else 1000)
 
+    async def in_place() -> None:
+        for replicas in (50,) if quick else (1000, 5000):
+            found.in_place.append(await scenarios.in_place(kind, replicas))
+
     async def small() -> None:
         found.small = await scenarios.small(kind, 300 if quick else 5000, 10 if quick else 60)
 
     others: dict[str, Callable[[], Awaitable[None]]] = {
-        "memory": memory, "coldstart": cold_start, "restart": restart, "small": small,
+        "memory": memory, "coldstart": cold_start, "restart": restart, "inplace": in_place, "small": small,
     }  # fmt: skip
     async with scenarios.cluster(kind) as server:
         found.server = server.name

@@ -11,6 +11,7 @@ from benchmarks.workloads import Workload
 FROM_PODS = 100
 MB = 1e6
 SMALL = 2
+FEW = 1000
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,10 @@ def goals(results: Results) -> Iterator[Goal]:
     if results.cold_start is not None:
         yield Goal(f"cold start beside {results.cold_start.jobs:,} finished jobs: writes", results.cold_start.writes, 0)
         yield Goal("cold start: seconds after the lists", results.cold_start.after_lists, 3.0, "s")
+    for place in results.in_place:
+        limit = 5.0 if place.replicas <= FEW else 15.0
+        yield Goal(f"{place.replicas:,} replicas restarted in place", place.seconds, limit, "s")
+        yield Goal(f"{place.replicas:,} replicas restarted in place: PATCHes a pod", place.patches / place.replicas, 2.01)
     if results.small is not None:
         ratio = p99(results.small.beside) / p99(results.small.alone)
         yield Goal(f"small jobs' p99 beside one of {results.small.replicas:,} replicas, over alone", ratio, 2.0, "×")

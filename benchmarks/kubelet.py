@@ -21,6 +21,8 @@ import msgspec
 from benchmarks import seeds
 from benchmarks.informer_loop import run_informer
 from benchmarks.processes import child, stop
+from benchmarks.workloads import IMAGE
+from jobcommon.api.pod import STOPPED as GATE
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.store import Batch, Store
 from jobcommon.client.config import find_cluster
@@ -30,8 +32,17 @@ from jobcommon.client.transport import HttpTransport
 
 CONCURRENCY = 32
 RUNNING, SUCCEEDED, FAILED = "Running", "Succeeded", "Failed"
-_KILLED = 137
-_STATUSES = {RUNNING: seeds.running_status(), SUCCEEDED: seeds.ended_status(0), FAILED: seeds.ended_status(_KILLED)}
+#: In place: one has failed and runs again, the image keeps it stopped, and it runs from the next image.
+KILLED, STOPPED, AGAIN = "Killed", "Stopped", "Again"
+_KILLED, _TERMINATED, _AGAIN = 137, 143, 2
+_STATUSES = {
+    RUNNING: seeds.running_status(),
+    SUCCEEDED: seeds.ended_status(0),
+    FAILED: seeds.ended_status(_KILLED),
+    KILLED: seeds.restarted_status(_KILLED, 1),
+    STOPPED: seeds.restarted_status(_TERMINATED, 1, f"{IMAGE}{GATE}1"),
+    AGAIN: seeds.restarted_status(_TERMINATED, _AGAIN),
+}
 _PATCHES = {phase: msgspec.json.encode({"status": status}) for phase, status in _STATUSES.items()}
 
 Times = dict[str, float]
@@ -46,6 +57,7 @@ class Pod(msgspec.Struct, frozen=True):
     resource_version: str
     phase: str
     held: bool
+    image: str
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -57,12 +69,26 @@ class _Metadata(msgspec.Struct, rename="camel"):
     deletion_timestamp: str | None = None
 
 
-class _Status(msgspec.Struct):
+class _ContainerStatus(msgspec.Struct, rename={"restarts": "restartCount"}):
+    restarts: int = 0
+
+
+class _Status(msgspec.Struct, rename={"containers": "containerStatuses"}):
     phase: str = ""
+    containers: list[_ContainerStatus] = []
+
+
+class _Container(msgspec.Struct):
+    image: str
+
+
+class _Spec(msgspec.Struct):
+    containers: list[_Container]
 
 
 class _Object(msgspec.Struct):
     metadata: _Metadata
+    spec: _Spec
     status: _Status = msgspec.field(default_factory=_Status)
 
 
@@ -73,7 +99,9 @@ def pod_of(data: bytes) -> Pod:
     """The part of a pod that counts here."""
     found = _decode(data)
     meta = found.metadata
-    return Pod(meta.namespace, meta.name, meta.uid, meta.resource_version, found.status.phase, bool(meta.finalizers))
+    again = any(container.restarts == _AGAIN for container in found.status.containers)
+    phase, image = AGAIN if again else found.status.phase, found.spec.containers[0].image
+    return Pod(meta.namespace, meta.name, meta.uid, meta.resource_version, phase, bool(meta.finalizers), image)
 
 
 @dataclass
@@ -124,6 +152,8 @@ class Agent:
                 space.seen[f"{pod.name}/{pod.uid}"] = now
                 if space.auto:
                     self._start(self._mark_one(pod, space.auto, {}))
+            elif change.new.image != change.old.image:
+                self._start(self._mark_one(pod, STOPPED if GATE in pod.image else AGAIN, {}))
             space.put(pod)
         for holds, event in self._waiting:
             if holds():
@@ -160,6 +190,7 @@ class Agent:
         actions: dict[str, Callable[[], Awaitable[Any]]] = {
             "seen": lambda: self._seen(space, command["count"]),
             "mark": lambda: self._mark(space, command["phase"]),
+            "kill": lambda: self._mark_one(next(iter(space.pods.values())), KILLED, {}),
             "auto": lambda: self._auto(space, command["phase"]),
             "phase": lambda: self._until(lambda: space.phases[command["phase"]] >= command["count"]),
             "released": lambda: self._until(lambda: not space.held),
@@ -223,6 +254,10 @@ class Kubelet:
     async def mark(self, namespace: str, phase: str) -> Times:
         """Bring all pods of the namespace into that phase; by name, when the server had answered."""
         return dict(await self._ask("mark", namespace, phase=phase))
+
+    async def kill_one(self, namespace: str) -> None:
+        """The program of one pod of the namespace is killed, and its container starts again in place."""
+        await self._ask("kill", namespace)
 
     async def auto(self, namespace: str, phase: str) -> None:
         """From now on bring every pod of the namespace into that phase as soon as it appears."""

@@ -72,6 +72,15 @@ class Restart(msgspec.Struct):
     operator: float
 
 
+class InPlace(msgspec.Struct):
+    """From the failure of one replica until all run again in place: seconds, and the operator's CPU time and requests."""
+
+    replicas: int
+    seconds: float
+    cpu: float
+    patches: int
+
+
 class Small(msgspec.Struct):
     """Seconds until the pods of each small job were created, alone and while a big job was created."""
 
@@ -92,6 +101,7 @@ class Results(msgspec.Struct):
     memory: list[Memory] = []
     cold_start: ColdStart | None = None
     restart: Restart | None = None
+    in_place: list[InPlace] = []
     small: Small | None = None
 
     @property

@@ -108,6 +108,9 @@ def _others(results: Results) -> Iterator[tuple[str, str]]:
     if (restart := results.restart) is not None:
         text = f"{restart.operator:.1f} s, {restart.operator / restart.baseline:.2f} × baseline"
         yield f"{restart.replicas:,} replicas killed and running again", text
+    for place in results.in_place:
+        text = f"{place.seconds:.1f} s, of which the operator computed {place.cpu:.1f} s, {place.patches:,} PATCHes"
+        yield f"{place.replicas:,} replicas restarted in place", text
     if (small := results.small) is not None:
         each = (("alone", small.alone), ("beside", small.beside), ("plain clients beside", small.baseline_beside))
         text = ", ".join(f"{name} {median(times) * 1e3:.0f} / {p99(times) * 1e3:.0f} ms" for name, times in each)

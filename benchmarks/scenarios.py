@@ -10,10 +10,10 @@ from typing import Any
 from benchmarks import baseline_client, seeds
 from benchmarks.apiserver import EMBEDDED, Server, api_server, prepare
 from benchmarks.jobs import watched
-from benchmarks.kubelet import FAILED, RUNNING, Kubelet, kubelet
+from benchmarks.kubelet import AGAIN, FAILED, RUNNING, Kubelet, kubelet
 from benchmarks.lifecycle_timings import baseline_lifecycle, operator_lifecycle
 from benchmarks.operator_process import operator
-from benchmarks.record import ColdStart, Memory, Restart, Small, WorkloadResult
+from benchmarks.record import ColdStart, InPlace, Memory, Restart, Small, WorkloadResult
 from benchmarks.workloads import Workload, baseline_definition, baseline_writes, job_manifest, post, submissions
 from jobcommon.cli.frameworks import installed
 from jobcommon.client.request import Request
@@ -112,6 +112,32 @@ async def restart(kind: str, replicas: int) -> Restart:
                 await agent.mark(namespace, FAILED)
                 await agent.seen(namespace, 2 * replicas)
                 return Restart(replicas, plain, await agent.in_phase(namespace, RUNNING, replicas) - start)
+
+
+async def in_place(kind: str, replicas: int) -> InPlace:
+    """One replica of a job is killed, and all are stopped and started again in their pods."""
+    namespace = "in-place"
+    job = job_manifest(namespace, "job", replicas, "OnFailure")
+    job["spec"]["runPolicy"] |= {"restartScope": "Job", "restartMethod": "Auto", "keepFailedLogs": False}
+    async with (
+        cluster(kind) as server,
+        kubelet(str(server.kubeconfig)) as agent,
+        server.connected() as user,
+        operator(str(server.kubeconfig)) as running,
+        watched(user, namespace) as jobs,
+    ):
+        await prepare(user, namespace)
+        await agent.auto(namespace, RUNNING)
+        await baseline_client.send_all(user, [post(job, TF.plural)])
+        await agent.in_phase(namespace, RUNNING, replicas)
+        await jobs.having("Running", 1)
+        await running.idle()
+        await running.mark()
+        start = monotonic()
+        await agent.kill_one(namespace)
+        over = await agent.in_phase(namespace, AGAIN, replicas)
+        await running.idle()
+        return InPlace(replicas, over - start, running.cpu, (await running.calls())["PATCH"])
 
 
 async def _baseline_restart(server: Server, agent: Kubelet, workload: Workload, user: HttpTransport) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from benchmarks.workloads import Manifest, job_manifest
+from benchmarks.workloads import IMAGE, Manifest, job_manifest
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
 from jobcommon.api.timestamp import format_time
@@ -63,8 +63,20 @@ def ended_status(code: int) -> Manifest:
     }
 
 
+def restarted_status(code: int, restarts: int, stopped: str = "") -> Manifest:
+    """The status of a pod whose container ended with that code, and runs again or is kept stopped by that image."""
+    state = {"running": {"startedAt": STARTED}}
+    if stopped:
+        message = f'Failed to apply default image tag "{stopped}": couldn\'t parse image name'
+        state = {"waiting": {"reason": "InvalidImageName", "message": message}}
+    ended = {"exitCode": code, "reason": "Error", "startedAt": STARTED, "finishedAt": format_time(NOW)}
+    container = _container(state, ready=not stopped) | {"restartCount": restarts, "lastState": {"terminated": ended}}
+    return {**running_status(), "containerStatuses": [container]}
+
+
 def _container(state: Manifest, *, ready: bool) -> Manifest:
-    image = {"image": "registry.example.com/train:1", "imageID": "", "restartCount": 0}
+    digest = f"registry.example.com/train@sha256:{'0' * 64}"
+    image = {"image": IMAGE, "imageID": digest, "restartCount": 0}
     return {"name": TF.container, "ready": ready, "state": state, **image}
 
 
