@@ -196,6 +196,7 @@ async def test_another_image_restarts_the_container_in_place(local: Cluster) -> 
     script = "echo run >> /v/runs; cat /v/runs; exec sleep 999"
     await local.create(shell("p", script, spec=volume, volumeMounts=[{"name": "v", "mountPath": "/v"}]))
     before = await local.running("p")
+    await local.log_with("p", "run\n")
     await give("none:latest:stopped")
     gated = await local.until("p", waits)
     assert state(gated)["state"]["waiting"]["reason"] == "InvalidImageName"
