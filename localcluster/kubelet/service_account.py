@@ -15,8 +15,7 @@ from jobcommon.localcluster.kubelet.lifecycle import Container, Pod
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 #: No volume of a pod can have this name: it is not a DNS label.
 VOLUME = "kube-api-access.pod"
-#: A year, as the tokens of this volume get from a real API server (--service-account-extend-token-expiration); these are not
-#: rotated.
+#: A year, as the tokens of this volume get from a real API server (--service-account-extend-token-expiration).
 TOKEN_SECONDS = 365 * 24 * 3600
 #: Variables that would lead a pod to the cluster of the user's shell, or of the pod that the embedded cluster runs in.
 FOREIGN = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "KUBERNETES_SERVICE_PORT_HTTPS")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobcommon.localcluster.kubelet import kubelet
+from jobcommon.localcluster.kubelet import kubelet, sandbox
 from jobcommon.localcluster.kubelet.environment import container_environment
 from jobcommon.localcluster.kubelet.options import host_environment
 from jobcommon.localcluster.kubelet.process import Isolation, detect
@@ -141,6 +141,15 @@ async def test_the_files_of_the_volume(running: TestCluster) -> None:
     authority = running.cluster.credentials.certificate.pem.decode()
     assert said.startswith(f"ca.crt\nnamespace\ntoken\ndefault\n{authority}")
     assert "volumes" not in found["spec"], "the spec stays as it was written"
+
+
+async def test_a_token_is_renewed_while_the_program_runs(running: TestCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "RENEWAL", 0.001)
+    token = {"path": "token", "audience": "mine", "expirationSeconds": 600}
+    volume = {"name": "mine", "projected": {"sources": [{"serviceAccountToken": token}]}}
+    script = 'cd /mine && first=$(cat token) && while [ "$(cat token)" = "$first" ]; do sleep 0.05; done'
+    item = shell("p", script, {"volumes": [volume]}, volumeMounts=[{"name": "mine", "mountPath": "/mine"}])
+    assert (await ended(running, item))[0]["status"]["phase"] == "Succeeded"
 
 
 @pytest.mark.parametrize("where", ["pod", "account"])
