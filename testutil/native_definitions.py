@@ -13,6 +13,7 @@ Obj = dict[str, Any]
 _LABEL = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 253}
 _FROZEN = {"rule": "self == oldSelf", "message": "field is immutable"}
+_ONCE = ("controllerRef", "podGroupTemplateRef", "workloadRef", "schedulingConstraints", "disruptionMode", "priorityClassName")
 _ONE = {"rule": "has(self.basic) != has(self.gang)", "message": "must specify one of: `basic`, `gang`"}
 _SAME_VARIANT = {"rule": "has(self.gang) == has(oldSelf.gang)", "message": "field is immutable"}
 
@@ -22,7 +23,7 @@ def definitions(api_version: str) -> list[Obj]:
     alpha = api_version == V1ALPHA2
     frozen = {"x-kubernetes-validations": [_FROZEN]}
     group = _group(alpha=alpha)
-    template = _object({"name": _LABEL, **group}, "name", "schedulingPolicy")
+    template = _set_once(_object({"name": _LABEL, **group}, "name", "schedulingPolicy"))
     templates: Obj = {
         "type": "array",
         "items": template,
@@ -33,14 +34,14 @@ def definitions(api_version: str) -> list[Obj]:
         **(frozen if alpha else {}),
     }
     controller = {**_object({"apiGroup": _NAME, "kind": _NAME, "name": _NAME}, "kind", "name"), **frozen}
-    workload = _object({"controllerRef": controller, "podGroupTemplates": templates}, "podGroupTemplates")
+    workload = _set_once(_object({"controllerRef": controller, "podGroupTemplates": templates}, "podGroupTemplates"))
     if alpha:
         names = _object({"workloadName": _NAME, "podGroupTemplateName": _LABEL}, "workloadName", "podGroupTemplateName")
         reference = {"podGroupTemplateRef": {**_object({"workload": names}, "workload"), **frozen}}
     else:
         names = _object({"workloadName": _NAME, "templateName": _LABEL}, "workloadName", "templateName")
         reference = {"workloadRef": {**names, **frozen}}
-    pod_group = _object({**reference, **group}, "schedulingPolicy")
+    pod_group = _set_once(_object({**reference, **group}, "schedulingPolicy"))
     return [
         _definition(api_version, "Workload", {"spec": workload}),
         _definition(api_version, "PodGroup", {"spec": pod_group, "status": _any()}),
@@ -64,6 +65,13 @@ def _group(*, alpha: bool) -> Obj:
 
 def _object(properties: Mapping[str, Any], *required: str) -> Obj:
     return {"type": "object", "properties": dict(properties), **({"required": list(required)} if required else {})}
+
+
+def _set_once(schema: Obj) -> Obj:
+    """The schema, in which the optional immutable fields can be neither added nor removed."""
+    fields = [name for name in _ONCE if name in schema["properties"]]
+    rules = [{"rule": f"has(self.{name}) == has(oldSelf.{name})", "message": "field is immutable"} for name in fields]
+    return {**schema, "x-kubernetes-validations": rules}
 
 
 def _any() -> Obj:

@@ -45,8 +45,6 @@ def admit_new(call: Call, name: str, obj: Obj) -> None:
         allocation.allocate(call, obj, None)
     elif call.resource.gvk == ("", "v1", "PersistentVolumeClaim"):
         _choose_class(call, obj["spec"])
-    elif (call.resource.group, call.resource.kind) == (_SCHEDULING, "PodGroup"):
-        _check_workload(call, name, obj["spec"])
     elif call.resource.plural == "certificatesigningrequests":
         # Who asks is not for the request to say.
         obj["status"] = {}
@@ -62,8 +60,11 @@ def admit_update(call: Call, new: Obj, old: Obj) -> None:
         _tolerate_lost_nodes(new["spec"])
 
 
-def _check_workload(call: Call, name: str, spec: Obj) -> None:
-    """A PodGroup is that of a template of a Workload that exists."""
+def check_workload(call: Call, name: str, obj: Obj) -> None:
+    """Raise 403 for a new PodGroup unless it is that of a template of a Workload that exists."""
+    if (call.resource.group, call.resource.kind) != (_SCHEDULING, "PodGroup"):
+        return
+    spec = obj["spec"]
     named = spec.get("workloadRef") or (spec.get("podGroupTemplateRef") or {}).get("workload")
     if named is None:
         return

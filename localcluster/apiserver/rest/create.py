@@ -56,6 +56,7 @@ def create_object(call: Call, obj: Obj) -> Obj:
     validate(call, new, None)
     pod_security.check(call, new, None)
     admission.check_overhead(call, new)
+    admission.check_workload(call, asked_name, new)
     review(call, "CREATE", new, None)
     admission.check_quota(call, new)
     if given_version and not call.dry_run:
