@@ -18,6 +18,7 @@ from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim.ends import failed_runs, main_failed, main_runs, phase
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.kept_logs import KeptLogs
+from jobcommon.testutil.sim.kueue import WithinQuota
 from jobcommon.testutil.sim.scenario import Scenario
 
 Obj = dict[str, Any]
@@ -74,12 +75,15 @@ class Watchdog:
         self._jobs: dict[str, _Job] = {}
         self._pods: dict[str, Item] = {}
         self._logs = KeptLogs(faults, self.say)
+        self._quota = WithinQuota(scenario, faults, self.say)
 
     def see(self, at: float, change: Change, writer: str) -> None:
         """Judge one change, made `at` virtual seconds by ``operator-…`` or another client."""
         ours = writer.startswith("operator")
         if ours and change.table not in _NOT_JUDGED:
             self._count(change)
+        if (stopped := self._jobs.get(self._quota.see(at, change, ours=ours))) is not None:
+            stopped.suspended_at = at
         framework = self._tables.get(change.table)
         if framework is not None:
             self._judge_job(at, framework, change, ours=ours)

@@ -6,12 +6,14 @@ from itertools import chain
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.job_templates import JOB, MPI_V1, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
+from jobcommon.testutil.sim.queued_lifecycles import queued_lifecycles
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
 
 
 def own_lifecycles() -> Iterator[Scenario]:
     """All of them."""
-    return chain(_mpi(), _tensorflow(), _pytorch(), _mxnet(), *map(_late, (TENSORFLOW, TORCH)))
+    queued = map(queued_lifecycles, (TORCH, MX))
+    return chain(_mpi(), _tensorflow(), _pytorch(), _mxnet(), *map(_late, (TENSORFLOW, TORCH)), *queued)
 
 
 def _mpi() -> Iterator[Scenario]:

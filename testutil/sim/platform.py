@@ -17,6 +17,7 @@ from jobcommon.localcluster.kubelet.scheduler import DEFAULT_SCHEDULER
 from jobcommon.localcluster.timestamps import parse_time
 from jobcommon.testutil.sim.fault_injector import FaultInjector
 from jobcommon.testutil.sim.kubelet import Draw, Kubelet, drawing
+from jobcommon.testutil.sim.kueue import Kueue
 from jobcommon.testutil.sim.nodes import Nodes, PodCollector, ready_of
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.user import User
@@ -175,7 +176,7 @@ def actors(server: ApiServer, scenario: Scenario, random: chance.Random) -> tupl
         Nodes(server, scenario),
         Scheduler(server, draw),
         PodGroups(server),
-        Queue(server, scenario),
+        Kueue(server, scenario) if scenario.settings.kueue else Queue(server, scenario),
         kubelet,
         collector,
         FaultInjector(server, scenario, kubelet, collector),
