@@ -75,7 +75,7 @@ def attempt_lifecycles(template: JobTemplate) -> Iterator[Scenario]:
         UserStep("resume", user.run_policy(template.framework, template.job_name, suspend=False), when=stopped),
     ), loose_paths=frozenset({f"summary: * services/{template.job_name} *", "*.status.attempt*"}))  # fmt: skip
     # In place. The kubelet restarts the container that has failed once, before the operator stops all of them.
-    kept = {**run, "restartMethod": "Auto"}
+    kept = {**run, "restartMethod": "Auto", "keepFailedLogs": False}
     waits = Exit(term=143)
     in_place = {first: [replace(killed, term=143), waits], second: [waits], leader: [waits, replace(done, term=143)]}
     once_more = frozenset({first})
