@@ -244,7 +244,7 @@ class Queue:
     @cached_property
     def _digest(self) -> str:
         """Of what the user asks for alone, so that another release of the operator does not change it."""
-        asked = [(one.name, one.count, one.template) for one in self._pod_sets]
+        asked = [(one.name, one.count, one.template, one.topology) for one in self._pod_sets]
         return sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()[:16]
 
     def _stale(self, found: Workload) -> bool:

@@ -295,10 +295,13 @@ def test_the_topology_of_the_policy(mode: Manifest, key: str) -> None:
     index = {"podIndexLabel": "training.kubeflow.org/replica-index"}
     master, workers = one.workload["spec"]["podSets"]
     assert (master["topologyRequest"], workers["topologyRequest"]) == ({key: "rack", **index}, {"unconstrained": True, **index})
+    one.edit(schedulingPolicy={"topology": {"key": "block", **mode}})
+    one.settle()
+    assert one.workload["spec"]["podSets"][0]["topologyRequest"] == {key: "block", **index}
     one.kueue(admitted(one.workload, topologyAssignment={"levels": ["rack"], "slices": []}))
     one.settle()
     annotations = one.pods["demo-master-0"].raw["metadata"]["annotations"]
-    assert annotations[f"kueue.x-k8s.io/podset-{key}-topology"] == "rack"
+    assert annotations[f"kueue.x-k8s.io/podset-{key}-topology"] == "block"
     assert not [event for event in one.events if event.reason == "TopologyIgnored"]
 
 
