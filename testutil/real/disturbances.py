@@ -176,7 +176,18 @@ def preempt(pod: str) -> tuple[Step, ...]:
             "command": ["sleep", "600"],
         }
         spec = {"priorityClassName": row.namespace, "terminationGracePeriodSeconds": 0, "containers": [main]}
-        await row.api.call("POST", row.path("pods"), {"metadata": {"name": name}, "spec": spec})
+        pod = {"metadata": {"name": name}, "spec": spec}
+
+        async def known() -> bool:
+            """The API server's admission reads classes from a cache."""
+            try:
+                await row.api.call("POST", row.path("pods") + "?dryRun=All", pod)
+            except ClientError:
+                return False
+            return True
+
+        await row.eventually(known, "the priority class is known")
+        await row.api.call("POST", row.path("pods"), pod)
 
     async def remove(row: Run) -> None:
         await row.api.call("DELETE", row.path("pods", name))
