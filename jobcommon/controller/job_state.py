@@ -22,6 +22,7 @@ from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job, reread_job
 from jobcommon.reconcile.at_rest import condition_at_rest
 from jobcommon.reconcile.ending import is_over
+from jobcommon.reconcile.failed_logs import UNKEPT
 from jobcommon.reconcile.plan import Create, Plan, Urgency
 
 # The API server's own messages for an object that it rejects: apimachinery's text for 422 Invalid, and for a body that
@@ -88,7 +89,7 @@ class JobState:
         outcomes, now, before = result.outcomes, moment.monotonic, (self.refusals.text, self.unkept)
         if work.plan.logs and not result.stale:
             forbidden = getattr(result.log_error, "code", 0) == HTTPStatus.FORBIDDEN
-            self.unkept = f"logs of failed replicas are not kept: {result.log_error}" if forbidden else ""
+            self.unkept = f"{UNKEPT}: {result.log_error}" if forbidden else ""
         self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
         if result.status_version is not None and work.plan.status is not None:
             self.finished = self.finished or work.plan.status.finished

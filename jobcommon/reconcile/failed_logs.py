@@ -21,6 +21,9 @@ MAX_LAST = 4
 """A job with more failures than its status has room for keeps as many more logs when it ends. A ConfigMap holds 1 MiB, and
 (10 + 4) * 64 KiB are less."""
 
+#: How the reason begins.
+UNKEPT = "logs of failed replicas are not kept"
+
 
 def config_map_name(job: str) -> str:
     """The name of the ConfigMap that holds a job's logs."""
@@ -33,8 +36,12 @@ def key_of_failure(number: int, pod: str) -> str:
 
 
 def with_unkept(message: str, unkept: str) -> str:
-    """The message of a condition, with why logs cannot be kept ("" for nothing)."""
-    return message if unkept in message else f"{message}; {unkept}"[:MAX_MESSAGE]
+    """The message of a condition with why logs cannot be kept, in place of an earlier reason; "" when they can."""
+    base, found, _ = message.partition(f"; {UNKEPT}")
+    if not (found or unkept):
+        return message
+    end = "." if message.endswith(".") else ""
+    return f"{base.removesuffix('.')}{unkept and '; '}{unkept}{end}"[:MAX_MESSAGE]
 
 
 def logs_to_keep(job: Job, actions: Iterable[Action], pods: Iterable[PodView]) -> tuple[KeepLog, ...]:

@@ -99,7 +99,7 @@ class Situation:
             message = f"{job.kind} {job.key} is running{queue}{text}."[:MAX_MESSAGE]
             steps.append((ConditionType.RUNNING, True, reasons.of_kind(job.kind, reasons.RUNNING), message))
         elif (current := job.status.running_or_restarting) is not None:
-            message = waiting.with_note(current.message, note)
+            message = waiting.with_note(with_unkept(current.message, ""), note)
             steps.append((ConditionType(current.type), True, current.reason, message))
         else:
             steps[0] = self.created(self.obstacles + self.waits.note)

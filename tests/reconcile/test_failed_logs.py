@@ -8,7 +8,7 @@ import pytest
 from jobcommon.api.status import MAX_FAILURES, MAX_MESSAGE
 from jobcommon.framework import Options
 from jobcommon.reconcile import plan, read_job
-from jobcommon.reconcile.failed_logs import MAX_LAST, MAX_LOG_BYTES, with_unkept
+from jobcommon.reconcile.failed_logs import MAX_LAST, MAX_LOG_BYTES, UNKEPT, with_unkept
 from jobcommon.testutil.builders import START, Manifest, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import NOW, decide, deletes, next_pass
@@ -93,12 +93,15 @@ def test_the_logs_of_a_job_fit_into_a_config_map() -> None:
     assert sum(MAX_LOG_BYTES + len(log.key) for log in logs) < 1024 * 1024
 
 
+WHY = f"{UNKEPT}: 403 Forbidden"
 #: message, why logs are not kept, and what the condition says
 NOTED = {
-    "kept": ("it runs", "", "it runs"),
-    "not kept": ("it runs", "logs are not kept", "it runs; logs are not kept"),
-    "told already": ("it runs; logs are not kept", "logs are not kept", "it runs; logs are not kept"),
-    "no room": ("x" * MAX_MESSAGE, "logs are not kept", "x" * MAX_MESSAGE),
+    "kept": ("it runs.", "", "it runs."),
+    "not kept": ("it runs.", WHY, f"it runs; {WHY}."),
+    "no full stop": ("it runs", WHY, f"it runs; {WHY}"),
+    "told already": (f"it runs; {WHY}.", WHY, f"it runs; {WHY}."),
+    "the right is granted": (f"it runs; {WHY}.", "", "it runs."),
+    "no room": ("x" * MAX_MESSAGE, WHY, "x" * MAX_MESSAGE),
 }
 
 
@@ -112,8 +115,8 @@ def test_a_missing_right_is_written_once(pods: dict[str, str]) -> None:
     manifest = a_job()
     for _ in range(3):
         manifest = next_pass(manifest, decide(TEST_JOB, manifest, {**RUNNING, **pods}))
-    observed = observe(TEST_JOB, manifest, {**RUNNING, **pods}, unkept="logs are not kept")
+    observed = observe(TEST_JOB, manifest, {**RUNNING, **pods}, unkept=WHY)
     told = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, NOW)
     assert told.status is not None
-    assert told.status.conditions[-1].message.endswith("; logs are not kept")
+    assert told.status.conditions[-1].message.removesuffix(".").endswith(f"; {WHY}")
     assert plan(TEST_JOB, read_job(TEST_JOB, next_pass(manifest, told)), observed, NOW + 60).status is None
