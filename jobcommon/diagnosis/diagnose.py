@@ -278,7 +278,8 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     lines, advice = lines_of(found, failure), cause.advice
     if failure.pod is not None and failure.pod in found.gone:
         lines = (failure.message or "").splitlines()
-        kept = ", ".join(filter(None, (f"exit code {failure.exit_code}", failure.node))) + (" and the message" if lines else "")
+        code = f"exit code {failure.exit_code}" if failure.exit_code is not None else ""
+        kept = (", ".join(filter(None, (code, failure.node))) or "no exit code") + (" and the message" if lines else "")
         evidence.append(f"the log of {failure.pod} is gone; the status has kept {kept}")
         if not lines and found.read.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
             advice += "; cleanPodPolicy: Running keeps failed pods and their logs"

@@ -40,7 +40,9 @@ _CODES = {
     255: "; often of ssh or mpirun",
 }
 _ERROR_LINE = re.compile(
-    r"error|fatal|what\(\):|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|not found|assert", re.IGNORECASE
+    r"error|fatal|what\(\):|corrupt|smashing|free\(\)|malloc|fail|cannot|can't|could not|unable|abort|panic|invalid|denied|"
+    r"not found|assert",
+    re.IGNORECASE,
 )
 # The exit code tells it.
 _OF_SIGNAL = re.compile(r"\s*(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?\s*$")
@@ -85,9 +87,12 @@ def end_of_program(
     if reason in _NOT_STARTED or code_of_shell or (told and revealed(told[-1], INTERPRETERS[:1])):
         return _no_command(exit_code, message, lines, local=local)
     crashed = _CRASHED.search("\n".join(told)) if reason in _SIGNALS else None
-    cause = _latest(told, local=local) if reason not in _OUTSIDE else None
-    # Of a crash, the shell around it says less than Python.
-    if cause is not None and not (crashed and cause.reason == Reason.WORKER_PROCESS_KILLED):
+    cause = _latest(told, local=local)
+    # A launcher passes on how one of its processes ended.
+    passed_on = cause is not None and cause.reason == Reason.WORKER_PROCESS_KILLED
+    # Of a crash, the shell around it says less than Python, which does not print a hang then.
+    of_crash = crashed is not None and (passed_on or (cause is not None and cause.reason == Reason.PROGRAM_FAILED))
+    if cause is not None and not of_crash and (passed_on or reason not in _OUTSIDE):
         return replace(cause, text=f"{code}: {cause.text}")
     # What Python's faulthandler prints is told by the function.
     ends = (at for at, line in enumerate(told) if line.startswith("Fatal Python error"))

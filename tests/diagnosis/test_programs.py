@@ -93,6 +93,12 @@ FULL_ERROR = "\n\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete
 TAR = "subprocess.CalledProcessError: Command '['tar', 'xf', 'x.tar']' returned non-zero exit status 2."
 NCCL = "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, {}, NCCL version 2.26.2\n{}\nLast error:\n{}"
 UNHANDLED = "ncclUnhandledCudaError: Call to CUDA function failed."
+CRASH = (
+    "Fatal Python error: Segmentation fault\n\nThread 0x00007f2a11bff640 (most recent call first):\n"
+    '  File "/usr/lib/python3.11/threading.py", line 324 in wait\nCurrent thread 0x00007f2b8a2c1000 (most recent call first):\n'
+    '  File "/x/tensorflow/python/training/server_lib.py", line 176 in join\n  File "/app/ps.py", line 12 in <module>\n\n'
+    "Extension modules: numpy.core._multiarray_umath (total: 44)"
+)
 FAULT = """Fatal Python error: Segmentation fault
 
 Thread 0x00007f11 (most recent call first):
@@ -246,6 +252,9 @@ ROWS = [
     ("no such program on a worker", 1, "mpirun was unable to launch the specified application as it could not access\nor execute an executable:\n\nExecutable: trainn\nNode: demo-worker-0", "CommandNotFound", "trainn"),
     ("no Open MPI on a worker", 1, "bash: line 1: orted: command not found\nORTE was unable to reliably start one or more daemons.", "CommandNotFound", "orted"),
     ("a rank crashed", 139, "mpirun noticed that process rank 1 with PID 0 on node demo-worker-1 exited on signal 11 (Segmentation fault).", "WorkerProcessKilled", "rank 1"),
+    ("a rank was killed", 137, "mpirun noticed that process rank 3 with PID 0 on node demo-worker-1 exited on signal 9 (Killed).\n---------", "WorkerProcessKilled", "rank 3"),
+    ("a crash in one of two threads", 139, CRASH, "SIGSEGV", "in join (server_lib.py, line 176)"),
+    ("a broken heap", 134, "epoch 0 step 10 loss 9.9144\ndouble free or corruption (!prev)", "SIGABRT", "double free or corruption"),
     # other frameworks
     ("tensorflow, no peers", 1, trace("tensorflow.python.framework.errors_impl.UnavailableError: failed to connect to all addresses"), "PeersUnreachable", "all addresses"),
     ("tensorflow, TF_CONFIG", 1, trace("ValueError: TF_CONFIG environment variable is not set"), "EnvironmentMissing", "TF_CONFIG"),
