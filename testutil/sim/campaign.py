@@ -190,6 +190,9 @@ def spread(work: Callable[[A], B], tasks: Iterable[A], workers: int, chunk: int 
         rest = iter(tasks)
         while batch := list(islice(rest, workers * chunk * 4)):
             yield from pool.imap_unordered(work, batch, chunk)
+        # They end by themselves: a fork of a process that handles SIGTERM in its event loop ignores it, and is waited for.
+        pool.close()
+        pool.join()
 
 
 def _collect_rarely() -> None:

@@ -139,10 +139,6 @@ def table(found: Mapping[tuple[str, str], tuple[bool, float]], rows: Iterable[st
     yield "| CPU seconds | " + " | ".join(f"{sum(seconds for _, seconds in results):.0f}" for results in by_column) + " |"
 
 
-def _never(_name: str) -> bool:
-    return False
-
-
 def _kept(results: Path | None) -> dict[tuple[str, str], tuple[bool, float]]:
     lines = results.read_text(encoding="utf-8").splitlines() if results is not None and results.exists() else []
     return {(name, column): (caught, seconds) for name, column, caught, seconds in map(json.loads, lines)}
@@ -163,7 +159,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = _kept(options.results)
     for column in columns:
         tasks = [(column, name) for name in ("", *rows) if (name, column) not in found]
-        _made[column] = PROGRAMMES[column]() if tasks else _never
+        if not tasks:
+            continue
+        _made[column] = PROGRAMMES[column]()
         # A process for each, forked from this one, which has the runs without a mutant.
         with multiprocessing.get_context("fork").Pool(options.workers, maxtasksperchild=1) as pool:
             for _, name, caught, seconds in pool.imap_unordered(trial, tasks, 1):
@@ -172,6 +170,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if options.results:
                     with options.results.open("a", encoding="utf-8") as out:
                         print(json.dumps([name, column, caught, round(seconds, 1)]), file=out)
+            # See `campaign.spread`.
+            pool.close()
+            pool.join()
     print(*table(found, rows, columns), sep="\n")
     print("no mutant, CPU seconds: " + ", ".join(f"{column} {found['', column][1]:.0f}" for column in columns))
     wrong = [column for column in columns if found["", column][0]]
