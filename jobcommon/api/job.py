@@ -272,7 +272,7 @@ class ReplicaSpec(ApiModel):
 
 def template_for(spec: ReplicaSpec, index: int) -> dict[str, Any]:
     """The template of one replica, its overrides applied in order. A new top level; what lies below may be shared."""
-    return dict(spec.templates.at(spec.templates.applied.get(index, ())))
+    return dict(spec.templates.at(spec.templates.of(index)))
 
 
 class JobSpec(ApiModel):

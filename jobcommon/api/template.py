@@ -39,6 +39,10 @@ class Templates:
         """What applies to any replica, each once, that of the type's own template first."""
         return dict.fromkeys([(), *self.applied.values()])
 
+    def of(self, index: int) -> Positions:
+        """What applies to the replica of that index."""
+        return self.applied.get(index, ())
+
     def at(self, positions: Positions) -> Mapping[str, Any]:
         """The template with those overrides."""
         found = self._made.get(positions)

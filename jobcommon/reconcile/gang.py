@@ -188,34 +188,31 @@ class Gang:
     def _template_of(self, replica: Replica) -> int:
         """Which of its type's templates the replica has; 0 is the one without overrides."""
         templates = self.job.replica_specs[replica.type].templates
-        positions = templates.applied.get(replica.index, ())
-        return sorted({(), *templates.distinct}).index(positions)
+        return sorted({(), *templates.distinct}).index(templates.of(replica.index))
 
     @cached_property
     def _yunikorn(self) -> tuple[Mapping[str, str], Mapping[str, str], frozenset[str]]:
         """What all pods have for YuniKorn. Of the members the most important ones are needed."""
         members: list[annotated_gang.Member] = []
-        for position, replica in enumerate(sorted(self.members, key=lambda r: -self._importance(r))):
+        for position, replica in enumerate(sorted(self.members, key=lambda r: -self._importance(self._shape(r)))):
             templates = self.job.replica_specs[replica.type].templates
-            positions = templates.applied.get(replica.index, ())
-            pod = mapping_of(templates.at(positions).get("spec"))
-            resources = self._shapes[replica.type][positions].resources
-            needed = position < self.min_member
+            pod = mapping_of(templates.at(templates.of(replica.index)).get("spec"))
+            resources, needed = self._shape(replica).resources, position < self.min_member
             members.append(annotated_gang.Member(replica.type, self._template_of(replica), resources, pod, needed))
         return annotated_gang.yunikorn(self.job.uid, _policy(self.job), members)
 
-    def _importance(self, replica: Replica) -> int:
-        positions = self.job.replica_specs[replica.type].templates.applied.get(replica.index, ())
-        return self.observed.priorities.get(self._shapes[replica.type][positions].priority_class, 0)
+    def _shape(self, replica: Replica) -> "_Shape":
+        return self._shapes[replica.type][self.job.replica_specs[replica.type].templates.of(replica.index)]
+
+    def _importance(self, shape: "_Shape") -> int:
+        return self.observed.priorities.get(shape.priority_class, 0)
 
     def min_resources(self) -> dict[str, str]:
         """The policy's, or what the `min_member` most important pods request; of equal ones the first in order."""
         given = _policy(self.job).min_resources
         if given is not None:
             return {name: str(parse_quantity(amount)) for name, amount in sorted(given.items())}
-        applied = {kind: spec.templates.applied for kind, spec in self.job.replica_specs.items()}
-        shapes = [self._shapes[r.type][applied[r.type].get(r.index, ())] for r in self.members]
-        shapes.sort(key=lambda shape: -self.observed.priorities.get(shape.priority_class, 0))
+        shapes = sorted(map(self._shape, self.members), key=lambda shape: -self._importance(shape))
         chosen = Counter(shapes[: self.min_member])
         needs = total({name: amount * count for name, amount in shape.resources.items()} for shape, count in chosen.items())
         return {name: str(amount) for name, amount in needs.items()}
@@ -262,7 +259,7 @@ class Gang:
 
     @property
     def unserved(self) -> str:
-        """Why the topology of the policy is not looked after: the field and its remedy; "" if it is, or if there is none."""
+        """Why the topology of the policy is not applied: the field and its remedy; "" if it is, or if there is none."""
         topology, scheduler = _policy(self.job).topology, self.scheduler
         queued = self.job.options.kueue and self.job.labels.get(kueue.QUEUE_LABEL)
         if topology is None or self.off or queued:

@@ -168,7 +168,7 @@ class Queue:
 
     def place(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod as it is admitted: with its flavors' node labels and tolerations, its topology gate, and what checks add."""
-        positions = self.job.replica_specs[replica.type].templates.applied.get(replica.index, ())
+        positions = self.job.replica_specs[replica.type].templates.of(replica.index)
         name = _name(replica.type, positions)
         assigned, found = self._assignments.get(name), self.found
         if assigned is None or found is None:
@@ -377,8 +377,8 @@ class Queue:
         before = {str(one.get("name")): one.get("count") or 0 for one in mappings_in(found.status.get("reclaimablePods"))}
         counts = dict(before)
         for kind, indexes in recorded_success(self.job).items():
-            applied = self.job.replica_specs[kind].templates.applied
-            done = Counter(_name(kind, applied.get(index, ())) for index in indexes if index < self.job.count(kind))
+            templates = self.job.replica_specs[kind].templates
+            done = Counter(_name(kind, templates.of(index)) for index in indexes if index < self.job.count(kind))
             counts |= {name: max(number, counts.get(name, 0)) for name, number in done.items() if name in self._assignments}
         return {"reclaimablePods": [{"name": k, "count": v} for k, v in counts.items()]} if counts != before else {}
 
