@@ -23,7 +23,6 @@ from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.raised import said
 from jobcommon.api.view import ObjectView
-from jobcommon.api.workload import WORKLOAD, WORKLOADS
 from jobcommon.cache.store import Batch, Change, ChangeKind, Store
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.barrier import Barrier
@@ -37,13 +36,13 @@ from jobcommon.controller.unstored import Unstored
 from jobcommon.controller.watched import PODS, SERVICES, informers_of, watched
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import FINALIZER, Framework
+from jobcommon.reconcile import native_gang
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile.at_rest import AT_REST
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
 
 JobKey = tuple[str, str]
 BY_JOB, BY_OWNER = "job", "owner"
-_GANG = ((POD_GROUP, POD_GROUPS), (WORKLOAD, WORKLOADS))
 # The watch event for which a job waits queues it. After this many seconds it is checked whether the watch has stalled.
 BEHIND_SECONDS = 10.0
 
@@ -291,7 +290,7 @@ class JobController:
         kinds = [(kind.kind, kind.plural) for kind in self.framework.companion_kinds if kind.watched]
         companions = {
             (kind, view.name): view
-            for kind, plural in [*kinds, *((k, p) for k, p in _GANG if p in self.resources)]
+            for kind, plural in [*kinds, *((k, p) for k, p in native_gang.KINDS if p in self.resources)]
             for view in self._others[plural].indexed(BY_OWNER, uid)
         }
         if self.framework.options.kueue:

@@ -24,11 +24,12 @@ _GROUP = "gang"
 
 def objects(job: Job, observed: Observed) -> Mapping[str, ObjectView]:
     """The job's PodGroup and its Workload as they are, by plural."""
-    found = {plural: observed.companions.get((kind, job.name)) for kind, plural in _KINDS}
+    found = {plural: observed.companions.get((kind, job.name)) for kind, plural in KINDS}
     return {plural: view for plural, view in found.items() if view is not None}
 
 
-_KINDS = ((POD_GROUP, POD_GROUPS), (WORKLOAD, WORKLOADS))
+KINDS = ((POD_GROUP, POD_GROUPS), (WORKLOAD, WORKLOADS))
+"""The objects of a gang: other schedulers have the first of them alone."""
 
 
 def wanted(
