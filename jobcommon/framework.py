@@ -26,7 +26,8 @@ from jobcommon.api.template import containers_of, mappings_in
 GROUP = "kubeflow.org"
 FINALIZER = "training.kubeflow.org/job-tracking"
 SERVICE_PER_REPLICA = "training.kubeflow.org/service-per-replica"
-OUR_MANAGERS = (None, "kubeflow.org/training-operator")
+OUR_MANAGER = "kubeflow.org/training-operator"
+OUR_MANAGERS = (None, OUR_MANAGER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.job import RestartPolicy
+from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.cli.convert.finding import ConvertError, Finding, Notes
@@ -35,7 +36,6 @@ CONTAINER = f"{labels.PREFIX}migrated-container"
 _OF_TRAINER = ("ssh-auth", "mpi-job-config")
 _ELSEWHERE = {"runPolicy", *RUN_POLICY}
 _UNLIMITED = 2**31 - 1
-_MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 Json = dict[str, Any]
 
@@ -79,8 +79,8 @@ def to_trainjob(framework: Framework, manifest: Mapping[str, Any], job: Job) -> 
     spec: Json = {"runtimeRef": {"apiGroup": API_VERSION.partition("/")[0], "kind": "TrainingRuntime", "name": job.name}}
     if job.run_policy.suspend is not None:
         spec["suspend"] = job.run_policy.suspend
-    if job.run_policy.managed_by == _MULTIKUEUE:
-        spec["managedBy"] = _MULTIKUEUE
+    if job.run_policy.managed_by == MULTIKUEUE:
+        spec["managedBy"] = MULTIKUEUE
     train_job = {"apiVersion": API_VERSION, "kind": "TrainJob", "metadata": {**place, **metadata}, "spec": spec}
     notes.check()
     return Migration((runtime, train_job), tuple(notes.warnings))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobcommon.api.job import RestartPolicy
+from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.cli.convert.finding import ConvertError, Finding, Notes
 from jobcommon.cli.migrate.grouping import INDEX, INDEX_ENV
 from jobcommon.cli.migrate.trainjob import (
@@ -23,7 +24,6 @@ from jobcommon.framework import Framework
 from jobcommon.reconcile import read_job
 
 Json = dict[str, Any]
-_MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 _UNLIMITED = 2**31 - 1
 _WITHOUT = "has no counterpart in a job of kubeflow.org"
 # The replicated Job of the trainers, in Trainer's own runtimes and in migrated ones.
@@ -46,8 +46,8 @@ def to_v1(train_job: Mapping[str, Any], runtime: Mapping[str, Any], frameworks: 
         run_policy["suspend"] = spec["suspend"]
     if spec.get("activeDeadlineSeconds"):
         run_policy["activeDeadlineSeconds"] = spec["activeDeadlineSeconds"]
-    if spec.get("managedBy") == _MULTIKUEUE:
-        run_policy["managedBy"] = _MULTIKUEUE
+    if spec.get("managedBy") == MULTIKUEUE:
+        run_policy["managedBy"] = MULTIKUEUE
     body: Json = {"runPolicy": run_policy} if run_policy else {}
     body |= {**_written_fields(runtime), **_own_fields(framework, policy, trainer)}
     body[framework.replica_specs] = replicas

@@ -14,10 +14,11 @@ from jobcommon.api.job import (
     RunPolicy,
     StallAction,
 )
+from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.quantity import parse_quantity
 from jobcommon.api.replica import Replica, replica_count
 from jobcommon.api.template import mapping_of
-from jobcommon.framework import FieldError, Framework, Job, ReplicaType
+from jobcommon.framework import OUR_MANAGER, FieldError, Framework, Job, ReplicaType
 
 MAX_NAME = 63
 # Over all templates that overrides make. A larger job would block the event loop, and with it all other jobs, for seconds.
@@ -41,7 +42,7 @@ MAX_VARIABLE = 32 * 4096
 _LIMIT = f"Linux starts no process with one of more than {MAX_VARIABLE}"
 # The addresses of fewer do not come near it.
 MANY_REPLICAS = 500
-MANAGERS = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")
+MANAGERS = (OUR_MANAGER, MULTIKUEUE)
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
