@@ -32,7 +32,7 @@ _LOG_GONE = "ran when the job ended, and its log went with its pod (cleanPodPoli
 
 
 def ends(found: Found) -> list[Failure]:
-    """The failures on record; those of pods that ended later or had no room there; and the pods that somebody deleted."""
+    """The failures on record; those of pods that ended later or had no room there; and the pods that were deleted by hand."""
     known = [*found.status.failures]
     for member in found.members:
         end = _end_of(member, found)

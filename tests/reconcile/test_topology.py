@@ -1,4 +1,4 @@
-"""schedulingPolicy.topology under each gang scheduler, and what is said where nobody looks after it."""
+"""schedulingPolicy.topology under each gang scheduler, and what is said where no scheduler applies it."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def test_it_becomes_the_schedulers_own(scheduler: GangScheduler, mode: dict[str,
         (NATIVE[0], {"mode": "Preferred"}, ".mode: Kubernetes knows Required only"),
     ],
 )
-def test_nobody_looks_after_it(scheduler: GangScheduler | None, mode: dict[str, str], why: str) -> None:
+def test_no_scheduler_applies_it(scheduler: GangScheduler | None, mode: dict[str, str], why: str) -> None:
     there = asking(scheduler, **mode)
     assert f"{FIELD}{why}" in there.message()
     assert [event for event in there.events if event.reason == "TopologyIgnored"]

@@ -87,7 +87,7 @@ class WithinQuota:
 
     def __init__(self, scenario: Scenario, faults: Sequence[Fault], say: Callable[[float, str, str], None]) -> None:
         self._on, self._say = bool(scenario.settings.kueue), say
-        # A create may take effect after its operator has given it up, and nobody can know that.
+        # A create may take effect after its operator has given it up, which no client can see.
         self._prompt = not any(fault.kind == "slow-writes" for fault in faults)
         self._pods: dict[str, Item] = {}
         self._reserved: dict[str, str] = {}
