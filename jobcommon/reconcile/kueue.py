@@ -11,80 +11,24 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-import msgspec
-
 from jobcommon.api import kueue, labels
-from jobcommon.api.job import SchedulingPolicy, TopologyMode
+from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.kueue import KUEUE_API, WORKLOADS, Workload
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType
-from jobcommon.api.template import Positions, mapping_of, mappings_in
+from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import begun
 from jobcommon.reconcile.children import MAX_LABEL, job_selector, owned, owner_reference
 from jobcommon.reconcile.plan import Action, Create, Delete, Update
+from jobcommon.reconcile.pod_sets import PodSets, annotations_of, asks_for_topology, topology_of
 from jobcommon.reconcile.slots import recorded_success
 
 # What no event of the job tells, such as that a priority class has come into being, is looked for again after so many seconds.
 RECHECK_SECONDS = 30.0
 _REQUEUED_AT_ONCE = ("Preempted", "NodeFailures")
-
-
-@dataclass(frozen=True, slots=True)
-class PodSet:
-    """The replicas of one type that have the same template."""
-
-    type: str
-    positions: Positions
-    count: int
-    template: Mapping[str, Any]
-    whole: bool
-    topology: Mapping[str, str]
-
-    @property
-    def name(self) -> str:
-        """Its name in the Workload."""
-        return _name(self.type, self.positions)
-
-    def to_json(self) -> dict[str, Any]:
-        """The podSet as the Workload has it."""
-        metadata, spec = mapping_of(self.template.get("metadata")), mapping_of(self.template.get("spec"))
-        kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
-        containers = {
-            key: [_without_repeated_variables(container) for container in mappings_in(spec[key])]
-            for key in ("initContainers", "containers")
-            if spec.get(key)
-        }
-        template = {"metadata": kept, "spec": {**spec, **containers}}
-        found = {"name": self.name, "count": self.count, "template": template}
-        return {**found, "topologyRequest": request} if (request := self._topology_request()) else found
-
-    def _topology_request(self) -> dict[str, Any]:
-        """From the template's annotations, or the job's policy. Ranks are told by the index label, unless indexes have gaps."""
-        own = _annotations(self.template)
-        annotations = own if _asks(own) else {**own, **self.topology}
-        request: dict[str, Any] = {field: annotations[key] for key, field in kueue.TOPOLOGY.items() if key in annotations}
-        if not request and kueue.UNCONSTRAINED in annotations:
-            request["unconstrained"] = annotations[kueue.UNCONSTRAINED] == "true"
-        if (size := str(annotations.get(kueue.SLICE_SIZE, ""))).isdecimal():
-            request["podSetSliceSize"] = int(size)
-        if request and kueue.GROUP_NAME in annotations:
-            request["podSetGroupName"] = annotations[kueue.GROUP_NAME]
-        return {**request, "podIndexLabel": labels.REPLICA_INDEX} if self.whole else request
-
-
-def pod_sets(job: Job) -> Iterator[PodSet]:
-    """The podSets of the job, types in order."""
-    topology = _topology(job)
-    for kind, spec in job.replica_specs.items():
-        total = job.count(kind)
-        counts = Counter(positions for index, positions in spec.templates.applied.items() if index < total)
-        counts[()] = total - counts.total()
-        used = [positions for positions in spec.templates.distinct if counts[positions]] or [()]
-        for positions in used:
-            yield PodSet(kind, positions, counts[positions], spec.templates.at(positions), len(used) == 1, topology)
 
 
 @dataclass(frozen=True)
@@ -168,8 +112,7 @@ class Queue:
 
     def place(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod as it is admitted: with its flavors' node labels and tolerations, its topology gate, and what checks add."""
-        positions = self.job.replica_specs[replica.type].templates.of(replica.index)
-        name = _name(replica.type, positions)
+        name = self._pod_sets.name_of(replica)
         assigned, found = self._assignments.get(name), self.found
         if assigned is None or found is None:
             return pod
@@ -183,7 +126,8 @@ class Queue:
         tolerations, gates = list(spec.get("tolerations") or ()), list(spec.get("schedulingGates") or ())
         if assigned.get("topologyAssignment"):
             gates += [] if {"name": kueue.TOPOLOGY_GATE} in gates else [{"name": kueue.TOPOLOGY_GATE}]
-            annotations |= {} if _asks(_annotations(pod)) else _topology(self.job) or {kueue.UNCONSTRAINED: "true"}
+            if not asks_for_topology(annotations_of(pod)):
+                annotations |= topology_of(self.job) or {kueue.UNCONSTRAINED: "true"}
         for change in (*self._flavor_changes(assigned), *_updates(found, name)):
             selector |= mapping_of(change.get("nodeSelector"))
             added_labels |= mapping_of(change.get("labels"))
@@ -229,30 +173,18 @@ class Queue:
 
     @cached_property
     def _too_many(self) -> str:
-        if (number := len(self._pod_sets)) <= kueue.MAX_POD_SETS:
-            return ""
-        kinds = Counter(one.type for one in self._pod_sets)
-        return (
-            f"spec.{self.framework.replica_specs}.{kinds.most_common(1)[0][0]}.overrides: replicas with {number} different "
-            f"templates would be so many podSets, and a Workload has at most {kueue.MAX_POD_SETS}; make overrides equal"
-        )
+        return self._pod_sets.too_many(self.framework.replica_specs)
 
     @cached_property
-    def _pod_sets(self) -> tuple[PodSet, ...]:
-        return tuple(pod_sets(self.job))
-
-    @cached_property
-    def _digest(self) -> str:
-        """Of what the user asks for alone, so that another release of the operator does not change it."""
-        asked = [(one.name, one.count, one.template, one.topology) for one in self._pod_sets]
-        return sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()[:16]
+    def _pod_sets(self) -> PodSets:
+        return PodSets(self.job)
 
     def _stale(self, found: Workload) -> bool:
         """Whether the Workload asks for other pods than the job has. An invalid change of the job changes nothing."""
         if self.job.errors:
             return False
-        digest = _annotations(found.raw).get(kueue.POD_SETS)
-        return digest != self._digest if digest else found.counts != {one.name: one.count for one in self._pod_sets}
+        digest = annotations_of(found.raw).get(kueue.POD_SETS)
+        return digest != self._pod_sets.digest if digest else found.counts != self._pod_sets.counts
 
     # -- the parts of the Workload ------------------------------------------------------------------------------------
 
@@ -260,7 +192,7 @@ class Queue:
         job = self.job
         metadata = owned(job, self.workload_name, {**job_selector(self.framework, job), kueue.JOB_UID_LABEL: job.uid})
         passed_on = {k: v for k, v in job.annotations.items() if k.startswith(kueue.PROVISIONING_PREFIX)}
-        metadata["annotations"] = {**passed_on, kueue.POD_SETS: self._digest}
+        metadata["annotations"] = {**passed_on, kueue.POD_SETS: self._pod_sets.digest}
         manifest = {"apiVersion": KUEUE_API, "kind": kueue.WORKLOAD, "metadata": metadata, "spec": self._spec}
         return Create(KUEUE_API, WORKLOADS, self.workload_name, manifest, required=False)
 
@@ -268,7 +200,7 @@ class Queue:
     def _spec(self) -> dict[str, Any]:
         most = str(self.job.labels.get(kueue.MAX_TIME_LABEL, ""))
         priority = {} if isinstance(self._priority, str) else self._priority
-        spec = {"podSets": [one.to_json() for one in self._pod_sets], "queueName": self.name, **priority}
+        spec = {"podSets": [one.to_json() for one in self._pod_sets.all], "queueName": self.name, **priority}
         return {**spec, "maximumExecutionTimeSeconds": int(most)} if most.isdecimal() and int(most) else spec
 
     @cached_property
@@ -279,7 +211,7 @@ class Queue:
             kind, group = kueue.WORKLOAD_PRIORITY, KUEUE_API.partition("/")[0]
         else:
             kind, group = kueue.POD_PRIORITY, "scheduling.k8s.io"
-            of_pods = (mapping_of(one.template.get("spec")).get("priorityClassName") for one in self._pod_sets)
+            of_pods = (mapping_of(one.template.get("spec")).get("priorityClassName") for one in self._pod_sets.all)
             policy = job.run_policy.scheduling_policy or SchedulingPolicy()
             name = policy.priority_class or next((str(one) for one in of_pods if one), "")
         if not name:
@@ -320,7 +252,7 @@ class Queue:
         if self._obstacle or found.has("QuotaReserved"):
             return [self._delete(found, "the job has changed")]
         metadata = mapping_of(found.raw.get("metadata"))
-        annotations = {**mapping_of(metadata.get("annotations")), kueue.POD_SETS: self._digest}
+        annotations = {**mapping_of(metadata.get("annotations")), kueue.POD_SETS: self._pod_sets.digest}
         kept = {"active": found.spec["active"]} if "active" in found.spec else {}
         manifest = {**found.raw, "metadata": {**metadata, "annotations": annotations}, "spec": {**self._spec, **kept}}
         return [Update(KUEUE_API, WORKLOADS, found.view.name, manifest)]
@@ -377,8 +309,7 @@ class Queue:
         before = {str(one.get("name")): one.get("count") or 0 for one in mappings_in(found.status.get("reclaimablePods"))}
         counts = dict(before)
         for kind, indexes in recorded_success(self.job).items():
-            templates = self.job.replica_specs[kind].templates
-            done = Counter(_name(kind, templates.of(index)) for index in indexes if index < self.job.count(kind))
+            done = Counter(self._pod_sets.name_of(Replica(kind, index)) for index in indexes if index < self.job.count(kind))
             counts |= {name: max(number, counts.get(name, 0)) for name, number in done.items() if name in self._assignments}
         return {"reclaimablePods": [{"name": k, "count": v} for k, v in counts.items()]} if counts != before else {}
 
@@ -415,28 +346,6 @@ class _Conditions:
         return list(self._found.values())
 
 
-def _name(kind: str, positions: Positions) -> str:
-    """The name of the podSet of the replicas of a type to which those overrides apply."""
-    return "-".join([kind.lower(), *map(str, positions)])
-
-
-def _asks(annotations: Mapping[str, Any]) -> bool:
-    """Whether they say which topology is wanted."""
-    return any(key in annotations for key in (*kueue.TOPOLOGY, kueue.UNCONSTRAINED))
-
-
-def _topology(job: Job) -> dict[str, str]:
-    """The topology of the job's policy as the annotation of a template; nothing if it has none."""
-    policy = job.run_policy.scheduling_policy
-    if policy is None or (topology := policy.topology) is None:
-        return {}
-    return {kueue.PREFERRED if topology.mode == TopologyMode.PREFERRED else kueue.REQUIRED: topology.key}
-
-
-def _annotations(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    return mapping_of(mapping_of(manifest.get("metadata")).get("annotations"))
-
-
 def _flavors(assigned: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(map(str, mapping_of(assigned.get("flavors")).values())))
 
@@ -445,9 +354,3 @@ def _updates(found: Workload, name: str) -> Iterator[Mapping[str, Any]]:
     """What admission checks add to the pods of a podSet."""
     for check in mappings_in(found.status.get("admissionChecks")):
         yield from (update for update in mappings_in(check.get("podSetUpdates")) if update.get("name") == name)
-
-
-def _without_repeated_variables(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of variables with the same name the last counts; a Workload may have each once."""
-    variables = {entry.get("name"): entry for entry in mappings_in(container.get("env"))}
-    return {**container, "env": list(variables.values())} if variables else container
