@@ -20,7 +20,7 @@ COMMON: Table = {
     "managedBy": (5, ["reconcile.test_conditions::test_managed_by"]),
     "exit codes": (7, ["reconcile.test_ending::test_exit_codes_under_policy_exit_code", "::test_causes_are_decoded"]),
     "restart policy of the pod": (5, ["reconcile.test_ending::test_restart_policy_of_the_pod"]),
-    "slices": (3, ["reconcile.test_children::test_what_a_new_job_creates"]),
+    "slices": (3, ["reconcile.test_children::test_a_new_job_creates_its_service_and_pods"]),
     "labels": (1, ["reconcile.test_children::test_a_pod_and_its_service_in_full"]),
     "names": (3, ["reconcile.test_children::test_names_are_lower_case"]),
     "counting": (1, ["reconcile.test_status::test_replicas_are_counted"]),
@@ -58,7 +58,7 @@ COMMON: Table = {
 TF: Table = {
     "normal path": (8, ["operators.test_tf_cases::test_normal_path"]),
     "status": (19, ["operators.test_tf_cases::test_status"]),
-    "one worker": (1, ["operators.test_tf_cases::test_one_failed_worker_under_never"]),
+    "one worker": (1, ["operators.test_tf_cases::test_a_failed_worker_under_never_fails_the_job"]),
     "clean-up": (4, ["operators.test_tf_cases::test_clean_pod_policy"]),
     "deadline": (2, ["operators.test_tf_cases::test_active_deadline"]),
     "back-off": (1, ["operators.test_tf_cases::test_backoff_limit_counts_restarts_in_place"]),
@@ -102,7 +102,7 @@ PYTORCH: Table = {
     "no init container": (2, ["operators.test_pytorch_cases::test_no_init_container"]),
     "success": (2, ["operators.test_pytorch_cases::test_when_a_pytorchjob_succeeds"]),
     "autoscaler": (1, ["operators.test_pytorch_cases::test_the_autoscaler"]),
-    "queue": (4, ["api.test_bad_manifests::test_what_is_immutable"]),
+    "queue": (4, ["api.test_bad_manifests::test_immutable_fields_cannot_be_changed"]),
     "variables": (5, ["operators.test_pytorch_cases::test_derived_variables"]),
     "validation": (12, ["operators.test_pytorch_cases::test_validation"]),
 }
@@ -129,9 +129,9 @@ UNTESTED_BY_THE_REFERENCE: Table = {
     ),
     "the master beats a worker": (1, ["operators.test_pytorch_cases::test_the_master_s_success_beats_a_worker_s_failure"]),
     "the chief beats the workers": (1, ["operators.test_tf_cases::test_status"]),
-    "no replicas": (1, ["reconcile.test_children::test_what_a_new_job_creates"]),
+    "no replicas": (1, ["reconcile.test_children::test_a_new_job_creates_its_service_and_pods"]),
     "a pod that only claims to be ours": (2, ["reconcile.test_cleanup::test_a_pod_that_only_claims_to_be_ours_is_left_alone"]),
-    "answers of the API server": (1, ["runtime.test_executor::test_what_an_answer_makes_of_an_action"]),
+    "answers of the API server": (1, ["runtime.test_executor::test_each_answer_of_the_server_has_its_effect"]),
     "a name that is taken": (1, ["controller.test_report::test_a_name_in_use_is_reported"]),
     "recreation under the same name": (1, ["controller.test_controller::test_a_job_recreated_under_the_same_name_starts_anew"]),
     "a restart of the operator": (1, ["controller.test_controller::test_a_restart_of_the_operator_emits_no_event"]),
@@ -145,7 +145,11 @@ UNTESTED_BY_THE_REFERENCE: Table = {
 MPI: Table = {
     "defaults": (
         4,
-        ["operators.test_mpi_cases::test_defaults_of_an_empty_spec", "::test_what_is_set_is_kept", "::test_defaults_of_a_role"],
+        [
+            "operators.test_mpi_cases::test_defaults_of_an_empty_spec",
+            "::test_defaults_keep_fields_that_are_set",
+            "::test_defaults_of_a_role",
+        ],
     ),
     "validation": (11, ["operators.test_mpi_cases::test_validation"]),
     "hostfile": (10, ["operators.test_mpi_cases::test_hostfile"]),

@@ -18,7 +18,7 @@ def test_every_name_is_there(name: str) -> None:
     assert getattr(jobcommon, name) is not None
 
 
-def test_what_type_checkers_see_is_what_is_there() -> None:
+def test_the_stub_declares_exactly_the_public_names() -> None:
     stub = ast.parse(SOURCE.with_suffix(".pyi").read_text())
     declared = [alias for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
     assert [alias.asname for alias in declared] == [alias.name for alias in declared], "write `import name as name`"
@@ -52,7 +52,7 @@ def test_other_names_are_not() -> None:
         ("from jobcommon import run_operators, HttpTransport, find_cluster", ("kubernetes_asyncio", "kubernetes")),
     ],
 )
-def test_what_is_not_needed_is_not_imported(statement: str, unwanted: tuple[str, ...]) -> None:
+def test_imports_do_not_load_unneeded_modules(statement: str, unwanted: tuple[str, ...]) -> None:
     program = f"import sys; {statement}; print([m for m in {unwanted!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=180)
     assert done.stdout.strip() == "[]"

@@ -28,7 +28,7 @@ def test_there_is_no_other_page() -> None:
     assert {path.name for path in REFERENCE.iterdir()} == set(PAGES)
 
 
-def test_what_a_public_name_mentions_is_public() -> None:
+def test_types_in_public_signatures_are_public() -> None:
     library = [module for module in modules() if module.parts[0] == "jobcommon"]
     classes = {node.name for module in library for node in tree(module).body if isinstance(node, ast.ClassDef)}
     public = mentioned().keys()

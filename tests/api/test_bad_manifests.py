@@ -203,7 +203,9 @@ def test_there_are_many() -> None:
     ],
 )
 @pytest.mark.parametrize("framework", KINDS, ids=lambda framework: framework.kind)
-def test_what_is_immutable(server: ApiServer, framework: Framework, path: str, old: object, new: str, text: str) -> None:
+def test_immutable_fields_cannot_be_changed(
+    server: ApiServer, framework: Framework, path: str, old: object, new: str, text: str
+) -> None:
     before, name = good(framework), f"immutable-{len(path)}-{len(str(old))}"
     before["metadata"]["name"] = name
     if old is not ABSENT:

@@ -60,7 +60,7 @@ def test_a_real_server_would_accept_it(framework: Framework) -> None:
     assert validate_crd(custom_resource_definition(framework)) == []
 
 
-def test_it_fits_a_plain_apply(framework: Framework) -> None:
+def test_each_definition_fits_a_plain_apply(framework: Framework) -> None:
     """With room for fields to come."""
     assert len(to_json(custom_resource_definition(framework))) < ANNOTATION_LIMIT - 20_000
 
@@ -321,7 +321,7 @@ def test_immutable(old: Json, new: Json, field: str | None, compiled: CompiledSc
     assert [cause.field for cause in found] == ([field] if field else [])
 
 
-def test_what_the_schema_does_not_know_is_named(compiled: CompiledSchema) -> None:
+def test_pruning_names_the_unknown_fields(compiled: CompiledSchema) -> None:
     job = changed(spec__runPolicy={"backofLimit": 3})
     assert compiled.prune(job) == ["spec.runPolicy.backofLimit"]
 

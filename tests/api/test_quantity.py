@@ -31,7 +31,7 @@ def test_canonical_form(value: object, canonical: str) -> None:
         ("0e999999999", "0"), (1e300, LIMIT), ("0." + "0" * 200 + "1", "1n"), ("1e" + "9" * 200, LIMIT),
     ],
 )  # fmt: skip
-def test_what_is_too_large_or_too_small_is_bounded_at_once(value: object, canonical: str) -> None:
+def test_extreme_quantities_are_clamped_without_computing_them(value: object, canonical: str) -> None:
     assert str(parse_quantity(value)) == canonical
 
 
@@ -40,7 +40,7 @@ def test_what_is_too_large_or_too_small_is_bounded_at_once(value: object, canoni
     ["", " ", "abc", "1x", "1 Gi", "--1", ".", "+", "1ki", "1K", "1e", "1e+", "1Gi2", "0x10", "nan", "1_000", "١", "9" * 300,
      None, True, [], {}, float("nan"), float("inf")],
 )  # fmt: skip
-def test_what_is_no_quantity_is_refused_with_advice(value: object) -> None:
+def test_an_invalid_quantity_is_refused_with_advice(value: object) -> None:
     with pytest.raises(ValueError, match="is not a quantity; write a number"):
         parse_quantity(value)
 
@@ -55,7 +55,7 @@ def test_sums_are_exact_and_bounded() -> None:
 
 
 @given(st.integers(-(2**63 - 1) * 10**9, (2**63 - 1) * 10**9), st.booleans())
-def test_what_is_written_reads_the_same(nanos: int, binary: bool) -> None:
+def test_a_written_quantity_reads_as_the_same_amount(nanos: int, binary: bool) -> None:
     assert parse_quantity(str(Quantity(nanos, binary))).nanos == nanos
 
 

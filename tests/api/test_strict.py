@@ -46,7 +46,7 @@ def changed(path: str, value: Any) -> Manifest:
 
 
 @pytest.mark.parametrize(("path", "value", "says"), CASES, ids=[f"{n}-{case[0]}" for n, case in enumerate(CASES)])
-def test_what_an_api_server_would_refuse(path: str, value: Any, says: str) -> None:
+def test_fields_that_an_api_server_refuses_are_errors(path: str, value: Any, says: str) -> None:
     manifest = changed(path, value)
     found = [str(error) for error in field_errors(PYTORCH, manifest)]
     assert any(says in error for error in found), found

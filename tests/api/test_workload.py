@@ -56,7 +56,7 @@ def test_another_min_count_changes_nothing_else(version: str) -> None:
 
 
 @pytest.mark.parametrize("templates", [[], [PodGroupTemplate(str(i)) for i in range(9)], [PodGroupTemplate("a")] * 2])
-def test_one_to_eight_groups_with_different_names(templates: list[PodGroupTemplate]) -> None:
+def test_a_workload_has_1_to_8_groups_with_different_names(templates: list[PodGroupTemplate]) -> None:
     with pytest.raises(ValueError, match="a Workload has 1 to 8 groups with different names"):
         workload_manifest(V1BETA1, METADATA, templates)
     workload_manifest(V1BETA1, METADATA, [PodGroupTemplate(str(i), 1) for i in range(8)])

@@ -63,7 +63,7 @@ def test_every_assumption_has_a_case_that_exists() -> None:
         assert set(assumption.rows) <= rows, name
 
 
-def test_what_is_relied_on_is_named_and_what_is_named_is_relied_on() -> None:
+def test_named_assumptions_are_exactly_those_relied_on() -> None:
     assert relied_on().keys() == ASSUMPTIONS.keys()
 
 

@@ -46,7 +46,7 @@ def snippets() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("where", "text"), snippets(), ids=lambda value: value if "\n" not in value else "")
-def test_what_people_copy_imports_from_jobcommon(where: str, text: str) -> None:
+def test_examples_and_templates_import_from_jobcommon(where: str, text: str) -> None:
     assert deep(ast.parse(text)) == [], f"{where}: import from jobcommon (names and homes: jobcommon/__init__.pyi)"
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_what_is_taken_out_is_there(name: str) -> None:
+def test_each_ablated_mechanism_exists(name: str) -> None:
     what, take_out = MECHANISMS[name]
     assert what
     if isinstance(take_out, partial):

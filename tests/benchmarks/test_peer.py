@@ -49,7 +49,7 @@ def test_a_command_without_a_program_is_refused(
 
 
 @pytest.mark.parametrize("arguments", [["--peer", "sh", "--only", "memory"], ["--services", "pod"]])
-def test_what_a_comparison_cannot_do_is_refused(
+def test_unsupported_comparisons_are_refused(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["benchmarks", *arguments])

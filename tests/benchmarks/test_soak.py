@@ -50,7 +50,7 @@ def test_a_run_that_stays_as_it_began_meets_every_goal() -> None:
     assert text["latency of the submission alone, p50 / p99, first 10 s → last 10 s"] == "10 / 10 ms → 10 / 10 ms"
 
 
-def test_what_grows_or_slows_down_or_goes_wrong_is_told() -> None:
+def test_growth_slowdown_and_faults_are_reported() -> None:
     assert missed(a_run(growth=300_000)) == ["resident memory"]
     assert a_run(growth=300_000).growth == pytest.approx(300_000)
     assert missed(a_run(slower=1.2)) == ["latency until the pods are created"]

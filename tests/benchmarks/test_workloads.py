@@ -12,9 +12,7 @@ def test_a_workload_is_read_as_it_is_printed(workload: Workload) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "50", "50x", "x8", "0x8", "50x8-half", "50 x 8", "all"])
-def test_what_is_none_is_said_to_be_none(
-    text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_workloads_are_refused(text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.argv", ["benchmarks", "--only", f"1x100,{text}"])
     with pytest.raises(SystemExit):
         main()

@@ -35,7 +35,7 @@ def an_informer() -> tuple[Informer[PodView], Store[PodView]]:
     return Informer("/api/v1/pods", pod_view, store, lambda: 0.0, streamed_lists=False), store
 
 
-def test_it_is_synced_by_the_first_complete_list() -> None:
+def test_the_first_complete_list_syncs_the_informer() -> None:
     informer, store = an_informer()
     assert isinstance(informer.next(5.0), Fetch)
     assert informer.received(Response(500, b""), 5.0) == Batch()
@@ -62,7 +62,7 @@ def test_the_store_is_up_to_date_when_a_change_is_told() -> None:
     assert store.resource_version == "8"
 
 
-def test_it_stays_synced_while_it_recovers() -> None:
+def test_an_informer_stays_synced_while_it_recovers() -> None:
     informer, store = an_informer()
     informer.next(0.0)
     informer.received(a_list(7, a_pod("a", 3)), 0.0)

@@ -199,7 +199,7 @@ class Run:
 
 @settings(derandomize=True, database=None, max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
-def test_it_recovers_from_anything(seed: int) -> None:
+def test_the_informer_recovers_from_any_sequence_of_faults(seed: int) -> None:
     run = Run(seed)
     for _ in range(60):
         run.step()

@@ -237,7 +237,7 @@ def test_garbage_in_the_metadata_costs_that_field_only(metadata: Any, field: str
         b'{"metadata": {"name": "p"}, "deep": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     ],
 )
-def test_what_is_no_named_object_is_refused_with_one_error(data: bytes) -> None:
+def test_data_without_a_named_object_raises_decode_error(data: bytes) -> None:
     for decode in (pod_view, object_view, identity):
         with pytest.raises(msgspec.DecodeError):
             decode(data)

@@ -38,7 +38,7 @@ def test_the_base_is_whatever_the_builder_pins() -> None:
     assert [stage.arguments("FROM")[0].split()[0] for stage in (BUILD, IMAGE)] == ["${BASE}", "${BASE}"]
 
 
-def test_it_runs_as_the_user_of_the_chart_who_is_not_root() -> None:
+def test_the_image_runs_as_the_charts_user_not_root() -> None:
     context = the(render("training-operators"), "Deployment")["spec"]["template"]["spec"]["securityContext"]
     assert IMAGE.arguments("USER") == [f"{context['runAsUser']}:{context['runAsGroup']}"]
     assert context["runAsUser"] > 0
@@ -46,20 +46,20 @@ def test_it_runs_as_the_user_of_the_chart_who_is_not_root() -> None:
     assert set(names[names.index("USER") + 1 :]) <= {"EXPOSE", "ENTRYPOINT", "CMD"}
 
 
-def test_it_writes_nothing_and_fetches_nothing_by_hand() -> None:
+def test_the_containerfile_uses_plain_instructions_and_no_bytecode() -> None:
     names = {instruction for instruction, _ in (*BUILD.instructions, *IMAGE.instructions)}
     assert names <= {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "ENTRYPOINT", "CMD"}
     assert environment(IMAGE)["PYTHONDONTWRITEBYTECODE"] == "1"
 
 
-def test_nothing_in_it_installs_packages() -> None:
+def test_the_image_has_no_package_installer() -> None:
     assert BUILD.arguments("RUN")[-1].endswith("pip uninstall --yes --quiet setuptools pip")
     (removes,) = IMAGE.arguments("RUN")
     assert removes.startswith("rm -rf /usr/share/python-wheels "), "Debian's wheels of pip and setuptools"
     assert "&&" not in removes
 
 
-def test_what_is_copied_is_there_and_is_the_whole_package() -> None:
+def test_copied_files_exist_and_make_the_whole_package() -> None:
     copied = [source for argument in BUILD.arguments("COPY") for source in argument.split()[:-1]]
     assert all((ROOT / source).exists() for source in copied)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

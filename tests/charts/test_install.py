@@ -282,7 +282,7 @@ async def test_a_server_would_take_what_is_rendered(chart: str, tmp_path: Path) 
             assert all(line.endswith("created (server dry run)") for line in said.splitlines())
 
 
-def test_what_would_be_written_is_noticed(tmp_path: Path) -> None:
+def test_the_hook_notices_a_written_file(tmp_path: Path) -> None:
     """That no operator above was ended by the hook means something."""
     argv = [sys.executable, "-c", WRITES_NOWHERE, "crds", "--output", str(tmp_path)]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)

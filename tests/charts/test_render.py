@@ -217,7 +217,7 @@ def test_kubectl_exec_is_off_unless_wanted() -> None:
     assert "--no-mpi-exec" not in container(render("mpi-operator", mpiExec=True))["args"]
 
 
-def test_what_is_optional_is_off() -> None:
+def test_optional_objects_are_off_by_default() -> None:
     kinds = {found["kind"] for found in render("training-operators")}
     assert not kinds & {"PodDisruptionBudget", "ServiceMonitor"}
     budget = the(render("training-operators", podDisruptionBudget={"enabled": True}), "PodDisruptionBudget")

@@ -127,7 +127,7 @@ def test_another_framework_runs_in_any_chart_with_its_own_rules(chart: str) -> N
     assert f"looks after {module} jobs" in notes(chart, **values)
 
 
-def test_no_rule_has_a_wildcard_or_what_no_operator_needs() -> None:
+def test_no_rule_has_a_wildcard_or_a_dangerous_verb() -> None:
     for rule in EVERY_RULE:
         assert "*" not in (rule.group, rule.resource, *rule.verbs)
         assert not {"escalate", "bind", "impersonate"} & set(rule.verbs)

@@ -315,7 +315,7 @@ def test_a_job_that_succeeds_ends_with_0() -> None:
 
 
 @pytest.mark.cluster
-def test_what_makes_no_pods_here_is_said() -> None:
+def test_run_names_objects_that_make_no_pods() -> None:
     template = "{spec: {restartPolicy: Never, containers: [{name: c, image: any}]}}"
     board = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: board}}\nspec: {{template: {template}}}"
     done = jobcommon("run", "-f", "-", stdin=f"{VALID}---\n{board}")

@@ -107,7 +107,7 @@ class Screen:
         return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
-def test_of_a_small_job_each_pod_has_its_lines() -> None:
+def test_a_small_job_shows_each_pod() -> None:
     screen = Screen(2)
     screen.pod(0, "Pending")
     screen.running(0)

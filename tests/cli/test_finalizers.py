@@ -83,7 +83,7 @@ async def test_finalizers_that_change_meanwhile_are_read_anew(tmp_path: Path, mo
         assert await finalizers(cluster) == {"one": ["example.com/new"]}
 
 
-async def test_what_is_refused_is_said(tmp_path: Path) -> None:
+async def test_a_refused_request_is_reported(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     async with cluster_for(operators=False) as cluster:
         text = cluster.cluster.kubeconfig().replace(cluster.cluster.credentials.token, "wrong")

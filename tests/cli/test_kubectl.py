@@ -143,7 +143,7 @@ def test_errors_name_the_field(kubectl: Kubectl) -> None:
     assert "spec.pytorchReplicaSpecs.Worker.replicas" in refused.stderr
 
 
-def test_what_there_is(kubectl: Kubectl) -> None:
+def test_kubectl_lists_and_explains_our_resources(kubectl: Kubectl) -> None:
     assert "PyTorchJob" in kubectl("api-resources", "--api-group=kubeflow.org")
     assert "ttlSecondsAfterFinished" in kubectl("explain", "pytorchjob.spec.runPolicy")
     assert "restarted" in kubectl("explain", "pytorchjob.spec.runPolicy.backoffLimit")
@@ -176,7 +176,7 @@ def test_a_restart_in_place_is_counted_and_told(kubectl: Kubectl, tmp_path: Path
     kubectl("delete", "pytorchjob", "again")
 
 
-def test_what_pods_wait_for_is_in_the_condition(kubectl: Kubectl) -> None:
+def test_the_condition_names_the_missing_secret(kubectl: Kubectl) -> None:
     manifest = job("secretive", "exit 0").replace(
         "image: any", "image: any\n              envFrom: [{secretRef: {name: later}}]"
     )

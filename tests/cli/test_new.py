@@ -49,7 +49,7 @@ def test_the_files(made: Path) -> None:
     assert [name for name in found if "%%" in (made / name).read_text(encoding="utf-8")] == []
 
 
-def test_nothing_of_it_stays_in_this_process(made: Path) -> None:
+def test_checking_a_package_leaves_no_trace_in_the_process(made: Path) -> None:
     assert not [name for name in sys.modules if name.startswith("light_gbm")]
     assert str(made) not in sys.path
 
@@ -100,7 +100,7 @@ def test_names_that_cannot_be_used(arguments: tuple[str, ...], says: str, tmp_pa
     assert not (tmp_path / "made").exists()
 
 
-def test_nothing_is_overwritten(made: Path) -> None:
+def test_new_does_not_overwrite_files(made: Path) -> None:
     package = Package.named("light-gbm", None, "example.com")
     for taken in (made, made / "Makefile"):
         with pytest.raises(UserError, match="exists already"):

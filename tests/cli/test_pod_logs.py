@@ -54,7 +54,7 @@ class Server:
     [[[FIRST, TransportError("broken off")], [FIRST, SECOND], [SECOND]], [[FIRST], [FIRST, SECOND]]],
     ids=["broken off", "ended early"],
 )
-async def test_what_a_run_printed_after_its_stream_was_cut_is_read(reads: list[list[bytes | Exception]]) -> None:
+async def test_lines_after_a_cut_log_stream_are_read(reads: list[list[bytes | Exception]]) -> None:
     logs = ContainerLogs(Server(reads, [pod(0, "terminated")]), pause)
     printed = [line async for line in logs.lines(pod(0, "running"), LogOptions("c", follow=True))]
     assert printed == ["run 1", "run 2"]

@@ -46,7 +46,7 @@ def test_the_operator_may_write_its_own_lease_only() -> None:
     assert leader["rules"][1]["resourceNames"] == ["ours"]
 
 
-def test_one_namespace_has_roles_only() -> None:
+def test_rbac_for_a_single_namespace_has_roles_only() -> None:
     own, leader = printed("rbac", "jax", "--namespace", "team-a")
     assert {(role["kind"], role["metadata"]["namespace"]) for role in (own, leader)} == {("Role", "team-a")}
 

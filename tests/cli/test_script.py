@@ -115,7 +115,7 @@ def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
         (("SCRIPT", "--kubeconfig", "/no", "--image", "x"), "/no: no such file; --kubeconfig must name a kubeconfig"),
     ],
 )
-def test_what_makes_no_job_is_refused_with_the_fix(arguments: Sequence[str], message: str, script: Path) -> None:
+def test_bad_script_arguments_are_refused_with_the_fix(arguments: Sequence[str], message: str, script: Path) -> None:
     done = answered("run", *(str(script) if argument == "SCRIPT" else argument for argument in arguments))
     assert done.returncode == 2, done
     assert message.replace("SCRIPT", str(script)) in done.stderr

@@ -41,7 +41,7 @@ def test_a_failure_is_printed_as_the_command_that_repeats_it() -> None:
     assert again.stdout.splitlines()[-1] == "replay: 1 runs, 1 failures"
 
 
-def test_one_run_with_faults() -> None:
+def test_a_single_run_with_faults_is_replayed() -> None:
     found = answered("simulate", GOOD, "--lifecycle", "L2-retryable-exit", "--seed", "3", "--faults", CRASH)
     assert (found.returncode, found.stdout) == (0, "replay: 1 runs, 0 failures\n")
 
@@ -73,7 +73,7 @@ def test_wrong_input_is_said(arguments: list[str], said: str) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_wrong_with_a_good_framework() -> None:
+def test_a_correct_framework_has_no_failures() -> None:
     found = answered("simulate", GOOD, "--seeds", "12")
     assert found.returncode == 0, found.stdout
     first, points, swarm = found.stdout.splitlines()

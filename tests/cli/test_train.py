@@ -202,7 +202,7 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
 
 
 @pytest.mark.cluster
-async def test_of_a_job_that_is_gone_its_events_are_told() -> None:
+async def test_why_reads_the_events_of_a_deleted_job() -> None:
     async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
         await cluster.create(PYTORCH, shell_job("exit 0", ttlSecondsAfterFinished=0))
         await cluster.until_gone(PYTORCH, "demo")

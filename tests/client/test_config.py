@@ -206,7 +206,7 @@ WRONG: dict[str, tuple[str, str | None, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-async def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, case: str) -> None:
+async def test_an_invalid_kubeconfig_is_refused_with_a_hint(tmp_path: Path, case: str) -> None:
     text, context, hint = WRONG[case]
     path = broken(tmp_path, text)
     with pytest.raises(ConfigError) as raised:

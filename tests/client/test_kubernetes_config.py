@@ -15,5 +15,5 @@ assert found.configuration() is not None
 """
 
 
-def test_it_is_imported_whole_and_late() -> None:
+def test_kubernetes_asyncio_is_imported_on_first_use() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=180)

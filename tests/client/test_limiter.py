@@ -24,7 +24,7 @@ async def test_tokens_come_at_their_rate_after_the_burst() -> None:
     await asyncio.gather(*tasks)
 
 
-async def test_who_gives_up_leaves_his_token_to_others() -> None:
+async def test_a_cancelled_wait_frees_its_token() -> None:
     clock = FakeClock()
     bucket = TokenBucket(1, 1, clock.monotonic, clock.sleep_until)
     await bucket.take()
@@ -36,7 +36,7 @@ async def test_who_gives_up_leaves_his_token_to_others() -> None:
     assert second.done()
 
 
-async def test_who_gives_up_in_the_middle_does_not_make_a_burst_of_the_others() -> None:
+async def test_a_cancelled_wait_causes_no_burst() -> None:
     clock = FakeClock()
     bucket = TokenBucket(1, 1, clock.monotonic, clock.sleep_until)
     await bucket.take()

@@ -86,7 +86,7 @@ RETRIED: dict[str, tuple[str, tuple[int, dict[str, str]], list[float]]] = {
 
 
 @pytest.mark.parametrize("case", RETRIED)
-async def test_what_is_sent_again_and_after_how_long(case: str) -> None:
+async def test_retries_follow_the_answer_and_its_retry_after(case: str) -> None:
     method, (status, headers), pauses = RETRIED[case]
     async with serving((status, headers), (200, {})) as (server, transport):
         response = await transport.send(request(method))
@@ -169,7 +169,7 @@ async def test_an_answer_that_does_not_come_is_given_up(later: Callable[[float],
             await transport.send(request("PUT", b"{}"))
 
 
-async def test_what_waited_while_the_process_stood_still_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_delayed_by_a_suspended_process_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, acquire = asyncio.get_running_loop(), http1.Pool.acquire
     late = 0.0
 

@@ -32,7 +32,7 @@ def test_older(version: str, than: str, older: bool) -> None:
 
 @settings(derandomize=True, database=None, max_examples=200)
 @given(st.integers(1, 10**30), st.integers(1, 10**30))
-def test_it_is_the_order_of_the_numbers(one: int, other: int) -> None:
+def test_resource_versions_compare_as_numbers(one: int, other: int) -> None:
     assert is_older(str(one), str(other)) == (one < other)
 
 

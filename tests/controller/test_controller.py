@@ -148,7 +148,7 @@ def start(bench: Bench, manifest: Manifest) -> Work:
     return work
 
 
-def test_nothing_is_decided_before_every_cache_is_full(manifest: Manifest) -> None:
+def test_no_plan_before_all_caches_are_synced(manifest: Manifest) -> None:
     bench = Bench()
     bench.controller.queue.add(("default", "demo"))
     assert bench.begin() is None
@@ -380,7 +380,7 @@ def carried_out(bench: Bench, work: Work) -> None:
     bench.finish(work)
 
 
-def test_what_the_operator_has_written_itself_needs_no_further_write(bench: Bench, manifest: Manifest) -> None:
+def test_our_own_writes_cause_no_further_write(bench: Bench, manifest: Manifest) -> None:
     bench.say("testjobs", "ADDED", manifest)
     carried_out(bench, bench.work())
     settled(bench)

@@ -40,7 +40,7 @@ def test_a_job_at_rest_is_not_read(bench: Bench, monkeypatch: pytest.MonkeyPatch
     assert not bench.controller.states
 
 
-def test_what_a_finished_job_left_is_cleaned_up() -> None:
+def test_leftovers_of_a_finished_job_are_cleaned_up() -> None:
     manifest = finished()
     job = read_job(TEST_JOB, manifest)
     (service,) = service_manifests(TEST_JOB, job)

@@ -54,7 +54,7 @@ def test_each_way_to_meet_one(lower: Callable[[Expectations], None], request: py
 
 
 @pytest.mark.parametrize("irrelevant", IRRELEVANT.values(), ids=IRRELEVANT.keys())
-def test_what_concerns_another_meets_none(irrelevant: Callable[[Expectations], None]) -> None:
+def test_events_of_other_objects_meet_no_expectation(irrelevant: Callable[[Expectations], None]) -> None:
     known = expecting(creation=True, deletion=True)
     irrelevant(known)
     assert known.lapsed("job", inf) == (Creation("pods", "p-0"), Deletion("pod-uid"))

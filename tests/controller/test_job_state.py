@@ -29,7 +29,7 @@ def test_a_change_that_could_not_be_read_is_read_the_next_time(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("status", "kept"), [({}, 1), (finished_status(), 0)])
-def test_nothing_is_kept_of_what_was_read_for_a_job_that_is_over(status: dict[str, object], kept: int) -> None:
+def test_live_reads_are_forgotten_when_the_job_has_finished(status: dict[str, object], kept: int) -> None:
     state, companion = JobState(), view(1)
     state.read(TEST_JOB, object_view(msgspec.json.encode(job_manifest(TEST_JOB, {"Worker": 1}, status=status))))
     get = Get("v1", "configmaps", "demo-config")

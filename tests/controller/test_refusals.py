@@ -18,7 +18,7 @@ def refused(*plurals: str) -> tuple[Plan, list[ActionResult]]:
     ]
 
 
-def test_what_is_refused_during_a_back_off_joins_it() -> None:
+def test_a_refusal_during_a_back_off_joins_it() -> None:
     """Each alone would end the back-off of the other early and double it."""
     refusals, now = Refusals(), 1000.0
     assert refusals.record(*refused("services"), now)
@@ -63,7 +63,7 @@ def test_the_text_is_that_of_the_present_cause() -> None:
         now = refusals.until
 
 
-def test_what_failed_beside_a_refusal_is_not_backed_off_with_it() -> None:
+def test_another_error_beside_a_refusal_keeps_the_keys_back_off() -> None:
     refusals = Refusals()
     service, pod = create("services"), create("pods")
     outcomes = [

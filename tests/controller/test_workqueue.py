@@ -72,7 +72,7 @@ def test_done_for_a_key_that_was_not_handed_out_changes_nothing() -> None:
     ("times", "expected"),
     [([5.0, 3.0, 9.0], 3.0), ([3.0, 5.0], 3.0), ([3.0, 3.0], 3.0), ([-1.0], -1.0), ([float("inf")], None)],
 )
-def test_of_several_times_the_earliest_counts(times: list[float], expected: float | None) -> None:
+def test_the_earliest_of_several_times_counts(times: list[float], expected: float | None) -> None:
     queue = a_queue()
     for when in times:
         queue.add_at("a", when)

@@ -69,7 +69,7 @@ def test_environment_resources_are_the_masters_alone() -> None:
     assert resources(found.replica_specs["Worker"]) == resources(found.replica_specs["Server"]) == {}
 
 
-def test_what_a_task_may_read_is_the_same_for_all_tasks() -> None:
+def test_all_tasks_get_the_secrets_of_the_environment() -> None:
     """Polyaxon gave every task of an experiment the secrets, config maps and identity of its environment."""
     wide = {
         "service_account": "trainer",

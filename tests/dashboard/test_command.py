@@ -26,7 +26,7 @@ def kubeconfig(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_starts_without_the_cluster_and_ends_in_order(kubeconfig: Path) -> None:
+def test_the_dashboard_starts_without_a_cluster_and_stops_cleanly(kubeconfig: Path) -> None:
     arguments = ("dashboard", "--kubeconfig", str(kubeconfig), "--framework", "pytorch")
     with started(*arguments, until="Ctrl-C stops it") as process:
         with socket.socket() as taken:

@@ -68,7 +68,7 @@ def test_hosts(host: str, allowed: bool) -> None:
     assert is_loopback(host) is allowed
 
 
-async def test_it_only_reads() -> None:
+async def test_only_get_requests_are_served() -> None:
     async with served() as (client, address):
         for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
             async with client.request(method, address) as answer:

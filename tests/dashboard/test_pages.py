@@ -183,7 +183,7 @@ async def test_everything_is_escaped(world: World) -> None:
         assert "&lt;script&gt;alert(1)" in (await page("/jobs/testjobs/default/evil"))[1]
 
 
-async def test_what_is_not_there(world: World) -> None:
+async def test_missing_objects_are_not_found(world: World) -> None:
     async with pages(world.transport) as page:
         for path in ("/jobs/testjobs/default/gone", "/jobs/otherjobs/default/x", "/pods/default/gone/log", "/no/such/page"):
             status, text = await page(path)

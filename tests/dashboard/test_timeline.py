@@ -113,7 +113,7 @@ def test_a_job_that_failed_before_a_condition_said_that_it_runs() -> None:
     assert told(status, pod(scheduled=None))["Job"] == ["queued 0-10", "starting 10-12"], "it has never run"
 
 
-def test_of_many_pods_those_in_trouble_are_drawn() -> None:
+def test_pods_with_problems_are_drawn_first() -> None:
     pods = [pod(f"Worker-{i}", cause="no node" if i == 7 else "") for i in range(9)]
     assert list(told({}, *pods, most=3)) == ["Job", "Worker-0", "Worker-1", "Worker-7"]
     assert timeline(T, read_status({}), pods, T + 9, most=3).left_out == 6

@@ -68,7 +68,7 @@ def test_a_pod_that_was_made_anew_without_a_failure_is_told() -> None:
     assert "the pod of Worker-1 was created 60 s after the start: one before it was deleted, or the job was scaled" in facts
 
 
-def test_what_still_runs_after_the_success_is_told() -> None:
+def test_pods_still_running_after_success_are_named() -> None:
     pods = {"Master-0": lambda pod: pod.succeeded(), "Worker-0": running, "Worker-1": lambda pod: pod.failed(1)}
     succeeded = found(pods, replicas={"Master": 1, "Worker": 2})
     ended = parse_time(succeeded.job["status"]["completionTime"])
@@ -92,7 +92,7 @@ def test_where_the_log_is_gone_what_is_left_and_how_to_keep_it_is_told() -> None
     assert "cleanPodPolicy" not in kept.advice
 
 
-def test_of_a_job_that_has_succeeded_the_container_that_failed_is_named() -> None:
+def test_a_failed_container_of_a_succeeded_job_is_named() -> None:
     pods = {"Master-0": lambda pod: sidecar_failed(pod, looping=False), "Worker-0": lambda pod: pod.succeeded()}
     made = diagnose(found(pods, replicas={"Master": 1, "Worker": 1}), NOW)
     assert made.reason == "Succeeded"
@@ -126,7 +126,7 @@ def test_the_fields_of_the_diagnosis_as_data_are_those_that_are_documented() -> 
     assert (made["replicas"], made["node"], made["at"]) == (["Worker-1"], "node-1", None)
 
 
-def test_of_a_job_whose_state_can_be_read_only_in_part_the_rest_is_named() -> None:
+def test_state_that_could_not_be_read_is_named() -> None:
     found = replace(SCENARIOS[0].found, unread={"events": "ann may not list events in namespace default"})
     assert "events could not be read: ann may not list events in namespace default" in diagnose(found, NOW).evidence
 
@@ -143,7 +143,7 @@ def test_no_object_makes_it_fail(index: int, junk: object) -> None:
     assert made.reason
 
 
-def test_of_the_first_failure_what_its_own_run_has_left_is_told() -> None:
+def test_the_first_failure_is_not_explained_by_a_later_runs_log() -> None:
     """The log is that of the last run in the pod of that name."""
     first = {"replica": "Worker-1", "pod": "demo-worker-1", "reason": "Error", "exitCode": 3, "time": "2023-11-14T20:00:00Z"}
     made = diagnose(failed(1, lines=TRACEBACK, earlier=[first]), NOW)
@@ -165,6 +165,6 @@ def test_a_thread_that_died_while_its_program_prints_on_is_told() -> None:
     assert any(fact.startswith(told) for fact in made.evidence)
 
 
-def test_of_the_replica_that_lost_its_peer_the_end_is_told() -> None:
+def test_the_end_of_a_replica_that_lost_its_peer_is_evidence() -> None:
     made = diagnose(next(one for one in SCENARIOS if one.name == "a peer that was deleted").found, NOW)
     assert any(fact.startswith("Worker-0 ended at ") and "Connection reset by peer" in fact for fact in made.evidence)

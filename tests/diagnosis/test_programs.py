@@ -364,11 +364,11 @@ def test_where_pods_are_processes_of_this_machine_no_advice_is_about_images(code
     assert "image" not in made.advice
 
 
-def test_of_javas_heap_the_advice_is_javas() -> None:
+def test_java_heap_advice_names_xmx() -> None:
     assert "-Xmx" in end_of_program("Error", 1, "", [JAVA]).advice
 
 
-def test_what_faulthandler_has_shown_is_not_advised() -> None:
+def test_faulthandler_is_not_advised_where_it_has_printed() -> None:
     assert "faulthandler" not in end_of_program("SIGSEGV", 139, "", FAULT.splitlines()).advice
 
 

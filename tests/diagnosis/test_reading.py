@@ -101,7 +101,7 @@ async def test_the_last_lines_of_failed_runs_are_read_also_of_one_that_was_start
     assert dict(request.query) == {"container": "main", "tailLines": "400", "previous": "true"}
 
 
-async def test_of_a_pod_on_record_that_is_gone_the_events_are_read_by_its_name() -> None:
+async def test_events_of_a_deleted_pod_on_record_are_read_by_name() -> None:
     failures = [{"replica": "Master-0", "pod": name, "reason": "SIGTERM", "exitCode": 143} for name in ("demo-master-0", "d-1")]
     status = {"conditions": [{"type": "Failed", "status": "True", "message": "m"}], "failures": failures}
     killing = {"involvedObject": {"name": "demo-master-0"}, "message": "Container c failed startup probe", "reason": "Killing"}
@@ -117,7 +117,7 @@ async def test_of_a_pod_on_record_that_is_gone_the_events_are_read_by_its_name()
     assert diagnose(found, START).reason == Reason.STARTUP_PROBE_FAILED
 
 
-async def test_of_an_init_container_that_runs_the_last_line_is_read() -> None:
+async def test_the_last_line_of_a_running_init_container_is_read() -> None:
     inits = [{"name": "proxy", "state": {"running": {}}}, {"name": "prepare", "state": {"running": {}}}]
     waits = pod(initContainerStatuses=inits)
     waits["spec"] = {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}, {"name": "prepare"}]}
@@ -131,7 +131,7 @@ async def test_of_an_init_container_that_runs_the_last_line_is_read() -> None:
     assert dict(request.query)["container"] == "prepare"
 
 
-async def test_what_may_not_be_read_is_named_unless_it_is_the_business_of_administrators() -> None:
+async def test_forbidden_reads_are_named_unless_only_administrators_need_them() -> None:
     group = f"{VOLCANO}/v1beta1/namespaces/default/podgroups/demo"
     answers = {
         f"{OURS}/pods": [listing(pod())],
@@ -149,7 +149,7 @@ async def test_what_may_not_be_read_is_named_unless_it_is_the_business_of_admini
     assert page.unread == {"pods": "the answer does not come from an API server"}
 
 
-async def test_of_pods_that_run_it_is_read_when_they_printed_last() -> None:
+async def test_the_last_output_of_running_pods_is_dated() -> None:
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "startTime": "2026-01-01T00:00:00Z"}
     pods = [pod(name, phase="Running", **ready) for name in ("demo-master-0", "demo-worker-0", "demo-worker-1")]
     for one in pods:
@@ -169,7 +169,7 @@ async def test_of_pods_that_run_it_is_read_when_they_printed_last() -> None:
     assert queries == [{"container": "pytorch", "tailLines": "60", "timestamps": "true"}] * 3
 
 
-async def test_of_a_job_whose_status_does_not_follow_its_pods_the_lease_is_read() -> None:
+async def test_the_lease_is_read_where_the_status_lags_behind_the_pods() -> None:
     over = pod(phase="Succeeded")
     over["metadata"]["labels"] = {"training.kubeflow.org/replica-type": "master"}
     counted = {"replicaStatuses": {"Master": {"active": 1}}}
@@ -182,7 +182,7 @@ async def test_of_a_job_whose_status_does_not_follow_its_pods_the_lease_is_read(
     assert (followed.operator, followed.lease) == (None, None)
 
 
-async def test_of_a_job_without_a_condition_it_is_read_whether_an_operator_runs() -> None:
+async def test_a_job_without_conditions_has_the_operators_pods_read() -> None:
     fresh = {**job(), "status": {}}
     for answer, runs in ((listing(pod(phase="Running")), True), (listing(), False), (FORBIDDEN, None)):
         found = await read_found(PYTORCH, fresh, Server(**{f"{CORE}/pods": [answer]}).send)
@@ -237,7 +237,7 @@ async def test_logs_of_another_job_are_not_read(answer: Response) -> None:
     assert await read_kept_logs(server.send, read) == {}
 
 
-async def test_of_several_logs_of_a_pod_the_latest_counts() -> None:
+async def test_the_latest_kept_log_of_a_pod_is_used() -> None:
     data = {"10.p.log": "c", "2.p.log": "b", "0.p.log": "a", "last.q.log": "d", "1.q.log": "e"}
     made = Response(200, json.dumps({"metadata": {"ownerReferences": [{"uid": "u"}]}, "data": data}).encode())
     read = job()

@@ -50,7 +50,7 @@ async def findings(kubeconfig: Path, capsys: pytest.CaptureFixture[str], output:
     return code, json.loads(text) if output == "json" else text
 
 
-async def test_what_is_wrong_is_found_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_each_seeded_fault_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     async with cluster_for(operators=False) as cluster:
         kubeconfig.write_text(cluster.cluster.kubeconfig())

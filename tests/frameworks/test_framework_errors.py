@@ -117,7 +117,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "says"), CASES, ids=[f"{n}-{next(iter(case[0]))}" for n, case in enumerate(CASES)])
-def test_what_is_wrong_names_its_field(change: dict[str, Any], says: str) -> None:
+def test_each_error_names_its_field(change: dict[str, Any], says: str) -> None:
     (error,) = framework_errors(replace(TEST_JOB, **change))
     assert error.startswith(says)
 

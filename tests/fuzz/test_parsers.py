@@ -315,7 +315,7 @@ def test_yaml(text: str) -> None:
 @given(st.sampled_from(NUMBERS).flatmap(lambda n: spoilt(JOBS[n])), spoilt(pod()))
 @example(JOBS[0], changed(pod(), [(("metadata", "ownerReferences"), "set", "", True)]))
 @example(JOBS[0], changed(pod(), [(("metadata", "ownerReferences", 0), "set", "", None)]))
-def test_what_jobcommon_plan_is_given(document: Any, seen: Any) -> None:
+def test_jobcommon_plan_accepts_or_refuses_any_document(document: Any, seen: Any) -> None:
     def manifest(body: Any) -> Manifest | None:
         named = (
             isinstance(body, dict) and isinstance(body.get("metadata"), dict) and isinstance(body["metadata"].get("name"), str)

@@ -218,13 +218,13 @@ FINDINGS = {
 
 
 @pytest.mark.parametrize("name", FINDINGS)
-def test_what_is_not_carried_is_said(name: str) -> None:
+def test_each_field_that_is_not_migrated_is_a_finding(name: str) -> None:
     body, path, message = FINDINGS[name]
     (found,) = [finding for finding in forward(body).findings if finding.path == path]
     assert message in found.message
 
 
-def test_what_is_carried_needs_no_word() -> None:
+def test_migrated_fields_give_no_finding() -> None:
     policy = {"backoffLimit": 3, "activeDeadlineSeconds": 60, "suspend": True, "managedBy": "kueue.x-k8s.io/multikueue"}
     labels = {"kueue.x-k8s.io/queue-name": "a"}
     done = forward(pytorch(policy, {"labels": labels}, nprocPerNode="2"))
@@ -296,7 +296,7 @@ def test_the_end_of_a_job_is_decided_by_the_same_pods() -> None:
 @pytest.mark.parametrize(
     ("change", "path"), [({"transport": "Exec"}, "spec.transport"), ({"mpiImplementation": "Intel"}, "spec.mpiImplementation")]
 )
-def test_what_trainer_cannot_run_is_refused(change: Json, path: str) -> None:
+def test_jobs_that_trainer_cannot_run_are_refused(change: Json, path: str) -> None:
     body = json.loads(json.dumps(CARRIED["allreduce-ssh.yaml:allreduce-ssh"]))
     body["spec"] |= change
     with pytest.raises(ConvertError) as refused:
@@ -361,7 +361,7 @@ def test_an_mpi_job_of_trainer_becomes_an_mpijob() -> None:
     read(job)
 
 
-def test_what_of_a_trainjob_is_not_carried_is_said() -> None:
+def test_each_trainjob_field_that_is_not_migrated_is_a_finding() -> None:
     job = train_job_of(initializer={"dataset": {}}, runtimePatches=[{"manager": "a"}], trainer={"somethingNew": 1})
     runtime = runtime_of({"torch": {"elasticPolicy": {}}}, "node", "dataset-initializer", failurePolicy={"maxRestarts": 1})
     runtime["spec"]["podGroupPolicy"] = {"volcano": {}}

@@ -71,7 +71,7 @@ def test_defaults_of_an_empty_spec() -> None:
 
 
 @pytest.mark.parametrize("implementation", ["Intel", "MPICH"])
-def test_what_is_set_is_kept(implementation: str) -> None:
+def test_defaults_keep_fields_that_are_set(implementation: str) -> None:
     policy = {"cleanPodPolicy": "Running", "ttlSecondsAfterFinished": 2, "activeDeadlineSeconds": 3, "backoffLimit": 4}
     spec: dict[str, Any] = {
         "slotsPerWorker": 10,

@@ -168,7 +168,7 @@ def test_workers_other_than_0_do_not_decide(states: list[tuple[str, int]], expec
     assert holding(decide(manifest, pods_of("Worker", *states) | pods_of("PS", ("running", 2))))[-1] == expected
 
 
-def test_one_failed_worker_under_never() -> None:
+def test_a_failed_worker_under_never_fails_the_job() -> None:
     decision = decide(job_manifest(TF, specs("Never", Worker=1)), {"Worker-0": "failed 1"})
     assert holding(decision) == ["Created", "Failed"]
 

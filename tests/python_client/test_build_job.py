@@ -139,7 +139,7 @@ def test_the_program_calls_the_function() -> None:
         ({"run_policy": {"backoffLimit": -1}}, r"spec\.runPolicy\.backoffLimit"),
     ],
 )
-def test_what_makes_no_job(given: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_of_build_job_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build_job("j", image="i", **given)
 

@@ -32,7 +32,7 @@ def job(kind: str = "Failed", message: str = "PyTorchJob digits has failed becau
     return ShownJob({**JOB, "metadata": metadata, "status": status, **more})
 
 
-def test_it_is_shown_in_a_line() -> None:
+def test_a_job_prints_as_a_line() -> None:
     counts = "Master 0/1, Worker 2/2; 1 restart"
     expected = f"PyTorchJob default/digits, 15m old: Failed: {counts}; PyTorchJob digits has failed because <b>"
     assert repr(job()) == expected
@@ -47,7 +47,7 @@ def test_it_is_shown_in_a_line() -> None:
     ]
 
 
-def test_it_is_shown_without_control_sequences() -> None:
+def test_a_shown_job_has_no_control_sequences() -> None:
     shown, _ = DisplayFormatter().format(job(message="gone \x1b[2J\u202eover\nforged"))
     assert not {"\x1b", "\u202e", "\n"} & set(shown["text/plain"] + shown["text/html"])
 
@@ -58,7 +58,7 @@ def test_an_unreadable_one_is_shown_as_it_is() -> None:
         assert list(DisplayFormatter().format(ShownJob(body))[0]) == ["text/plain"]
 
 
-def test_it_stays_a_dictionary() -> None:
+def test_a_shown_job_is_a_dictionary() -> None:
     body = job()
     plain = dict(body)
     assert body == plain

@@ -77,7 +77,7 @@ def client(transport: Answers) -> AsyncJobClient:
     return AsyncJobClient(transport, pause=pause)
 
 
-async def test_it_waits_until_the_job_has_succeeded_whatever_the_server_does(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_wait_survives_server_errors_until_success(capsys: pytest.CaptureFixture[str]) -> None:
     busy = answer({"message": "busy"}, 503)
     transport = Answers(job("Created"), TransportError("refused"), busy, job("Running"), job("Running"), job("Succeeded"))
     done = await client(transport).wait("j")

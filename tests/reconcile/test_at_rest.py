@@ -81,7 +81,7 @@ def test_a_whole_final_status_is_at_rest() -> None:
     assert condition_at_rest(msgspec.json.encode(job({"status": finished_status()}))) == "Succeeded"
 
 
-def test_nothing_is_decided_for_what_is_at_rest() -> None:
+def test_jobs_at_rest_get_an_empty_plan() -> None:
     """The decision on a job whose status differs from a whole one in any single place."""
     resting = others = 0
     for parts in variants():
@@ -113,5 +113,5 @@ def test_a_job_that_may_need_something_is_not_at_rest(manifest: Manifest) -> Non
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b'{"status": "\xff"}', b"[" * 10_000, b'{"status":' * 10_000])
-def test_what_cannot_be_read_is_not_at_rest(data: bytes) -> None:
+def test_an_unreadable_status_is_not_at_rest(data: bytes) -> None:
     assert condition_at_rest(data) is None

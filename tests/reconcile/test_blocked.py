@@ -98,7 +98,7 @@ def test_an_error_of_a_begun_job_holds_up_what_it_concerns_and_nothing_else(
 
 
 @pytest.mark.parametrize(("path", "value"), [error[:2] for error in ERRORS if error[0] not in ("metadata.name", "spec")])
-def test_what_has_succeeded_stays_on_record(path: str, value: Any) -> None:
+def test_successes_stay_on_record_while_a_type_cannot_be_read(path: str, value: Any) -> None:
     decided = plan(TEST_JOB, read_job(TEST_JOB, begun({"Master": 1, "Worker": 3}, path, value)), RUNS, START)
     status = decided.status.to_json() if decided.status is not None else {}
     assert status["replicaStatuses"]["Worker"]["succeededIndexes"] == "2"

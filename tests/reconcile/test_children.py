@@ -48,7 +48,7 @@ def created(replicas: dict[str, Any], **job: Any) -> dict[str, Manifest]:
         pytest.param({"Worker": 11}, ["services/demo", *(f"pods/demo-worker-{i}" for i in range(11))], id="indices ascend"),
     ],
 )
-def test_what_a_new_job_creates(replicas: dict[str, int], names: list[str]) -> None:
+def test_a_new_job_creates_its_service_and_pods(replicas: dict[str, int], names: list[str]) -> None:
     assert list(created(replicas)) == names
 
 
@@ -126,7 +126,7 @@ def test_a_pod_and_its_service_in_full() -> None:
     }
 
 
-def test_one_service_per_replica_on_request() -> None:
+def test_a_service_per_replica_on_request() -> None:
     annotations = {"training.kubeflow.org/service-per-replica": "true"}
     manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 1}, annotations=annotations)
     job = read_job(TEST_JOB, manifest)
@@ -206,5 +206,5 @@ def test_indexes_as_ranges(indexes: set[int], text: str | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-", "x", "1-", "-1", "3-1", "1.5", " 1", "1-2-3", "9" * 30, "²"])
-def test_what_is_no_range_names_nothing(text: str) -> None:
+def test_an_invalid_range_of_indexes_is_ignored(text: str) -> None:
     assert parse_indexes(text, 10) <= {1}

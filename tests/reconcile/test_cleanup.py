@@ -92,7 +92,7 @@ def test_the_time_after_success_is_bounded(ended: float, may_end: bool) -> None:
     assert (deleted(decided, "pods") == set()) == may_end
 
 
-def test_what_was_scaled_away_or_has_failed_beside_a_sidecar_does_not_go_on() -> None:
+def test_scaled_down_or_failed_pods_with_sidecars_are_deleted_at_the_end() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 3}, status={**finished_status(), "countedPods": ["uid-demo-worker-1"]})
     observed = observe(TEST_JOB, manifest, {f"Worker-{i}": "running" for i in range(3)})
     assert [pod.uid for pod in observed.pods][1] == "uid-demo-worker-1"

@@ -122,7 +122,7 @@ def test_managed_by(managed_by: str | None, elsewhere: bool) -> None:
     assert job.managed_elsewhere is elsewhere
 
 
-def test_of_several_conditions_of_a_type_the_last_counts() -> None:
+def test_the_last_of_several_conditions_of_a_type_counts() -> None:
     status = read_status({"conditions": [condition("Failed", False), condition("Created"), condition("Failed", True)]})
     assert status.finished
     assert shown(normalized(status.conditions)) == "Created=T Failed=T"

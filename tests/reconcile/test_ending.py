@@ -251,7 +251,7 @@ def test_ends_without_fault(pod: Pod, never: Verdict, others: Verdict, reason: s
         ),
     ],
 )
-def test_what_has_not_ended(pod: Pod) -> None:
+def test_pods_that_have_not_ended_have_no_verdict(pod: Pod) -> None:
     assert verdict(pod, "OnFailure") is None
 
 

@@ -63,7 +63,9 @@ CASES: dict[str, tuple[Manifest, list[dict[str, str]], list[tuple[str, str, bool
 
 
 @pytest.mark.parametrize(("manifest", "passes", "logs"), CASES.values(), ids=CASES)
-def test_what_is_kept(manifest: Manifest, passes: list[dict[str, str]], logs: list[tuple[str, str, bool]]) -> None:
+def test_logs_of_charged_failures_are_kept(
+    manifest: Manifest, passes: list[dict[str, str]], logs: list[tuple[str, str, bool]]
+) -> None:
     assert kept(manifest, *passes) == logs
 
 

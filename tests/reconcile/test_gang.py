@@ -274,7 +274,7 @@ def test_enormous_amounts_are_bounded() -> None:
 
 
 @SCHEDULERS
-def test_nothing_is_rewritten_when_nothing_of_ours_differs(scheduler: GangScheduler) -> None:
+def test_a_pod_group_without_changes_of_ours_is_not_rewritten(scheduler: GangScheduler) -> None:
     """Defaults of the server, other controllers' fields and other spellings of an amount are no differences."""
     there = world(scheduler, {"Worker": of_test_job(2, {"cpu": "1500m", "memory": "1Gi"})})
     there.settle()
@@ -407,7 +407,7 @@ def unplaced(since: str) -> Manifest:
     return {"phase": "Inqueue", "conditions": [{**condition, "lastTransitionTime": since}]}
 
 
-def test_what_the_pod_group_waits_for_is_in_the_condition() -> None:
+def test_the_condition_quotes_the_pod_groups_reason() -> None:
     """In the scheduler's words, and since when; Volcano renews the time every minute, which costs no write."""
     there = world(VOLCANO)
     there.settle()
@@ -607,7 +607,7 @@ def launcher_last(_job: Job, replica: Replica, tallies: Tallies) -> bool:
 
 @SCHEDULERS
 @pytest.mark.parametrize("min_available", [None, 3])
-def test_who_is_held_back_does_not_count(scheduler: GangScheduler, min_available: int | None) -> None:
+def test_held_back_replicas_are_not_members(scheduler: GangScheduler, min_available: int | None) -> None:
     """mpi-operator#608: the workers waited for the launcher, and the launcher for the workers."""
     policy = {"schedulingPolicy": {"minAvailable": min_available}} if min_available else {}
     there = world(scheduler, framework=replace(TEST_JOB, may_create=launcher_last), run_policy=policy, policy="ExitCode")
@@ -728,7 +728,7 @@ def test_terminating_pods_do_not_turn_the_gang_off() -> None:
 
 
 @SCHEDULERS
-def test_who_has_succeeded_is_not_waited_for(scheduler: GangScheduler) -> None:
+def test_succeeded_replicas_are_not_members(scheduler: GangScheduler) -> None:
     """It is never run again: a gang of three would keep the other two waiting for ever, replaced or resumed."""
     there = world(scheduler, {"Master": 1, "Worker": of_test_job(2, {"cpu": 1})}, policy="ExitCode")
     there.settle()

@@ -119,7 +119,7 @@ def test_a_refused_companion(required: bool) -> None:
     assert [a for a in decided.actions if a.name == "demo-config"] == []
 
 
-def test_nothing_is_created_for_a_finished_or_suspended_job() -> None:
+def test_no_create_for_a_finished_or_suspended_job() -> None:
     for more in ({"status": finished_status()}, {"run_policy": {"suspend": True}}):
         job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, **more))
         assert not [a for a in plan(with_map(DATA), job, Observed(), START).actions if isinstance(a, Create)]
@@ -136,7 +136,7 @@ def test_variables_go_to_the_main_container_or_to_all(main_only: bool, expected:
     assert ["ports" in container for container in containers] == [True, False]
 
 
-def test_what_keeps_pods_from_running_is_told() -> None:
+def test_the_condition_names_why_pods_are_held_back() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 3})
     job = read_job(TEST_JOB, manifest)
     pods = (

@@ -166,7 +166,7 @@ def test_a_pod_that_cannot_be_kept_is_made_anew(state: str, why: str) -> None:
     assert f"in place, Worker-1 with a new pod ({why}), because " in conditions(told)[-1]
 
 
-def test_nothing_is_started_or_created_while_a_replaced_pod_may_run() -> None:
+def test_no_start_and_no_create_while_a_replaced_pod_may_run() -> None:
     going = second_attempt({**HELD, "Worker-1": "running,deleting"})
     assert (images(going), creates(going)) == ({}, [])
     gone = second_attempt({slot: state for slot, state in HELD.items() if slot != "Worker-1"})

@@ -377,7 +377,7 @@ def test_queue_and_priority_follow_the_labels_as_far_as_kueue_lets_them() -> Non
 # -- what is admitted -----------------------------------------------------------------------------------------------------
 
 
-def test_what_is_admitted_goes_into_the_pods() -> None:
+def test_pods_get_the_admitted_flavor_and_updates() -> None:
     one = world({"Master": 1})
     one.known = [cluster_object("ResourceFlavor", "default", spec=FLAVOR)]
     one.settle()
@@ -516,7 +516,7 @@ def test_a_job_that_multikueue_runs_elsewhere_is_queued_here(where: str) -> None
     assert one.told("Finished") == ("True", "Succeeded")
 
 
-def test_nothing_is_asked_of_a_cluster_without_the_option() -> None:
+def test_without_the_option_there_is_no_workload() -> None:
     one = world({"Master": 1})
     one.framework = TEST_JOB
     made = [action for decided in one.settle() for action in decided.actions if isinstance(action, Create | Update)]

@@ -97,7 +97,7 @@ def test_a_failure_after_the_success_changes_nothing() -> None:
     assert set(world.pods) == {"demo-master-0", "demo-worker-0", "demo-worker-1"}, "their logs say why"
 
 
-def test_what_another_operator_counted_at_the_end_stays() -> None:
+def test_final_counts_of_another_operator_are_kept() -> None:
     """training-operator adds the active replicas to the succeeded ones when a job succeeds."""
     world = started({"Master": 1, "Worker": 2}, cleanPodPolicy="None")
     world.exit("demo-master-0", 0)
@@ -386,7 +386,7 @@ def test_a_success_that_was_not_seen_yet_is_not_scaled_away() -> None:
     assert deletion.resource_version == world.pods["demo-worker-1"].view.resource_version
 
 
-def test_what_was_recorded_to_be_scaled_away_is_taken_away_also_when_it_is_wanted_again() -> None:
+def test_a_pod_recorded_for_scale_down_is_deleted_even_after_scale_up() -> None:
     """The operator died between the record and the deletion. The end of a pod that is on record would not be counted."""
     world = started({"Worker": 2})
     uid = world.pods["demo-worker-1"].view.uid

@@ -89,7 +89,7 @@ def test_the_message_says_what_failed_last() -> None:
         pytest.param("ExitCode", "running,failed 1", None, id="permanent"),
     ],
 )
-def test_what_is_charged_to_the_backoff_limit(policy: str, pod: str, restarts: int | None) -> None:
+def test_ends_are_charged_to_the_backoff_limit_by_cause(policy: str, pod: str, restarts: int | None) -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy=policy, status=STARTED)
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": pod}), START)
     assert decided.status is not None

@@ -100,7 +100,7 @@ def test_templates_that_rule_a_gang_out(scheduler: GangScheduler, pod: dict[str,
 @pytest.mark.parametrize(
     ("scheduler", "kind"), [(BETA, "PodGroupInitiallyScheduled"), (ALPHA, "PodGroupScheduled")], ids=["v1beta1", "v1alpha2"]
 )
-def test_what_the_gang_waits_for(scheduler: GangScheduler, kind: str) -> None:
+def test_the_condition_quotes_the_schedulers_reason(scheduler: GangScheduler, kind: str) -> None:
     """The words of kube-scheduler 1.36.2."""
     there = world(scheduler)
     settled(there)

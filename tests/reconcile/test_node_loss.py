@@ -75,7 +75,7 @@ def test_tolerations_are_added_unless_the_template_has_them(own: list[Manifest],
     assert told == ([f"nodeLossSeconds leaves the templates' own tolerations as they are: {', '.join(kept)}"] if kept else [])
 
 
-def test_nothing_is_added_to_pods_of_jobs_that_do_not_ask_for_it() -> None:
+def test_pods_are_unchanged_without_node_loss_options() -> None:
     seen = [NodeFailures(node="node-1", count=5).model_dump(by_alias=True)]
     assert {"tolerations", "affinity"}.isdisjoint(pod_spec(a_job(status={"nodeFailures": seen})))
 

@@ -34,7 +34,7 @@ def test_the_job_fails_with_the_schedulers_words() -> None:
     assert not any(map(deletes_pod, decided.actions)), "the pods are the evidence"
 
 
-def test_it_stops_whatever_the_clean_up_policy_says() -> None:
+def test_a_job_pending_too_long_deletes_its_pods_under_any_policy() -> None:
     manifest = a_job(cleanPodPolicy="None", **LIMIT)
     failed = next_pass(manifest, decide(TEST_JOB, manifest, WAITING, START + 120))
     assert deletes(decide(TEST_JOB, failed, WAITING, START + 121)) == ["demo-master-0", "demo-worker-0", "demo-worker-1"]
@@ -51,13 +51,13 @@ IN_TIME: dict[str, tuple[dict[str, str], Manifest]] = {
 
 
 @pytest.mark.parametrize(("pods", "run_policy"), IN_TIME.values(), ids=IN_TIME)
-def test_who_is_not_too_late(pods: dict[str, str], run_policy: Manifest) -> None:
+def test_jobs_within_the_limit_go_on(pods: dict[str, str], run_policy: Manifest) -> None:
     decided = decide(TEST_JOB, a_job(**run_policy), pods, START + 1000)
     assert decided.status is not None
     assert "PendingTooLong" not in last(decided)
 
 
-def test_no_scheduler_says_nothing() -> None:
+def test_a_silent_scheduler_is_named() -> None:
     decided = decide(TEST_JOB, a_job(**LIMIT), {**WAITING, "Worker-0": "running", "Worker-1": "without_finalizer"}, START + 120)
     assert "no scheduler has processed the pod" in last(decided)
 
@@ -90,7 +90,7 @@ REFUSED: dict[str, tuple[Manifest, str]] = {
 
 
 @pytest.mark.parametrize(("run_policy", "field"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(run_policy: Manifest, field: str) -> None:
+def test_invalid_limits_are_refused(run_policy: Manifest, field: str) -> None:
     decided = decide(TEST_JOB, a_job(**run_policy), {})
     assert "Failed=T InvalidSpec" in last(decided)
     assert field in last(decided)

@@ -46,7 +46,7 @@ CHANGES: dict[str, tuple[Callable[[Raw], object], bool]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_it_is_what_a_fresh_reading_gives(what: str) -> None:
+def test_rereading_a_changed_job_equals_a_fresh_reading(what: str) -> None:
     change, kept = CHANGES[what]
     before = raw_job()
     job = read_job(TEST_JOB, before)

@@ -120,7 +120,7 @@ def test_no_pod_is_created_while_a_program_of_the_old_attempt_runs(pods: dict[st
 
 
 @pytest.mark.parametrize("state", ["failed 1", "failed 3", "succeeded", "evicted", "running,deleting"])
-def test_what_ends_after_the_first_failure_is_not_counted(state: str) -> None:
+def test_ends_after_the_first_failure_of_an_attempt_are_not_charged(state: str) -> None:
     for policy in ("OnFailure", "ExitCode"):
         recorded, decided = second_attempt(
             a_job(policy), {"Worker-0": "failed 137"}, {"Worker-0": "failed 137", "Worker-1": state}
@@ -191,7 +191,7 @@ def test_pods_carry_the_attempt_and_do_not_restart_by_themselves(policy: str) ->
     assert variable["valueFrom"]["fieldRef"]["fieldPath"] == f"metadata.annotations['{labels.ATTEMPT}']"
 
 
-def test_nothing_changes_for_jobs_that_do_not_ask_for_it() -> None:
+def test_scope_pod_makes_no_attempts() -> None:
     manifest = job_manifest(TEST_JOB, SPEC, policy="OnFailure", run_policy={"restartScope": "Pod"})
     decided = decide(TEST_JOB, manifest, {**RUNNING, "Worker-0": "evicted"})
     assert decided.status is not None

@@ -130,7 +130,7 @@ def test_replica_statuses_of_types_without_pods() -> None:
     }
 
 
-def test_what_others_have_written_into_replica_statuses_is_kept() -> None:
+def test_foreign_fields_of_replica_statuses_are_kept() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1})
     manifest["status"] = {"replicaStatuses": {"Worker": {"warm": 3}, "Robot": {"oiled": True, "active": 1}}}
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)

@@ -111,7 +111,7 @@ def nothing_counted(world: ClusterModel) -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("code", [0, 1, 137, 143])
 @pytest.mark.parametrize("resume", ["before they end", "when they have ended", "when they are gone", "never"])
-def test_what_the_suspension_stopped_counts_as_nothing(policy: str, code: int, resume: str) -> None:
+def test_pods_stopped_by_suspension_are_not_charged(policy: str, code: int, resume: str) -> None:
     """Whatever the exit code; in `stop_terminating` the kubelet's last DELETE moves deletionTimestamp behind the end."""
     world = suspended(policy)
     first = {name: pod.view.uid for name, pod in world.pods.items()}
@@ -224,7 +224,7 @@ def test_a_resume_waits_until_all_terminating_pods_fit_into_the_status(monkeypat
     nothing_counted(world)
 
 
-def test_what_ended_is_on_record_before_suspension_takes_it_away() -> None:
+def test_ended_pods_are_recorded_before_suspension_deletes_them() -> None:
     world = started("ExitCode", backoffLimit=3)
     world.exit("demo-worker-0", 0)
     world.exit("demo-worker-1", 137)
@@ -267,7 +267,7 @@ def test_a_job_managed_elsewhere_is_left_alone(suspend: bool, spec: dict[str, in
         pytest.param("running,evicted", None, 1, id="evicted at the same time"),
     ],
 )
-def test_what_counts_while_suspended(pod: str, restarts: int | None, disruptions: int | None) -> None:
+def test_ends_while_suspended_are_charged_by_cause(pod: str, restarts: int | None, disruptions: int | None) -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 1}, policy="ExitCode", run_policy={"suspend": True})
     job = read_job(TEST_JOB, manifest)
     built = Pod.of(TEST_JOB, job, "Worker", 0)
@@ -295,7 +295,7 @@ def test_a_deletion_before_a_start_that_was_written_late_counts() -> None:
     ("change", "verify_live"),
     [("nothing", False), ("scaled down", True), ("suspended", True)],
 )
-def test_nothing_that_runs_is_taken_away_on_an_old_view_of_the_job(change: str, verify_live: bool) -> None:
+def test_running_pods_are_deleted_only_after_a_live_read_of_the_job(change: str, verify_live: bool) -> None:
     """Another operator may have created the pod for the job as it is now: a live read comes first."""
     world = started("Never")
     if change == "scaled down":

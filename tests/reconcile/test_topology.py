@@ -27,7 +27,9 @@ def asking(scheduler: GangScheduler | None, **topology: str) -> GangWorld:
         (VOLCANO, {"mode": "Preferred"}, "networkTopology", {"mode": "soft"}),
     ],
 )
-def test_it_becomes_the_schedulers_own(scheduler: GangScheduler, mode: dict[str, str], field: str, expected: Any) -> None:
+def test_topology_becomes_the_schedulers_own_field(
+    scheduler: GangScheduler, mode: dict[str, str], field: str, expected: Any
+) -> None:
     there = asking(scheduler, **mode)
     assert there.group["spec"][field] == expected
     assert FIELD not in there.message()

@@ -70,9 +70,7 @@ def test_the_limit_is_the_kernels(size: int, starts: bool) -> None:
     ],
 )
 @pytest.mark.parametrize(("letter", "size"), [("x", MAX_VARIABLE - 6), ("ü", MAX_VARIABLE // 2 - 3)])
-def test_what_the_template_gives_fits_or_the_job_is_refused(
-    container: dict[str, object], field: str, letter: str, size: int
-) -> None:
+def test_variables_beyond_the_size_limit_are_refused(container: dict[str, object], field: str, letter: str, size: int) -> None:
     def errors(length: int) -> list[str]:
         made = template(PYTORCH)
         given = json.loads(json.dumps(container).replace("{}", letter * length))

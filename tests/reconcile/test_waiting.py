@@ -86,7 +86,7 @@ def looping(restarts: int, run: Manifest, state: Manifest | None = None) -> Pod:
         ),
     ],
 )
-def test_what_a_pod_waits_for_stands_in_the_condition_while_it_lasts(state: Pod, text: str) -> None:
+def test_the_condition_names_why_a_pod_waits_while_it_waits(state: Pod, text: str) -> None:
     manifest = job_of()
     first = decide(manifest, state)
     assert message(first) == f"{CREATED}; waiting: Worker-0: {text}."

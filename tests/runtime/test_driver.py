@@ -276,7 +276,7 @@ async def test_the_end_of_a_job_does_not_wait_for_its_counts(world: World) -> No
 
 
 @pytest.mark.parametrize("what", ["failed", "deleted", "suspended"])
-async def test_nothing_else_that_happens_waits_for_counts(world: World, what: str) -> None:
+async def test_other_changes_do_not_wait_for_counts(world: World, what: str) -> None:
     async with driving(world) as bench:
         world.ok("POST", JOBS, a_job(workers=3))
         await bench.clock.until(lambda: len(world.pods()) == 3)
@@ -342,7 +342,7 @@ async def test_a_long_list_leaves_the_others_their_turn() -> None:
         bench.driver.stop()
 
 
-async def test_what_is_under_way_is_finished_and_nothing_new_begun(world: World) -> None:
+async def test_a_stopping_driver_finishes_its_plans_and_begins_no_more(world: World) -> None:
     async with driving(world) as bench:
         bench.executor.gate.clear()
         world.ok("POST", JOBS, a_job("first"))

@@ -135,7 +135,7 @@ EFFECTS: dict[str, tuple[Action, Answer, Answer, Effect, str, int | None]] = {
 
 
 @pytest.mark.parametrize("case", EFFECTS)
-async def test_what_an_answer_makes_of_an_action(case: str) -> None:
+async def test_each_answer_of_the_server_has_its_effect(case: str) -> None:
     action, answer, live, effect, version, code = EFFECTS[case]
     transport = ScriptedTransport().on("GET", POD, live)
     for method in ("POST", "DELETE", "PATCH", "PUT"):
@@ -245,7 +245,7 @@ TOO_LARGE = {
 
 @pytest.mark.parametrize("case", TOO_LARGE)
 @pytest.mark.parametrize("fits", [True, False], ids=["a shorter one fits", "nothing fits"])
-async def test_of_a_status_that_is_too_large_the_story_is_left_out(case: str, fits: bool) -> None:
+async def test_a_status_that_is_too_large_is_sent_without_failures(case: str, fits: bool) -> None:
     def limited(request: Request) -> Response:
         return echo(request) if fits and "failures" not in body(request)["status"] else TOO_LARGE[case]
 
@@ -433,7 +433,7 @@ async def test_a_process_that_was_suspended_reads_the_job_before_the_next_pod(ca
 
 
 @pytest.mark.parametrize("case", STANDSTILL)
-async def test_what_pods_need_is_not_made_either_for_a_job_that_has_changed(case: str) -> None:
+async def test_a_process_that_was_suspended_reads_the_job_before_a_service(case: str) -> None:
     seconds, live, looks, created = STANDSTILL[case]
     transport = ScriptedTransport().on("GET", JOB, live).on("POST", "/", reply({}, 201))
     result = await run(transport, work(SERVICE, *pods(3)), clock=StoodStill(seconds))
@@ -453,7 +453,7 @@ async def test_a_wait_for_the_turn_counts_as_well() -> None:
     assert transport.made("POST") == []
 
 
-async def test_nothing_is_written_without_the_lease() -> None:
+async def test_no_writes_without_the_lease() -> None:
     transport = ScriptedTransport()
     result = await run(FencedTransport(transport, Lease(0)), work(CREATE, DELETE, RELEASE, UPDATE, status=STATUS))
     assert transport.sent == []

@@ -28,7 +28,7 @@ async def run(transport: ScriptedTransport, *actions: Action) -> Result:
     return await Executor(TESTJOB, transport, FlowController(10)).execute(work)
 
 
-async def test_what_is_generated_is_made_anew_for_each_create_and_not_kept() -> None:
+async def test_generated_data_is_made_anew_for_each_create() -> None:
     numbers = count(1)
 
     def key() -> Mapping[str, Any]:

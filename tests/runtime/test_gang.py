@@ -248,7 +248,7 @@ class Slow(Passing):
             yield line
 
 
-async def test_that_they_are_missing_may_be_the_last_thing_it_hears() -> None:
+async def test_priority_classes_404_as_last_response_completes_the_sync() -> None:
     """Everything else is known by then, and nothing more will wake the operator."""
     cluster = Cluster()
     world = cluster.world

@@ -121,7 +121,7 @@ async def test_a_renewal_that_was_broken_off_does_not_stand_in_the_way_of_the_re
 
 
 @pytest.mark.parametrize("fault", ["down", "refuses", "nonsense"])
-async def test_who_cannot_renew_stops_writing_before_another_may_begin(fault: str) -> None:
+async def test_a_leader_that_cannot_renew_stops_before_the_lease_expires(fault: str) -> None:
     world = World()
     first = Candidate(world, "a")
     await world.clock.until(lambda: first.leads)

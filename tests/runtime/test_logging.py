@@ -40,7 +40,7 @@ NASTY = ["two\nlines", "\x1b[31mred", "a\rb", "bell\x07", "next\u2028line", "\x9
 
 @pytest.mark.parametrize("form", logging.FORMATS)
 @pytest.mark.parametrize("text", NASTY)
-def test_what_comes_from_the_cluster_cannot_forge_a_line_or_steer_a_terminal(form: str, text: str) -> None:
+def test_logged_text_cannot_forge_lines_or_steer_a_terminal(form: str, text: str) -> None:
     out = StringIO()
     log = logging.setup(form, "info", out)
     log.info(text, message=text, parts=[text], nested={"a": text})

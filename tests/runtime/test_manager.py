@@ -59,7 +59,7 @@ def world() -> World:
     return world_with_testjobs()
 
 
-async def test_one_kind_that_is_not_installed_does_not_hold_up_another(world: World) -> None:
+async def test_a_kind_without_crd_does_not_block_the_others(world: World) -> None:
     process = Process(world, "a", SETTINGS, OTHER, TESTJOB)
     async with processes(world, process):
         world.ok("POST", JOBS, a_job())
@@ -88,7 +88,7 @@ async def test_only_the_leader_works_and_another_takes_over_after_a_graceful_end
         assert len(second.tap.writes) > 0
 
 
-async def test_who_loses_the_lease_stops_and_comes_back_with_fresh_caches(world: World) -> None:
+async def test_a_lost_lease_stops_writes_and_empties_the_caches(world: World) -> None:
     process = Process(world)
     async with processes(world, process):
         await world.clock.until(lambda: process.manager.drivers)
@@ -255,7 +255,7 @@ async def test_a_standby_reports_that_it_does_not_lead(world: World) -> None:
 LEASE = {"name": ELECTING.lease_name}
 
 
-async def test_it_is_not_ready_before_the_caches_are() -> None:
+async def test_the_manager_is_ready_once_its_caches_are() -> None:
     world = World()
     process = Process(world, settings=SETTINGS)
     assert not process.manager.ready
@@ -324,7 +324,7 @@ def test_settings_that_make_no_sense_are_refused(message: str) -> None:
         Settings(**WRONG[message])
 
 
-async def test_nothing_to_run_is_refused() -> None:
+async def test_a_manager_without_frameworks_is_refused() -> None:
     with pytest.raises(ValueError, match="no framework"):
         Manager(World().transport, [], SETTINGS)
 

@@ -65,7 +65,7 @@ async def batch(world: World, numbers: Iterable[int]) -> None:
 
 
 @pytest.mark.slow
-async def test_nothing_stays_of_a_job_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_deleted_job_leaves_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     # What the recorder keeps is bounded: a bound of a few entries is reached before the first measurement.
     monkeypatch.setattr(recorder, "MEMORY_LIMIT", 4)
     world = world_with_testjobs()

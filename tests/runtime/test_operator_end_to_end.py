@@ -122,7 +122,7 @@ async def test_a_kind_that_is_not_installed_is_waited_for() -> None:
         assert world.clock.monotonic() - before <= 61
 
 
-async def test_nothing_is_written_while_nothing_changes(world: World) -> None:
+async def test_an_idle_operator_sends_no_writes(world: World) -> None:
     async with operating(world):
         world.ok("POST", JOBS, a_job(workers=2))
         await world.clock.until(lambda: len(world.pods()) == 2)

@@ -75,7 +75,7 @@ async def test_an_event_as_it_is_sent() -> None:
     }
 
 
-async def test_what_is_said_again_is_counted() -> None:
+async def test_a_repeated_event_is_counted() -> None:
     async with recording() as bench:
         bench.say()
         await turns()
@@ -90,7 +90,7 @@ async def test_what_is_said_again_is_counted() -> None:
     assert bench.bodies("PATCH") == [{"count": 2, "lastTimestamp": "2025-10-09T08:54:20Z"}]
 
 
-async def test_what_is_said_while_the_line_is_busy_becomes_one_request() -> None:
+async def test_repeats_during_a_request_are_sent_together() -> None:
     async with recording() as bench:
         bench.server.hold.clear()
         for _ in range(5):
@@ -124,7 +124,7 @@ async def test_an_event_that_has_expired_on_the_server_is_made_anew() -> None:
     assert [body["count"] for body in bench.bodies("POST")] == [1, 2]
 
 
-async def test_one_object_may_say_so_much_and_others_are_not_silenced() -> None:
+async def test_the_limit_of_events_is_per_object() -> None:
     async with recording() as bench:
         for number in range(100):
             bench.say(str(number))
@@ -208,7 +208,7 @@ async def test_long_names_and_messages_fit() -> None:
     assert len(body["message"]) == 1024
 
 
-async def test_what_is_remembered_is_bounded_and_the_latest_is_kept() -> None:
+async def test_memory_of_events_is_bounded_and_keeps_the_latest() -> None:
     async with recording() as bench:
         bench.say()
         for number in range(MEMORY_LIMIT - 1):

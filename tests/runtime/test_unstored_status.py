@@ -104,7 +104,7 @@ class Unreadable(InProcessTransport):
 
 
 @pytest.mark.parametrize("openapi", [True, False], ids=["schema readable", "by writes alone"])
-async def test_nothing_is_acted_on_that_was_not_recorded_and_it_goes_on_when_the_definition_is_mended(openapi: bool) -> None:
+async def test_no_action_while_status_fields_are_pruned_then_resume(openapi: bool) -> None:
     async with Bench(OLD, openapi=openapi) as world:
         await world.clock.advance(1)
         assert world.manager.ready is not openapi, "the schema is checked before there is a job"
@@ -177,5 +177,5 @@ def without(*path: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_a_schema_drops(schema: dict[str, Any], fields: set[str]) -> None:
+def test_undeclared_status_fields_are_found(schema: dict[str, Any], fields: set[str]) -> None:
     assert undeclared(schema) == fields

@@ -70,7 +70,7 @@ async def test_no_operator_lists_or_watches_them_or_keeps_a_key() -> None:
 
 
 @pytest.mark.parametrize(("path", "name"), [(SECRET, "secrets/train-ssh"), (CONFIG, "configmaps/train-config")])
-async def test_what_is_deleted_before_the_pods_run_comes_back(path: str, name: str) -> None:
+async def test_companions_deleted_before_the_pods_run_are_recreated(path: str, name: str) -> None:
     async with life() as world:
         before = world.uid(path)
         world.ok("DELETE", path)
@@ -84,7 +84,7 @@ async def test_what_is_deleted_before_the_pods_run_comes_back(path: str, name: s
         assert [e["message"].split(" ")[0] for e in events if e["reason"] == "Lost"] == [name]
 
 
-async def test_what_is_deleted_before_the_launcher_is_created_comes_back_first() -> None:
+async def test_companions_are_recreated_before_the_launcher() -> None:
     async with life(names=sorted(WORKERS), launcherCreationPolicy="WaitForWorkersReady") as world:
         await world.clock.advance(RECHECK_PERIOD + 1)
         world.ok("DELETE", SECRET)
@@ -155,7 +155,7 @@ async def test_a_resumed_job_has_new_keys() -> None:
 
 @pytest.mark.parametrize("policy", ["Running", "All", "None"])
 @pytest.mark.parametrize("version", ["v2beta1", "v1"])
-async def test_who_comes_after_the_end_takes_the_access_away_before_the_rest(version: str, policy: str) -> None:
+async def test_a_new_operator_revokes_access_before_other_clean_up(version: str, policy: str) -> None:
     """The first operator dies with the final status written: its clean-up is not begun."""
     names = sorted(WORKERS)
     async with life(version, names, run_policy={"cleanPodPolicy": policy}) as world:

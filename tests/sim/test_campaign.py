@@ -49,7 +49,7 @@ def test_each_kind_is_survived(kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
-def test_one_replica_takes_over_from_another(seed: int) -> None:
+def test_a_replica_takes_over_from_another(seed: int) -> None:
     trial = election.hold(seed)
     assert trial.verdict.problems == (), trial.verdict.case.replay
     assert trial.seconds is not None

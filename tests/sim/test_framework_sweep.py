@@ -18,7 +18,7 @@ ODD = replace(TEST_JOB, kind="TestBox", plural="testboxes", name="box", group="e
 
 
 @pytest.mark.parametrize("framework", [ODD, MPI], ids=lambda framework: framework.kind)
-def test_nothing_is_wrong_with_these(framework: Framework) -> None:
+def test_sweeps_of_correct_frameworks_have_no_problems(framework: Framework) -> None:
     found = sweep(framework, runs=8)
     assert found.problems == []
     assert found.runs >= 8

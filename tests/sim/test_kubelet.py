@@ -85,7 +85,7 @@ def test_a_pod_is_bound_starts_and_ends_by_its_script() -> None:
     assert world.kubelet.runs == {"p": 1}
 
 
-def test_nothing_is_written_at_rest() -> None:
+def test_an_idle_kubelet_writes_no_status() -> None:
     world = rig([Exit(after=10)])
     world.create()
     world.run(60)

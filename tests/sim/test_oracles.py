@@ -277,7 +277,7 @@ def test_counters_go_back(world: World) -> None:
     ],
 )
 @pytest.mark.parametrize("deleted_by", [OPERATOR, "user"])
-def test_what_was_stopped_on_purpose_is_counted(
+def test_pods_stopped_on_purpose_are_counted(
     world: World, fields: Obj, conditions: tuple[str, ...], rules: list[str], deleted_by: str
 ) -> None:
     """The operator suspends the job: that its pod ends with an error is nothing. What others delete is a disruption."""

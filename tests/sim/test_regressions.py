@@ -8,7 +8,7 @@ from jobcommon.testutil.sim.regressions import Regression, regressions
 
 @pytest.mark.slow
 @pytest.mark.parametrize("regression", list(regressions()), ids=lambda regression: regression.why)
-def test_what_was_found_stays_mended(regression: Regression) -> None:
+def test_each_mended_defect_stays_mended(regression: Regression) -> None:
     verdict = judge(regression.case)
     assert verdict.problems == (), verdict.case.replay
     for fault in regression.faults:
