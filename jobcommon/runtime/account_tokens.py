@@ -5,15 +5,13 @@ every service account). An unknown key is a reason to read them again: the clust
 """
 
 import asyncio
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import jwt
 import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from jwt.types import Options
 
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
@@ -27,12 +25,10 @@ SOONEST, LATEST = 10.0, 3600.0
 # How far ahead of ours the clock of an API server may be (seconds).
 LEEWAY = 60.0
 
-PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
-_CURVES: dict[str, tuple[ec.EllipticCurve, str, hashes.HashAlgorithm]] = {
-    "P-256": (ec.SECP256R1(), "ES256", hashes.SHA256()),
-    "P-384": (ec.SECP384R1(), "ES384", hashes.SHA384()),
-    "P-521": (ec.SECP521R1(), "ES512", hashes.SHA512()),
-}
+# Of a key with which API servers sign; the key says which is right, never the token.
+ALGORITHMS = ("RS256", "ES256", "ES384", "ES512")
+# Times are compared with our own clock.
+_TIMELESS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
 
 
 class TokenError(Exception):
@@ -63,30 +59,13 @@ class _Kubernetes(msgspec.Struct):
 
 
 class _Claims(msgspec.Struct):
-    iss: str
     exp: float
-    aud: list[str]
     kubernetes: _Kubernetes = msgspec.field(name="kubernetes.io")
     nbf: float = 0.0
 
 
-class _Header(msgspec.Struct):
-    alg: str
-    kid: str
-
-
-class _Key(msgspec.Struct):
-    kty: str
-    kid: str = ""
-    crv: str = ""
-    x: str = ""
-    y: str = ""
-    n: str = ""
-    e: str = ""
-
-
 class _Keys(msgspec.Struct):
-    keys: list[_Key]
+    keys: list[dict[str, Any]]
 
 
 class _Configuration(msgspec.Struct):
@@ -101,7 +80,7 @@ class AccountTokens:
         self._clock = clock
         self._log = log
         self._issuer = ""
-        self._keys: Mapping[str, PublicKey] = {}
+        self._keys: Mapping[str, jwt.PyJWK] = {}
         self._wanted = asyncio.Event()
 
     async def run(self) -> None:
@@ -110,7 +89,7 @@ class AccountTokens:
             try:
                 await self._read()
                 again = LATEST
-            except (ClientError, msgspec.DecodeError, ValueError) as error:
+            except (ClientError, msgspec.DecodeError, jwt.PyJWTError) as error:
                 again = SOONEST
                 self._log.warning("could not read the cluster's keys of service account tokens", error=str(error))
             begun = self._clock.monotonic()
@@ -125,8 +104,8 @@ class AccountTokens:
     async def _read(self) -> None:
         configuration = msgspec.json.decode(await self._document(CONFIGURATION), type=_Configuration)
         found = msgspec.json.decode(await self._document(KEYS), type=_Keys)
-        read = ((key.kid, _public_key(key)) for key in found.keys)
-        self._issuer, self._keys = configuration.issuer, {kid: key for kid, key in read if key is not None}
+        keys = [key for key in jwt.PyJWKSet(found.keys) if key.algorithm_name in ALGORITHMS]
+        self._issuer, self._keys = configuration.issuer, {key.key_id or "": key for key in keys}
 
     async def _document(self, path: str) -> bytes:
         response = await self._transport.send(Request("GET", path))
@@ -137,49 +116,13 @@ class AccountTokens:
     def pod_of(self, token: str, audience: str) -> BoundPod:
         """The pod for which the token was made. Raises TokenError if it is false, expired, for others, or bound to no pod."""
         try:
-            signed, _, signature = token.rpartition(".")
-            head, _, body = signed.partition(".")
-            header = msgspec.json.decode(_bytes(head), type=_Header)
-            if (key := self._keys.get(header.kid)) is None:
+            if (key := self._keys.get(jwt.get_unverified_header(token).get("kid", ""))) is None:
                 raise UnknownKeyError("no such key")
-            _verify(key, header.alg, _bytes(signature), signed.encode())
-            claims = msgspec.json.decode(_bytes(body), type=_Claims)
-        except (ValueError, msgspec.DecodeError, InvalidSignature) as error:
-            raise TokenError("no token of this cluster for a pod") from error
-        now = self._clock.wall()
-        if claims.iss != self._issuer or audience not in claims.aud or not claims.nbf - LEEWAY <= now < claims.exp:
-            raise TokenError("expired, or for another audience")
+            found = jwt.decode(token, key, [key.algorithm_name], _TIMELESS, audience=audience, issuer=self._issuer)
+            claims = msgspec.convert(found, _Claims)
+        except (jwt.PyJWTError, msgspec.ValidationError) as error:
+            raise TokenError("no token of this cluster for a pod, or for another audience") from error
+        if not claims.nbf - LEEWAY <= self._clock.wall() < claims.exp:
+            raise TokenError("expired")
         about = claims.kubernetes
         return BoundPod(about.namespace, about.pod.name, about.pod.uid)
-
-
-def _bytes(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def _number(text: str) -> int:
-    return int.from_bytes(_bytes(text), "big")
-
-
-def _public_key(key: _Key) -> PublicKey | None:
-    """The key, if it is of a type with which API servers sign."""
-    if key.kty == "RSA":
-        return rsa.RSAPublicNumbers(_number(key.e), _number(key.n)).public_key()
-    if key.kty == "EC" and key.crv in _CURVES:
-        return ec.EllipticCurvePublicNumbers(_number(key.x), _number(key.y), _CURVES[key.crv][0]).public_key()
-    return None
-
-
-def _verify(key: PublicKey, algorithm: str, signature: bytes, signed: bytes) -> None:
-    """Raise InvalidSignature or ValueError. The key says which algorithm is right, never the token."""
-    if isinstance(key, rsa.RSAPublicKey):
-        if algorithm != "RS256":
-            raise InvalidSignature
-        key.verify(signature, signed, padding.PKCS1v15(), hashes.SHA256())
-        return
-    _, wanted, digest = next(known for known in _CURVES.values() if known[0].name == key.curve.name)
-    half = (key.curve.key_size + 7) // 8
-    if algorithm != wanted or len(signature) != 2 * half:
-        raise InvalidSignature
-    r, s = (int.from_bytes(part, "big") for part in (signature[:half], signature[half:]))
-    key.verify(encode_dss_signature(r, s), signed, ec.ECDSA(digest))
