@@ -1,12 +1,35 @@
-"""Numbers of things in the code that the documents name."""
+"""Numbers in documents are those of the code: each sentence below is written with the constant that it repeats."""
 
 import re
 import tomllib
 
 import pytest
+import yaml
 
+from jobcommon import Settings
+from jobcommon.api.status import MAX_FAILURES
+from jobcommon.cli.display import MANY_PODS, MAX_LIKE_IT
+from jobcommon.cli.jobs.listing import MOST_READ
+from jobcommon.cli.run_command import STUCK_AFTER
+from jobcommon.cli.script import BACKOFF_LIMIT
+from jobcommon.cli.stalls import STARTED
+from jobcommon.controller import barrier, expectations, job_state, refusals, workqueue
+from jobcommon.controller.fair_queue import MAX_OVERTAKES
+from jobcommon.diagnosis.diagnose import MAX_EVIDENCE
+from jobcommon.reconcile import failed_logs, in_place, limits, node_loss, progress
+from jobcommon.reconcile.accounting import FRESH_END_SECONDS
+from jobcommon.reconcile.plan import MAX_WAKE
+from jobcommon.reconcile.slots import MAX_ENTRIES
+from jobcommon.reconcile.waiting import REPORT_AFTER
+from jobcommon.runtime import executor, flow_control
+from jobcommon.runtime.failed_logs import LOG_SECONDS
+from jobcommon.runtime.health import STALLED_AFTER
+from jobcommon.runtime.recheck import RECHECK_SECONDS
+from jobcommon.sdk.async_client import RETRY_SECONDS
 from jobcommon.testutil.conformance.cases import TABLE
 from jobcommon.testutil.poison.kinds import KINDS
+from jobcommon.testutil.sim.differential import LIVENESS_SECONDS
+from jobcommon.testutil.sim.election import CRASH_SECONDS, GRACEFUL_SECONDS
 from jobcommon.testutil.sim.faults import NUMBERS
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.mutants import MUTANTS
@@ -16,26 +39,106 @@ from tests.diagnosis.scenarios import SCENARIOS
 from tests.upgrade.reference import SHAPES
 
 DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-IN_WORDS = {"seven": 7, "ten": 10}
+RULE = yaml.safe_load((ROOT / "charts/jobcommon-lib/shared/values.yaml").read_text(encoding="utf-8"))["metrics"]["prometheusRule"]
+WORDS = dict(enumerate("zero one two three four five six seven eight nine ten".split()))
+SEATS, HALF = Settings().concurrency, Settings().concurrency // flow_control.SHARE
+KIB = failed_logs.MAX_LOG_BYTES // 1024
+LOGS = MAX_FAILURES + failed_logs.MAX_LAST
 
 
-@pytest.mark.parametrize(
-    ("document", "sentence", "number"),
-    [
-        ("reliability", r"There are (\w+) lifecycles", len(LIFECYCLES)),
-        ("reliability", r"(\w+) faults \(F1 to F45", len(NUMBERS)),
-        ("reliability", r"`make mutants` \| (\w+) known defects", len(MUTANTS)),
-        ("conformance", r"(\w+) cases, [\d,]+ requests, each", len(TABLE)),
-        ("conformance", r"cases, ([\d,]+) requests, each", sum(len(case.steps) for case in TABLE)),
-        ("chaos-and-poison", r"(\w+) kinds of malformed", len(KINDS)),
-        ("kubectl-train", r"names each of (\w+) causes", len(SCENARIOS)),
-        ("kubectl-train", r"seeds (\w+) of them", len(SEEDED)),
-        ("kubectl-train", r"and (\w+) where", sum(not one.embedded for one in (*SEEDED, *ON_A_REAL_ONE))),
-        ("from-reference", r"(\w+) kinds in seven situations", len(SHAPES)),
-        ("security", r"have (\w+) direct dependencies", len(DEPENDENCIES)),
-    ],
+def _time(seconds: float) -> str:
+    return f"{seconds * 1000:g} ms" if seconds < 1 else f"{seconds:g} s" if seconds < 600 else f"{seconds / 60:g} min"
+
+
+#: The constants of the mechanisms that delay a write: all numbers of that column in ARCHITECTURE.md.
+MECHANISMS = (
+    f"expire after {_time(expectations.TIMEOUT)}",
+    f"relist after {_time(barrier.STALL)}",
+    f"{_time(workqueue.BASE_DELAY)} to {_time(workqueue.MAX_DELAY)}, full jitter",
+    f"{_time(refusals.FIRST_RETRY_DELAY)} to {_time(refusals.MAX_RETRY_DELAY)}",
+    f"at most {_time(MAX_WAKE)} ahead",
+    f"then {_time(limits.FIRST_RESTART_DELAY)} to {_time(limits.MAX_RESTART_DELAY)} from the start",
+    f"for each replica type 1, then one more for each success, at most {Settings().slow_start_cap}",
+    f"{_time(Settings().shutdown_seconds)} (`Settings.shutdown_seconds`)",
+    f"more than {_time(RECHECK_SECONDS)} ago",
+    f"{SEATS} seats (`Settings.concurrency`); BULK (more than {executor.BULK} actions)",
+    f"{MAX_OVERTAKES} overtakes",
+    f"new counts {_time(job_state.COUNTS_DELAY)}; {WORDS[job_state.COOLDOWN_FACTOR]} times the last plan's cost, "
+    f"at most {_time(job_state.MAX_COOLDOWN)}",
+    f"a job at most every {_time(progress.RECORD_SECONDS)}",
 )
-def test_a_number_is_that_of_the_code(document: str, sentence: str, number: int) -> None:
-    text = " ".join((ROOT / "docs" / f"{document}.md").read_text(encoding="utf-8").split())
-    (said,) = re.findall(sentence, text)
-    assert IN_WORDS.get(said) == number or said.replace(",", "") == str(number)
+SENTENCES = (
+    *(("ARCHITECTURE", sentence) for sentence in MECHANISMS),
+    ("ARCHITECTURE", f"a plan that took {_time(job_state.MIN_COST)} or more"),
+    ("ARCHITECTURE", f"only after {WORDS[job_state.COOLDOWN_FACTOR]} times that cost (at most {_time(job_state.MAX_COOLDOWN)})"),
+    ("ARCHITECTURE", f"deferred until {_time(job_state.COUNTS_DELAY)} after the first such change"),
+    ("ARCHITECTURE", f"A level that waits gets every {WORDS[MAX_OVERTAKES + 1]}h turn"),
+    ("ARCHITECTURE", f"one of {SEATS} seats"),
+    ("ARCHITECTURE", f"BULK if the plan has more than {executor.BULK} actions"),
+    ("ARCHITECTURE", f"BULK and BACKGROUND may hold {HALF} seats each"),
+    ("docs/reliability", f"There are {len(LIFECYCLES)} lifecycles"),
+    ("docs/reliability", f"{len(NUMBERS)} faults (F1 to F{len(NUMBERS)},"),
+    ("docs/reliability", f"`make mutants` | {len(MUTANTS)} known defects"),
+    ("docs/reliability", f"No job hangs: {LIVENESS_SECONDS:g} s after the last fault"),
+    ("docs/reliability", f"within {CRASH_SECONDS:g} s of a crash and {GRACEFUL_SECONDS:g} s of a graceful"),
+    ("docs/conformance", f"{len(TABLE)} cases, {sum(len(case.steps) for case in TABLE):,} requests, each"),
+    ("docs/chaos-and-poison", f"{len(KINDS)} kinds of malformed"),
+    ("docs/kubectl-train", f"names each of {len(SCENARIOS)} causes"),
+    ("docs/kubectl-train", f"seeds {len(SEEDED)} of them"),
+    ("docs/kubectl-train", f"and {sum(not one.embedded for one in (*SEEDED, *ON_A_REAL_ONE))} where"),
+    ("docs/kubectl-train", f"`--stuck-after` seconds ({STUCK_AFTER:g}; 0 for never)"),
+    ("docs/kubectl-train", f"concluded from, at most {MAX_EVIDENCE}"),
+    ("docs/kubectl-train", f"the latest {MOST_READ} jobs"),
+    ("docs/kubectl-train", f"up to {WORDS[BACKOFF_LIMIT]} times"),
+    ("docs/command", f"`--stuck-after` seconds ({STUCK_AFTER:g}; 0 for never)"),
+    ("docs/command", f"until it has run for {STARTED:g} seconds"),
+    ("docs/command", f"more than {WORDS[MANY_PODS]} pods"),
+    ("docs/command", f"the first {WORDS[MAX_LIKE_IT]} are named"),
+    ("docs/from-reference", f"{WORDS[len(SHAPES)]} kinds in seven situations"),
+    ("docs/security", f"have {WORDS[len(DEPENDENCIES)]} direct dependencies"),
+    ("docs/install", f"within {CRASH_SECONDS:g} s of a crash and within {GRACEFUL_SECONDS:g} s of a graceful end"),
+    ("docs/install", f"has been blocked for {STALLED_AFTER:g} s"),
+    ("docs/install", f"no watch showed within {WORDS[expectations.TIMEOUT / 60]} minutes"),
+    ("docs/install", f"`metrics.prometheusRule.launchDelaySeconds` ({RULE['launchDelaySeconds']})"),
+    ("docs/install", f"`metrics.prometheusRule.restartsPerHour` ({RULE['restartsPerHour']})"),
+    ("docs/pod-endings", f"{REPORT_AFTER:g} seconds after its grace period"),
+    ("docs/pod-endings", f"more than {MAX_ENTRIES} pods are terminating"),
+    ("docs/troubleshooting", f"are reported after {REPORT_AFTER:g} seconds"),
+    ("docs/troubleshooting", f"may end by themselves for {limits.GRACE_SECONDS:g} seconds"),
+    ("docs/troubleshooting", f"`status.failures` has the first {WORDS[MAX_FAILURES]}"),
+    ("docs/python-client", f"every {WORDS[RETRY_SECONDS]} seconds if the job may not be watched"),
+    ("docs/rules", f"expire, after {WORDS[expectations.TIMEOUT / 60]} minutes"),
+    ("docs/rules", f"retried after {refusals.FIRST_RETRY_DELAY:g} s, with pauses that grow to {WORDS[refusals.MAX_RETRY_DELAY / 60]}"),
+    ("docs/when-training-fails", f"within its grace period and {in_place.STOP_SECONDS:g} s"),
+    ("docs/when-training-fails", f"kept apart by {limits.FIRST_RESTART_DELAY:g} to {limits.MAX_RESTART_DELAY:g} s"),
+    ("docs/when-training-fails", f"`terminationGracePeriodSeconds` + {node_loss.CONFIRM_SECONDS:g} s"),
+    ("docs/when-training-fails", f"prefer other nodes than those with {WORDS[node_loss.AVOIDED_FROM]}"),
+    ("docs/when-training-fails", f"At most {node_loss.MAX_NODES} nodes are kept"),
+    ("docs/when-training-fails", f"the last {KIB} KiB that a failed replica printed"),
+    ("docs/when-training-fails", f"the first {MAX_FAILURES}, and up to {failed_logs.MAX_LAST} more"),
+    ("docs/when-training-fails", f"at most {LOGS} times {KIB} KiB"),
+    ("docs/when-training-fails", f"its node has {LOG_SECONDS:g} s to answer"),
+    ("docs/when-training-fails", f"the status has the report within {progress.RECORD_SECONDS:g} s"),
+    ("docs/when-training-fails", f"the longest step plus {progress.CONFIRM_SECONDS:g} s"),
+    ("docs/when-training-fails", f"restarts in a row ({progress.MAX_RESTARTS} unless set"),
+)
+
+
+@pytest.mark.parametrize(("document", "sentence"), SENTENCES)
+def test_a_document_repeats_the_constant_of_the_code(document: str, sentence: str) -> None:
+    text = " ".join((ROOT / f"{document}.md").read_text(encoding="utf-8").split())
+    assert sentence in text, f"the code has another value than {document}.md, or the sentence has other words"
+
+
+def test_each_number_of_a_mechanism_is_a_constant() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = text.partition("| mechanism | where | constants |")[2].partition("\n\n")[0]
+    constants = "\n".join(row.split("|")[3] for row in table.splitlines()[2:])
+    for sentence in MECHANISMS:
+        constants = constants.replace(sentence, "")
+    assert re.findall(r".*\d.*", constants) == [], "add the sentence with the constant to MECHANISMS"
+
+
+def test_live_reads_have_one_age() -> None:
+    """ARCHITECTURE.md names it once, for what was read and for what ended."""
+    assert RECHECK_SECONDS == FRESH_END_SECONDS
