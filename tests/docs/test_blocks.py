@@ -20,7 +20,7 @@ BLOCKS = blocks()
 CHECKED_BY = {
     ("docs/new-controller.md", "python"): "tests/test_new_controller.py",
     ("docs/new-framework.md", "python"): "tests/frameworks/test_document.py",
-    ("docs/people/data-scientist.md", "python"): "tests/examples/test_data_scientist.py",
+    ("docs/data-scientist.md", "python"): "tests/examples/test_data_scientist.py",
     ("docs/python-client.md", "python"): "tests/python_client/test_job_client.py",
     ("docs/python-client.md", "text"): "tests/python_client/test_job_client.py",
     ("docs/testing-operators.md", "python"): "tests/testing/test_pytest_plugin.py",

@@ -38,16 +38,21 @@ from tests.cli.seeded import ON_A_REAL_ONE, SEEDED
 from tests.diagnosis.scenarios import SCENARIOS
 from tests.upgrade.reference import SHAPES
 
-DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-RULE = yaml.safe_load((ROOT / "charts/jobcommon-lib/shared/values.yaml").read_text(encoding="utf-8"))["metrics"]["prometheusRule"]
-WORDS = dict(enumerate("zero one two three four five six seven eight nine ten".split()))
-SEATS, HALF = Settings().concurrency, Settings().concurrency // flow_control.SHARE
-KIB = failed_logs.MAX_LOG_BYTES // 1024
-LOGS = MAX_FAILURES + failed_logs.MAX_LAST
-
 
 def _time(seconds: float) -> str:
     return f"{seconds * 1000:g} ms" if seconds < 1 else f"{seconds:g} s" if seconds < 600 else f"{seconds / 60:g} min"
+
+
+DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+RULE = yaml.safe_load((ROOT / "charts/jobcommon-lib/shared/values.yaml").read_text(encoding="utf-8"))["metrics"][
+    "prometheusRule"
+]
+WORDS = dict(enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven"]))
+SEATS, HALF = Settings().concurrency, Settings().concurrency // flow_control.SHARE
+KIB = failed_logs.MAX_LOG_BYTES // 1024
+COOLDOWN = WORDS[job_state.COOLDOWN_FACTOR]
+LONGEST = _time(job_state.MAX_COOLDOWN)
+LOGS = MAX_FAILURES + failed_logs.MAX_LAST
 
 
 #: The constants of the mechanisms that delay a write: all numbers of that column in ARCHITECTURE.md.
@@ -63,14 +68,16 @@ MECHANISMS = (
     f"more than {_time(RECHECK_SECONDS)} ago",
     f"{SEATS} seats (`Settings.concurrency`); BULK (more than {executor.BULK} actions)",
     f"{MAX_OVERTAKES} overtakes",
-    f"new counts {_time(job_state.COUNTS_DELAY)}; {WORDS[job_state.COOLDOWN_FACTOR]} times the last plan's cost, "
-    f"at most {_time(job_state.MAX_COOLDOWN)}",
+    f"new counts {_time(job_state.COUNTS_DELAY)}; {COOLDOWN} times the last plan's cost, at most {LONGEST}",
     f"a job at most every {_time(progress.RECORD_SECONDS)}",
 )
 SENTENCES = (
     *(("ARCHITECTURE", sentence) for sentence in MECHANISMS),
     ("ARCHITECTURE", f"a plan that took {_time(job_state.MIN_COST)} or more"),
-    ("ARCHITECTURE", f"only after {WORDS[job_state.COOLDOWN_FACTOR]} times that cost (at most {_time(job_state.MAX_COOLDOWN)})"),
+    (
+        "ARCHITECTURE",
+        f"only after {COOLDOWN} times that cost (at most {LONGEST})",
+    ),
     ("ARCHITECTURE", f"deferred until {_time(job_state.COUNTS_DELAY)} after the first such change"),
     ("ARCHITECTURE", f"A level that waits gets every {WORDS[MAX_OVERTAKES + 1]}h turn"),
     ("ARCHITECTURE", f"one of {SEATS} seats"),
@@ -94,7 +101,7 @@ SENTENCES = (
     ("docs/command", f"until it has run for {STARTED:g} seconds"),
     ("docs/command", f"more than {WORDS[MANY_PODS]} pods"),
     ("docs/command", f"the first {WORDS[MAX_LIKE_IT]} are named"),
-    ("docs/from-reference", f"{WORDS[len(SHAPES)]} kinds in seven situations"),
+    ("docs/migration", f"{WORDS[len(SHAPES)]} kinds in seven situations"),
     ("docs/security", f"have {WORDS[len(DEPENDENCIES)]} direct dependencies"),
     ("docs/install", f"within {CRASH_SECONDS:g} s of a crash and within {GRACEFUL_SECONDS:g} s of a graceful end"),
     ("docs/install", f"has been blocked for {STALLED_AFTER:g} s"),
@@ -108,7 +115,10 @@ SENTENCES = (
     ("docs/troubleshooting", f"`status.failures` has the first {WORDS[MAX_FAILURES]}"),
     ("docs/python-client", f"every {WORDS[RETRY_SECONDS]} seconds if the job may not be watched"),
     ("docs/rules", f"expire, after {WORDS[expectations.TIMEOUT / 60]} minutes"),
-    ("docs/rules", f"retried after {refusals.FIRST_RETRY_DELAY:g} s, with pauses that grow to {WORDS[refusals.MAX_RETRY_DELAY / 60]}"),
+    (
+        "docs/rules",
+        f"after {refusals.FIRST_RETRY_DELAY:g} s, with pauses that grow to {WORDS[refusals.MAX_RETRY_DELAY / 60]} minutes",
+    ),
     ("docs/when-training-fails", f"within its grace period and {in_place.STOP_SECONDS:g} s"),
     ("docs/when-training-fails", f"kept apart by {limits.FIRST_RESTART_DELAY:g} to {limits.MAX_RESTART_DELAY:g} s"),
     ("docs/when-training-fails", f"`terminationGracePeriodSeconds` + {node_loss.CONFIRM_SECONDS:g} s"),

@@ -1,4 +1,4 @@
-"""docs/people/data-scientist.md: its script by its command, and by its manifest, where a lost replica costs an epoch."""
+"""docs/data-scientist.md: its script by its command, and by its manifest, where a lost replica costs an epoch."""
 
 import os
 import subprocess

@@ -16,11 +16,11 @@ from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil.builders import START
 from tests.architecture.source import ROOT
-from tests.readers import clients, kueue, schedulers
+from tests.readers import clients, kai, kueue
 from tests.readers.lives import FRAMEWORKS, Life, Obj, lives, manifests
 from tests.readers.need import KINDS, Need
 
-NEEDS = (*kueue.NEEDS, *schedulers.NEEDS, *clients.NEEDS)
+NEEDS = (*kueue.NEEDS, *kai.NEEDS, *clients.NEEDS)
 DOCUMENT = ROOT / "docs/readers.md"
 # Where the answer is no: the number of the note in the document that says why and what to do.
 NOES: dict[tuple[str, str, str], int] = {
