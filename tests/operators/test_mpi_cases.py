@@ -25,7 +25,7 @@ from jobcommon.operators.mpi.job import slots, ssh_path, waits_for_workers
 from jobcommon.reconcile import Create, Plan, plan, read_job
 from jobcommon.reconcile.children import pod_manifest, service_manifests
 from jobcommon.testutil import plans
-from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest, replica_spec
+from jobcommon.testutil.builders import Manifest, Pod, finished_status, job_manifest, replica_spec
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.plans import conditions, counts, creates, deletes, holding, next_pass, pods_of
 
@@ -56,7 +56,7 @@ def running_workers(job: Job, *indexes: int) -> list[Any]:
     return [Pod.of(MPI, job, "Worker", index).running().view for index in indexes]
 
 
-# -- A1. defaults --------------------------------------------------------------------------------------------------------
+# -- defaults ------------------------------------------------------------------------------------------------------------
 
 
 def test_defaults_of_an_empty_spec() -> None:
@@ -93,11 +93,7 @@ def test_defaults_of_a_role(kind: str, replicas: int, policy: str) -> None:
     assert (spec.replicas, spec.restart_policy) == (replicas, policy)
 
 
-def test_a_worker_by_default_is_a_pod_of_policy_never() -> None:
-    assert pod_manifest(MPI, read(mpi_job(1)), Replica("Worker", 0))["spec"]["restartPolicy"] == "Never"
-
-
-# -- A2. validation ------------------------------------------------------------------------------------------------------
+# -- validation ----------------------------------------------------------------------------------------------------------
 
 SPECS = "spec.mpiReplicaSpecs"
 LONG_NAME = "this-name-is-waaaaaaaay-too-long-for-a-worker-hostname"
@@ -172,14 +168,7 @@ def test_validation(change: dict[str, Any], paths: list[str]) -> None:
     assert [error.path for error in errors] == paths
 
 
-def test_an_invalid_job_says_so_in_its_status() -> None:
-    decision = decide(mpi_job(1, mpiImplementation="Unknown"), {})
-    assert conditions(decision)[-1] == (
-        'Failed=T InvalidSpec: spec.mpiImplementation: "Unknown" is not supported; use one of "OpenMPI", "Intel", "MPICH"'
-    )
-
-
-# -- A3. hostfile --------------------------------------------------------------------------------------------------------
+# -- hostfile ------------------------------------------------------------------------------------------------------------
 
 
 ALL_THREE = ["launcher", "worker-0", "worker-1"]
@@ -217,7 +206,7 @@ def test_hostfile(
     assert hostfile(job) == "".join(f"{name}-{line}{suffix}" for line in lines)
 
 
-# -- A4. discover_hosts.sh -----------------------------------------------------------------------------------------------
+# -- discover_hosts.sh ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -248,7 +237,7 @@ def test_discover_hosts_leaves_out_what_does_not_run_or_goes() -> None:
     assert discover_hosts(job, views) == "#!/bin/sh\necho demo-worker-0.demo.default.svc:1\n"
 
 
-# -- A5. pods ------------------------------------------------------------------------------------------------------------
+# -- pods ----------------------------------------------------------------------------------------------------------------
 
 LABEL = "training.kubeflow.org/"
 OPEN_MPI = {
@@ -440,7 +429,7 @@ def test_the_private_key_can_be_read_and_is_not_refused(path: str, pod_context: 
     assert modes_of(pod_manifest(MPI, job, Replica("Worker", 0)), "ssh-auth")["id_rsa"] == mode
 
 
-# -- A6. one pass --------------------------------------------------------------------------------------------------------
+# -- one pass ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("implementation", ["OpenMPI", "Intel", "MPICH"])
@@ -494,18 +483,6 @@ def test_managed_by(manager: str) -> None:
     decision = decide(mpi_job(1, run_policy={"managedBy": manager}), {})
     ours = manager != "kueue.x-k8s.io/multikueue"
     assert bool(decision.actions) == (decision.status is not None) == ours
-
-
-def test_launcher_succeeded() -> None:
-    decision = decide(mpi_job(64), {"Launcher-0": "succeeded"})
-    assert counts(decision, "Launcher") == "0/1/0"
-    assert conditions(decision) == [
-        "Created=T MPIJobCreated: MPIJob demo is created.",
-        "Succeeded=T MPIJobSucceeded: MPIJob default/demo successfully completed.",
-    ]
-    assert decision.status is not None
-    assert decision.status.completion_time is not None
-    assert not decision.actions
 
 
 def test_launcher_succeeded_while_workers_run() -> None:
@@ -592,19 +569,6 @@ def test_pods_do_not_start_without_what_they_mount() -> None:
     first = [action for action in decision.actions if isinstance(action, Create) and action.plural != "pods"]
     assert [action.plural for action in first] == ["services", "configmaps", "secrets"]
     assert all(action.required for action in first)
-
-
-@pytest.mark.parametrize("implementation", ["OpenMPI", "Intel", "MPICH"])
-def test_created_suspended(implementation: str) -> None:
-    decision = decide(mpi_job(8, run_policy={"suspend": True}, mpiImplementation=implementation), {})
-    assert not creates(decision)
-    assert conditions(decision) == [
-        "Created=T MPIJobCreated: MPIJob demo is created.",
-        "Suspended=T MPIJobSuspended: MPIJob demo is suspended.",
-    ]
-    assert decision.status is not None
-    assert decision.status.start_time is None
-    assert counts(decision, "Launcher") == counts(decision, "Worker") == "0/0/0"
 
 
 def test_suspended_and_resumed() -> None:
@@ -753,25 +717,7 @@ def test_the_launcher_waits_for_ready_workers(suspended: bool) -> None:
     assert world.current == "Running"
 
 
-def test_the_reason_of_a_passed_deadline() -> None:
-    status = {"conditions": [condition("Created"), condition("Running")], "startTime": "2023-11-14T22:13:20Z"}
-    manifest = mpi_job(1, run_policy={"activeDeadlineSeconds": 5}, status=status)
-    decision = plans.decide(MPI, manifest, {"Launcher-0": "running"}, START + 5)
-    assert conditions(decision)[-1].startswith("Failed=T DeadlineExceeded: ")
-
-
-def test_long_messages_are_cut() -> None:
-    world = ClusterModel.of(MPI, {"Launcher": replica_spec(MPI, 1, "Never"), "Worker": 1}, run_policy={"backoffLimit": 0})
-    world.settle()
-    world.run()
-    world.exit("demo-launcher", 1, message="m" * 2000)
-    world.settle()
-    message = world.status["conditions"][-1]["message"]
-    assert len(message) == 1024
-    assert message.endswith("m...")
-
-
-# -- A7, A8. from start to end -------------------------------------------------------------------------------------------
+# -- from start to end ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("creation", ["AtStartup", "WaitForWorkersReady"])
@@ -796,17 +742,6 @@ def test_success(creation: str, launcher_too: bool) -> None:
     assert "active" not in world.status["replicaStatuses"]["Worker"]
     reasons = [event.reason for event in world.events if event.reason.startswith("MPIJob")]
     assert reasons == ["MPIJobSucceeded"]
-
-
-def test_time_to_live_is_that_of_the_whole_job() -> None:
-    world = ClusterModel.of(MPI, {"Launcher": 1, "Worker": 1}, run_policy={"ttlSecondsAfterFinished": 60})
-    world.settle()
-    world.run()
-    world.exit("demo-launcher", 0)
-    world.settle()
-    world.tick(60)
-    world.step()
-    assert not world.exists
 
 
 def test_a_job_without_workers() -> None:

@@ -23,9 +23,7 @@ from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil import plans
 from jobcommon.testutil.builders import Manifest, Pod, finished_status, job_manifest, observe, replica_spec
 from jobcommon.testutil.cluster_model import ClusterModel
-from jobcommon.testutil.plans import conditions, counts, creates, deletes, holding, next_pass, pods_of
-
-GPU = {"limits": {"nvidia.com/gpu": 1}}
+from jobcommon.testutil.plans import counts, creates, deletes, holding, next_pass, pods_of
 
 
 def v1_job(workers: int = 2, *, version: str = "v1", launcher: Manifest | None = None, **spec: Any) -> Manifest:
@@ -284,32 +282,6 @@ def test_discover_hosts_is_a_script(tmp_path: Path, version: str) -> None:
 # -- status --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("pods", "launcher", "worker", "last"),
-    [
-        pytest.param({"Launcher-0": "succeeded"}, "0/1/0", "0/0/0", "Succeeded", id="launcher succeeded"),
-        pytest.param({"Launcher-0": "failed 1"}, "0/0/1", "0/0/0", "Failed", id="launcher failed"),
-        pytest.param(
-            {"Launcher-0": "running", **pods_of("Worker", ("scheduled", 8))}, "1/0/0", "0/0/0", "Created", id="pending"
-        ),
-        pytest.param({"Launcher-0": "running", **pods_of("Worker", ("running", 8))}, "1/0/0", "8/0/0", "Running", id="running"),
-        pytest.param(pods_of("Worker", ("running", 8)), "0/0/0", "8/0/0", "Created", id="no launcher yet"),
-    ],
-)
-def test_counts(pods: dict[str, str], launcher: str, worker: str, last: str) -> None:
-    decision = decide(v1_job(8), pods)
-    assert (counts(decision, "Launcher"), counts(decision, "Worker")) == (launcher, worker)
-    assert holding(decision)[-1] == last
-    assert (creates(decision) == ["demo-launcher"]) == ("Launcher-0" not in pods)
-
-
-def test_workers_count_no_more_when_they_are_gone() -> None:
-    status = finished_status()
-    status["replicaStatuses"] = {"Launcher": {"succeeded": 1}, "Worker": {"active": 2}}
-    decision = decide(v1_job(2, status=status), {"Launcher-0": "succeeded"})
-    assert (counts(decision, "Launcher"), counts(decision, "Worker")) == ("0/1/0", "0/0/0")
-
-
 @pytest.mark.parametrize(("policy", "waits"), [(None, True), ("AtStartup", False), ("WaitForWorkersReady", True)], ids=str)
 def test_the_launcher_waits_unless_told_otherwise(policy: str | None, waits: bool) -> None:
     """kubectl exec fails at once where ssh would try again; v1alpha2's init container waited, too."""
@@ -335,78 +307,7 @@ def test_v1alpha2_clean_up() -> None:
     assert deletes(decision) == ["demo-launcher", "demo-worker-0", "demo-worker-1"]
 
 
-# -- suspension, managedBy -----------------------------------------------------------------------------------------------
-
-
-def test_suspend_and_resume() -> None:
-    suspended = v1_job(run_policy={"suspend": True})
-    new = decide(suspended, {})
-    assert not creates(new)
-    assert conditions(new) == [
-        "Created=T MPIJobCreated: MPIJob demo is created.",
-        "Suspended=T MPIJobSuspended: MPIJob demo is suspended.",
-    ]
-    assert new.status is not None
-    assert new.status.start_time is None
-
-    manifest, running = v1_job(), {"Launcher-0": "running", **pods_of("Worker", ("running", 2))}
-    ran = decide(manifest, running)
-    stopped = plans.decide(MPI, next_pass(suspended, ran), running, plans.NOW + 10)
-    assert not deletes(stopped), "it is on record first"
-    recorded = next_pass(suspended, stopped)
-    assert deletes(plans.decide(MPI, recorded, running, plans.NOW + 10)) == ["demo-launcher", "demo-worker-0", "demo-worker-1"]
-    assert conditions(stopped) == [
-        "Created=T MPIJobCreated: MPIJob demo is created.",
-        "Running=F MPIJobSuspended: MPIJob demo is suspended.",
-        "Suspended=T MPIJobSuspended: MPIJob demo is suspended.",
-    ]
-    assert (counts(stopped, "Launcher"), counts(stopped, "Worker")) == ("0/0/0", "0/0/0")
-    assert stopped.status is not None
-    assert ran.status is not None
-    assert stopped.status.start_time == ran.status.start_time
-
-    resumed = plans.decide(MPI, next_pass(manifest, stopped), {}, plans.NOW + 20)
-    assert creates(plans.decide(MPI, next_pass(manifest, resumed), {}, plans.NOW + 20)) == ["demo-worker-0", "demo-worker-1"]
-    again = plans.decide(MPI, next_pass(manifest, resumed), running, plans.NOW + 30)
-    assert conditions(again) == [
-        "Created=T MPIJobCreated: MPIJob demo is created.",
-        "Suspended=F MPIJobResumed: MPIJob demo is resumed.",
-        "Running=T MPIJobRunning: MPIJob default/demo is running.",
-    ]
-    assert again.status is not None
-    assert again.status.start_time != ran.status.start_time
-
-
-def test_managed_elsewhere() -> None:
-    decision = decide(v1_job(run_policy={"managedBy": "kueue.x-k8s.io/multikueue"}), {})
-    assert not decision.actions
-    assert decision.status is None
-
-
 # -- validation and defaults ---------------------------------------------------------------------------------------------
-
-IN_LAUNCHER = "spec.mpiReplicaSpecs[Launcher]"
-
-
-@pytest.mark.parametrize(
-    ("launcher", "path"),
-    [
-        pytest.param({"template": {"spec": {"containers": []}}}, f"{IN_LAUNCHER}.template.spec.containers", id="no containers"),
-        pytest.param(launcher_with(image=""), f"{IN_LAUNCHER}.template.spec.containers[0].image", id="image"),
-        pytest.param(launcher_with(name=""), f"{IN_LAUNCHER}.template.spec.containers[0].name", id="container name"),
-        pytest.param(replica_spec(MPI, 2), f"{IN_LAUNCHER}.replicas", id="two launchers"),
-        pytest.param(replica_spec(MPI, 1, "Always"), f"{IN_LAUNCHER}.restartPolicy", id="a launcher that never ends"),
-    ],
-)
-def test_validation(launcher: Manifest, path: str) -> None:
-    assert [error.path for error in read(v1_job(launcher=launcher)).errors] == [path]
-
-
-@pytest.mark.parametrize("specs", [None, {}], ids=["none", "empty"])
-def test_replica_specs_are_required(specs: Manifest | None) -> None:
-    manifest = v1_job()
-    manifest["spec"]["mpiReplicaSpecs"] = specs
-    assert [error.path for error in read(manifest).errors] == ["spec.mpiReplicaSpecs"]
 
 
 @pytest.mark.parametrize(

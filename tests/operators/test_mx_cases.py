@@ -10,11 +10,11 @@ import pytest
 from jobcommon.api.replica import Replica
 from jobcommon.framework import SERVICE_PER_REPLICA, Options
 from jobcommon.operators.mxnet import MXNET
-from jobcommon.reconcile import Plan, plan, read_job
+from jobcommon.reconcile import Plan, read_job
 from jobcommon.reconcile.children import pod_manifest
 from jobcommon.testutil import plans
-from jobcommon.testutil.builders import Manifest, job_manifest, observe, replica_spec
-from jobcommon.testutil.plans import NOW, conditions, creates, deletes, holding, next_pass
+from jobcommon.testutil.builders import Manifest, job_manifest, replica_spec
+from jobcommon.testutil.plans import NOW, holding
 
 TRAIN = {"Scheduler": 1, "Server": 1, "Worker": 2}
 TUNE = {"TunerTracker": 1, "TunerServer": 1, "Tuner": 1}
@@ -40,7 +40,7 @@ def states(kind: str, failed_succeeded_active: str) -> dict[str, str]:
     return {f"{kind}-{index}": state for index, state in enumerate(row)}
 
 
-# -- C1. environment -----------------------------------------------------------------------------------------------------
+# -- environment ---------------------------------------------------------------------------------------------------------
 
 ROOT = "mx-scheduler-0.mx.default.svc"
 
@@ -147,7 +147,7 @@ def test_a_scheduler_with_a_port_of_its_own() -> None:
     assert json.loads(env["MX_CONFIG"])["cluster"]["scheduler"][0]["port"] == 9999
 
 
-# -- C2. defaults --------------------------------------------------------------------------------------------------------
+# -- defaults ------------------------------------------------------------------------------------------------------------
 
 MX_PORT = {"name": "mxjob-port", "containerPort": 9091}
 
@@ -202,7 +202,7 @@ def test_spelling_of_the_types(key: str) -> None:
     assert key not in job.replica_specs
 
 
-# -- C3. validation ------------------------------------------------------------------------------------------------------
+# -- validation ----------------------------------------------------------------------------------------------------------
 
 
 def worker_with(*containers: Manifest) -> dict[str, Any]:
@@ -241,24 +241,7 @@ def test_validation(replicas: dict[str, Any], name: str, mode: str, paths: list[
     assert [error.path for error in read_job(MXNET, manifest).errors] == paths
 
 
-# -- C4. restart policies ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("policy", "in_pod"), [("ExitCode", "Never"), ("Never", "Never"), ("Always", "Always"), ("OnFailure", "OnFailure")]
-)
-def test_restart_policy(policy: str, in_pod: str) -> None:
-    job = read_job(MXNET, job_of({"Worker": 1}, policy))
-    assert pod_manifest(MXNET, job, Replica("Worker", 0))["spec"]["restartPolicy"] == in_pod
-
-
-def test_exit_code_130_replaces_the_pod() -> None:
-    manifest = job_of({"Worker": 1}, "ExitCode")
-    recorded = decide(manifest, {"Worker-0": "failed 130"})
-    assert deletes(decide(next_pass(manifest, recorded), {"Worker-0": "failed 130"})) == ["mx-worker-0"]
-
-
-# -- C5. status ----------------------------------------------------------------------------------------------------------
+# -- status --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -311,43 +294,7 @@ def test_the_coordinator_is_the_master(replicas: dict[str, int], mode: str, mast
     assert [slot for slot, role in roles.items() if role == "master"] == [master]
 
 
-# -- C6. suspension ------------------------------------------------------------------------------------------------------
-
-
-def test_suspend_and_resume() -> None:
-    replicas = {"Scheduler": 1, "Server": 1, "Worker": 1}
-    pods = ["mx-scheduler-0", "mx-server-0", "mx-worker-0"]
-    running = {f"{kind}-0": "running" for kind in replicas}
-    suspended, manifest = job_of(replicas, run_policy={"suspend": True}), job_of(replicas)
-
-    created = decide(suspended, {})
-    assert not creates(created)
-    assert not creates(created, "services")
-    admitted = next_pass(manifest, decide(next_pass(manifest, created), {}))
-    started = plan(MXNET, read_job(MXNET, admitted), replace(observe(MXNET, manifest), services=()), NOW)
-    assert creates(started) == pods
-    assert creates(started, "services") == ["mx"]
-
-    ran = decide(manifest, running)
-    stopped = decide(next_pass(suspended, ran), running, NOW + 10)
-    assert not deletes(stopped), "it is on record first"
-    assert deletes(decide(next_pass(suspended, stopped), running, NOW + 10)) == pods
-    assert conditions(stopped) == [
-        "Created=T MXJobCreated: MXJob mx is created.",
-        "Running=F MXJobSuspended: MXJob mx is suspended.",
-        "Suspended=T MXJobSuspended: MXJob mx is suspended.",
-    ]
-    resumed = decide(next_pass(manifest, stopped), {}, NOW + 20)
-    assert creates(decide(next_pass(manifest, resumed), {}, NOW + 20)) == pods
-    again = decide(next_pass(manifest, resumed), running, NOW + 30)
-    assert conditions(again) == [
-        "Created=T MXJobCreated: MXJob mx is created.",
-        "Suspended=F MXJobResumed: MXJob mx is resumed.",
-        "Running=T MXJobRunning: MXJob default/mx is running.",
-    ]
-    assert ran.status is not None
-    assert again.status is not None
-    assert again.status.start_time != ran.status.start_time
+# -- suspension ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])

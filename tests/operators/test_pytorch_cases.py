@@ -21,7 +21,6 @@ from jobcommon.testutil.builders import (
     replica_spec,
     view_of,
 )
-from jobcommon.testutil.cluster_model import ClusterModel
 
 ELASTIC = {
     "minReplicas": 1,
@@ -163,13 +162,6 @@ def test_cluster_variables_win_defaults_give_way() -> None:
     ]  # fmt: skip
     found = env({"Master": 1, "Worker": worker}, "Worker-0")
     assert (found["RANK"], found["PYTHONUNBUFFERED"]) == ("1", "0")
-
-
-@pytest.mark.parametrize("replicas", [{"Worker": 2}, {"Master": 1, "Worker": 1}], ids=["workers", "master and worker"])
-def test_no_init_container(replicas: dict[str, int]) -> None:
-    """The reference waits for the master's name in one; our Service has the name before any pod is ready."""
-    job = read_job(PYTORCH, job_manifest(PYTORCH, replicas))
-    assert all("initContainers" not in pod_manifest(PYTORCH, job, replica)["spec"] for replica in job.replicas)
 
 
 @pytest.mark.parametrize(
@@ -342,62 +334,6 @@ def test_a_refused_autoscaler_does_not_hold_up_the_job() -> None:
         "create pods/demo-worker-0",
         "create pods/demo-worker-1",
     ]
-
-
-def test_the_scale_subresource_has_a_selector() -> None:
-    manifest = job_manifest(PYTORCH, {"Worker": 1})
-    decided = plan(PYTORCH, read_job(PYTORCH, manifest), observe(PYTORCH, manifest), START)
-    assert decided.status is not None
-    assert decided.status.replica_statuses["Worker"].selector == (
-        "training.kubeflow.org/job-name=demo,training.kubeflow.org/operator-name=pytorchjob-controller,"
-        "training.kubeflow.org/replica-type=worker"
-    )
-
-
-def test_suspend_and_resume_of_a_pytorchjob() -> None:
-    world = ClusterModel.of(PYTORCH, BOTH, run_policy={"suspend": True})
-    world.settle()
-    shown = [(c["type"], c["status"], c["reason"], c["message"]) for c in world.status["conditions"]]
-    assert shown == [
-        ("Created", "True", "PyTorchJobCreated", "PyTorchJob demo is created."),
-        ("Suspended", "True", "PyTorchJobSuspended", "PyTorchJob demo is suspended."),
-    ]
-    world.edit(suspend=False)
-    world.settle()
-    world.run()
-    world.settle()
-    assert [c["type"] for c in world.status["conditions"]] == ["Created", "Suspended", "Running"]
-    world.exit("demo-master-0", 0)
-    world.settle()
-    assert world.current == "Succeeded"
-    assert world.status["replicaStatuses"]["Master"]["succeeded"] == 1
-
-
-def test_a_permanent_failure_has_a_completion_time() -> None:
-    world = ClusterModel.of(PYTORCH, BOTH, policy="ExitCode", run_policy={"ttlSecondsAfterFinished": 10})
-    world.settle()
-    world.run()
-    world.exit("demo-worker-0", 1)
-    world.settle()
-    assert world.current == "Failed"
-    assert world.status["completionTime"]
-    world.tick(10)
-    world.settle()
-    assert not world.exists
-
-
-def test_a_deleted_worker_is_no_failure() -> None:
-    world = ClusterModel.of(PYTORCH, BOTH, run_policy={"backoffLimit": 0})
-    world.settle()
-    world.run()
-    world.settle()
-    world.tick(5)
-    world.delete_pod("demo-worker-0")
-    world.stop_terminating()
-    world.settle()
-    world.run()
-    world.settle()
-    assert (world.current, world.status.get("restarts")) == ("Running", None)
 
 
 def test_an_invalid_spec_does_not_break_the_functions_of_the_framework() -> None:

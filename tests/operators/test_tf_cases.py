@@ -14,11 +14,11 @@ from jobcommon.api.replica import Replica
 from jobcommon.framework import SERVICE_PER_REPLICA, Framework, Job, Options
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import Create, Plan, plan, read_job
-from jobcommon.reconcile.children import owner_reference, pod_manifest, service_manifests
+from jobcommon.reconcile.children import owner_reference, pod_manifest
 from jobcommon.testutil import plans
-from jobcommon.testutil.builders import START, Manifest, condition, finished_status, job_manifest, observe, replica_spec
+from jobcommon.testutil.builders import Manifest, job_manifest, observe, replica_spec
 from jobcommon.testutil.cluster_model import ClusterModel
-from jobcommon.testutil.plans import NOW, conditions, counts, creates, deletes, holding, next_pass, pods_of
+from jobcommon.testutil.plans import NOW, counts, creates, deletes, holding, next_pass, pods_of
 
 
 def decide(manifest: Manifest, pods: Mapping[str, str], now: float = NOW) -> Plan:
@@ -29,7 +29,7 @@ def specs(policy: Any = None, **replicas: int) -> dict[str, Any]:
     return {kind: replica_spec(TF, count, policy) for kind, count in replicas.items() if count}
 
 
-# -- O. normal path ------------------------------------------------------------------------------------------------------
+# -- normal path ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -87,24 +87,7 @@ def _slot(service: str) -> str:
     return f"{ {'worker': 'Worker', 'ps': 'PS'}.get(kind, kind) }-{index}"
 
 
-def test_the_first_pass_creates_the_one_service() -> None:
-    manifest = job_manifest(TF, specs(Worker=4, PS=2))
-    decision = plan(TF, read_job(TF, manifest), replace(observe(TF, manifest), services=()), NOW)
-    assert creates(decision, "services") == ["demo"]
-
-
-def test_owner_reference() -> None:
-    assert owner_reference(read_job(TF, job_manifest(TF, specs(Worker=1), name="mnist", uid="u-1"))) == {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "TFJob",
-        "name": "mnist",
-        "uid": "u-1",
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
-# -- P. status -----------------------------------------------------------------------------------------------------------
+# -- status --------------------------------------------------------------------------------------------------------------
 
 ALL_WORKERS = "AllWorkers"
 
@@ -168,57 +151,7 @@ def test_workers_other_than_0_do_not_decide(states: list[tuple[str, int]], expec
     assert holding(decide(manifest, pods_of("Worker", *states) | pods_of("PS", ("running", 2))))[-1] == expected
 
 
-def test_a_failed_worker_under_never_fails_the_job() -> None:
-    decision = decide(job_manifest(TF, specs("Never", Worker=1)), {"Worker-0": "failed 1"})
-    assert holding(decision) == ["Created", "Failed"]
-
-
-# -- Q. clean-up, deadline, back-off -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("state", "policy", "remaining"),
-    [
-        pytest.param("running", "All", 0, id="running, All"),
-        pytest.param("running", "Running", 0, id="running, Running"),
-        pytest.param("succeeded", "Running", 6, id="succeeded, Running"),
-        pytest.param("succeeded", "None", 6, id="succeeded, None"),
-    ],
-)
-def test_clean_pod_policy(state: str, policy: str, remaining: int) -> None:
-    run_policy = {"cleanPodPolicy": policy}
-    manifest = job_manifest(TF, specs(Worker=4, PS=2), run_policy=run_policy, status=finished_status())
-    decision = decide(manifest, pods_of("Worker", (state, 4)) | pods_of("PS", (state, 2)))
-    assert 6 - len(deletes(decision)) == remaining
-
-
-@pytest.mark.parametrize(("seconds", "remaining"), [(None, 6), (2, 0)])
-def test_active_deadline(seconds: int | None, remaining: int) -> None:
-    limits = {"cleanPodPolicy": "All", **({"activeDeadlineSeconds": seconds} if seconds else {})}
-    status = {"conditions": [condition("Created"), condition("Running")], "startTime": "2023-11-14T22:13:20Z"}
-    manifest = job_manifest(TF, specs(Worker=4, PS=2), run_policy=limits, status=status)
-    pods = pods_of("Worker", ("running", 4)) | pods_of("PS", ("running", 2))
-    decision = decide(manifest, pods, START + 2)
-    assert holding(decision)[-1] == ("Failed" if seconds else "Running")
-    assert 6 - len(deletes(decide(next_pass(manifest, decision), pods, START + 2))) == remaining
-
-
-@pytest.mark.parametrize(
-    ("limit", "expected", "remaining"),
-    # backoffLimit failures are allowed; the reference ended the job with the last one that was.
-    [pytest.param(4, "Running", 6, id="4 restarts of 4"), pytest.param(3, "Failed", 0, id="4 restarts of 3")],
-)
-def test_backoff_limit_counts_restarts_in_place(limit: int, expected: str, remaining: int) -> None:
-    replicas = {"Worker": replica_spec(TF, 4, "OnFailure"), "PS": replica_spec(TF, 2)}
-    manifest = job_manifest(TF, replicas, run_policy={"cleanPodPolicy": "All", "backoffLimit": limit})
-    pods = pods_of("Worker", ("between_runs 1", 4)) | pods_of("PS", ("running", 2))
-    decision = decide(manifest, pods)
-    assert holding(decision)[-1] == expected
-    cleaned = decide(next_pass(manifest, decision), pods)
-    assert 6 - len(deletes(cleaned)) == remaining
-
-
-# -- R. TF_CONFIG --------------------------------------------------------------------------------------------------------
+# -- TF_CONFIG -----------------------------------------------------------------------------------------------------------
 
 
 def in_domain(domain: str) -> Framework:
@@ -300,12 +233,6 @@ def test_sparse_tf_config(kind: str, index: int, cluster: dict[str, Any]) -> Non
     assert tf_config(job, kind, index) == json.dumps({"cluster": cluster, "task": task}, separators=(",", ":"))
 
 
-def test_sparse_tf_config_in_full() -> None:
-    job = job_in("default", "", specs(Worker=2, PS=2), enableDynamicWorker=True)
-    expected = f'{{"cluster":{{"worker":{{"0":"{W0}"}},"ps":["{P0}","{P1}"]}},"task":{{"type":"worker","index":0}}}}'
-    assert tf_config(job, "Worker", 0) == expected
-
-
 def test_sparse_tf_config_of_a_chief_and_without_parameter_servers() -> None:
     job = job_in("default", "", specs(Worker=1, Chief=1), enableDynamicWorker=True)
     chief = "j-chief-0.j.default.svc:2222"
@@ -344,7 +271,7 @@ def test_estimator_cluster() -> None:
     }
 
 
-# -- S. worker 0 ---------------------------------------------------------------------------------------------------------
+# -- worker 0 ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -362,21 +289,7 @@ def test_worker_0_completed(replicas: dict[str, int], pods: dict[str, str], succ
     assert ("Succeeded" in holding(decide(job_manifest(TF, specs(**replicas)), pods))) == succeeded
 
 
-# -- T. others -----------------------------------------------------------------------------------------------------------
-
-
-def test_retryable_exit_code_replaces_the_pod() -> None:
-    manifest = job_manifest(TF, specs("ExitCode", Worker=1))
-    recorded = decide(manifest, {"Worker-0": "failed 130"})
-    assert deletes(decide(next_pass(manifest, recorded), {"Worker-0": "failed 130"})) == ["demo-worker-0"]
-
-
-def test_permanent_exit_code_fails_the_job() -> None:
-    decision = decide(job_manifest(TF, specs("ExitCode", Worker=1)), {"Worker-0": "failed 1"})
-    assert decision.status is not None
-    failed = decision.status.conditions[-1]
-    assert (failed.type, failed.reason) == ("Failed", "TFJobFailed")
-    assert failed.message == "TFJob demo has failed because Worker-0: exited with code 1 (Error) on node node-1"
+# -- older versions -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dynamic", [True, False])
@@ -389,11 +302,6 @@ def test_scale_down(dynamic: bool) -> None:
     decision = plan(TF, read_job(TF, next_pass(smaller, recorded)), observed, NOW)
     assert deletes(decision) == ["demo-worker-2"]
     assert holding(recorded)[-1] == "Running"
-
-
-def test_scale_up() -> None:
-    manifest = job_manifest(TF, specs(Worker=3), enableDynamicWorker=True)
-    assert creates(decide(manifest, {"Worker-0": "running"})) == ["demo-worker-1", "demo-worker-2"]
 
 
 def test_dynamic_workers_may_fail() -> None:
@@ -417,15 +325,6 @@ def test_a_worker_that_was_given_up_keeps_no_job_restarting() -> None:
     assert world.pods["demo-worker-1"].view.phase == "Failed"
 
 
-def test_labels_and_annotations_of_the_template() -> None:
-    replicas = specs(Worker=1)
-    replicas["Worker"]["template"]["metadata"] = {"labels": {"label1": "1"}, "annotations": {"annotation1": "1"}}
-    pod = pod_manifest(TF, read_job(TF, job_manifest(TF, replicas)), Replica("Worker", 0))
-    assert pod["metadata"]["name"] == "demo-worker-0"
-    assert pod["metadata"]["labels"]["label1"] == "1"
-    assert pod["metadata"]["annotations"] == {"annotation1": "1"}
-
-
 @pytest.mark.parametrize(
     ("replicas", "masters"),
     [
@@ -443,79 +342,7 @@ def test_master_role(replicas: dict[str, int], masters: list[str]) -> None:
     assert [name for name, pod in pods.items() if pod["metadata"]["labels"].get(role) == "master"] == masters
 
 
-def test_service_per_replica() -> None:
-    manifest = job_manifest(TF, specs(Worker=1), annotations={SERVICE_PER_REPLICA: "true"})
-    _, service = service_manifests(TF, read_job(TF, manifest))
-    prefix = "training.kubeflow.org/"
-    labels = {"operator-name": "tfjob-controller", "job-name": "demo", "replica-type": "worker", "replica-index": "0"}
-    wanted = {f"{prefix}{key}": value for key, value in labels.items()}
-    assert service["metadata"]["labels"] == service["spec"]["selector"] == wanted
-    assert service["spec"]["clusterIP"] == "None"
-    assert service["spec"]["ports"] == [{"name": "tfjob-port", "port": 2222}]
-
-
-# -- U. suspend, resume, managedBy ---------------------------------------------------------------------------------------
-
-PAIR = {"Chief": 1, "Worker": 1}
-BOTH_RUN = {"Chief-0": "running", "Worker-0": "running"}
-
-
-CREATED = "Created=T TFJobCreated: TFJob demo is created."
-
-
-def test_suspend_and_resume() -> None:
-    suspended = {"suspend": True}
-    new = decide(job_manifest(TF, specs(**PAIR), run_policy=suspended), {})
-    assert conditions(new) == [CREATED, "Suspended=T TFJobSuspended: TFJob demo is suspended."]
-    assert new.status is not None
-    assert new.status.start_time is None
-    assert not creates(new)
-    assert not creates(new, "services")
-
-    manifest = job_manifest(TF, specs(**PAIR))
-    running = decide(manifest, BOTH_RUN)
-    assert conditions(running) == [CREATED, "Running=T TFJobRunning: TFJob default/demo is running."]
-
-    stopped_spec = next_pass(job_manifest(TF, specs(**PAIR), run_policy=suspended), running)
-    stopped = decide(stopped_spec, BOTH_RUN, NOW + 10)
-    assert not deletes(stopped), "it is on record first"
-    emptied = decide(next_pass(stopped_spec, stopped), BOTH_RUN, NOW + 10)
-    assert deletes(emptied) == ["demo-chief-0", "demo-worker-0"]
-    assert deletes(emptied, "services") == ["demo"]
-    assert conditions(stopped) == [
-        CREATED,
-        "Running=F TFJobSuspended: TFJob demo is suspended.",
-        "Suspended=T TFJobSuspended: TFJob demo is suspended.",
-    ]
-    assert stopped.status is not None
-    assert running.status is not None
-    assert stopped.status.start_time == running.status.start_time
-    assert counts(stopped, "Chief") == counts(stopped, "Worker") == "0/0/0"
-    assert not creates(decide(next_pass(stopped_spec, stopped), {}, NOW + 20))
-
-    resumed = decide(next_pass(manifest, stopped), {}, NOW + 30)
-    assert creates(decide(next_pass(manifest, resumed), {}, NOW + 30)) == ["demo-chief-0", "demo-worker-0"]
-    assert resumed.status is not None
-    assert resumed.status.start_time != running.status.start_time
-    again = decide(next_pass(manifest, resumed), BOTH_RUN, NOW + 40)
-    assert conditions(again) == [
-        CREATED,
-        "Suspended=F TFJobResumed: TFJob demo is resumed.",
-        "Running=T TFJobRunning: TFJob default/demo is running.",
-    ]
-
-
-@pytest.mark.parametrize("suspend", [True, False])
-# The second is no manager: the CRD refuses it. Where that check is missing, the job is left to the manager that it names.
-@pytest.mark.parametrize("manager", ["kueue.x-k8s.io/multikueue", "other-job-controller"])
-def test_managed_elsewhere(suspend: bool, manager: str) -> None:
-    run_policy = {"suspend": suspend, "managedBy": manager}
-    decision = decide(job_manifest(TF, specs(**PAIR), run_policy=run_policy), {})
-    assert decision.actions == ()
-    assert decision.status is None
-
-
-# -- V. defaults ---------------------------------------------------------------------------------------------------------
+# -- defaults ------------------------------------------------------------------------------------------------------------
 
 TFJOB_PORT = {"name": "tfjob-port", "containerPort": 2222}
 CUSTOM_PORT = {"name": "customPort", "containerPort": 1234}
@@ -554,7 +381,7 @@ def test_defaults(
     assert pod_manifest(TF, job, Replica("Worker", 0))["spec"]["containers"][0]["ports"] == ports_after
 
 
-# -- W. validation -------------------------------------------------------------------------------------------------------
+# -- validation ----------------------------------------------------------------------------------------------------------
 
 
 def with_containers(*containers: Manifest) -> dict[str, Any]:
@@ -599,42 +426,6 @@ def test_unknown_field_instead_of_replica_specs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "code", "state", "outcome"),
-    [
-        ("Always", 0, "between_runs 0", "kubelet restarts"),
-        ("Always", 1, "between_runs 1", "kubelet restarts"),
-        ("OnFailure", 1, "between_runs 1", "kubelet restarts"),
-        ("OnFailure", 0, "succeeded", "succeeded"),
-        ("Never", 1, "failed 1", "job failed"),
-        ("Never", 0, "succeeded", "succeeded"),
-        ("ExitCode", 1, "failed 1", "job failed"),
-        ("ExitCode", 130, "failed 130", "replaced"),
-    ],
-)
-def test_policy_and_exit_code_of_a_parameter_server(policy: str, code: int, state: str, outcome: str) -> None:
-    manifest = job_manifest(TF, {"Chief": replica_spec(TF, 1), "PS": replica_spec(TF, 1, policy)})
-    job = read_job(TF, manifest)
-    pods = {"Chief-0": "running", "PS-0": state}
-    first = decide(manifest, pods)
-    second = decide(next_pass(manifest, first), pods)
-    gone = decide(next_pass(manifest, first), {"Chief-0": "running"})
-    in_pod = pod_manifest(TF, job, Replica("PS", 0))["spec"]["restartPolicy"]
-    if outcome == "kubelet restarts":
-        assert in_pod == policy
-        assert not deletes(second)
-        assert holding(first)[-1] == "Running"
-    elif outcome == "succeeded":
-        assert counts(first, "PS") == "0/1/0"
-        assert deletes(second) == creates(gone) == []
-    elif outcome == "replaced":
-        assert in_pod == "Never"
-        assert deletes(second) == ["demo-ps-0"]
-        assert creates(gone) == ["demo-ps-0"]
-    else:
-        assert holding(first)[-1] == "Failed"
-
-
-@pytest.mark.parametrize(
     ("policy", "deleted"),
     [
         ("All", ["demo-chief-0", *(f"demo-ps-{i}" for i in range(2)), *(f"demo-worker-{i}" for i in range(4))]),
@@ -669,63 +460,7 @@ def test_a_worker_ends_by_itself_and_a_server_does_not() -> None:
     assert world.runs["demo-worker-2"] == 1
 
 
-@pytest.mark.parametrize(
-    ("replicas", "done"),
-    [({"Chief": 1, "Worker": 4, "Ps": 2}, "Chief-0"), ({"Worker": 4, "Ps": 2}, "Worker-0")],
-    ids=["chief", "worker 0"],
-)
-def test_shutdown_with_the_leader(replicas: dict[str, int], done: str) -> None:
-    manifest = job_manifest(TF, specs(**replicas))
-    pods = {str(replica): "running" for replica in read_job(TF, manifest).replicas} | {done: "succeeded"}
-    assert holding(decide(manifest, pods)) == ["Created", "Succeeded"]
-
-
-def test_pod_names() -> None:
-    job = read_job(TF, job_manifest(TF, specs(Chief=1, Ps=1, Worker=2, EVALUATOR=1)))
-    assert [job.pod_name(replica) for replica in job.replicas] == [
-        "demo-chief-0",
-        "demo-ps-0",
-        "demo-worker-0",
-        "demo-worker-1",
-        "demo-evaluator-0",
-    ]
-
-
-# -- Z. what no test of the reference covers -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("policy", ["Never", "OnFailure", "Always", "ExitCode"])
-def test_a_deleted_worker_is_no_failure(policy: str) -> None:
-    manifest = job_manifest(TF, specs(policy, Worker=2))
-    both = {"Worker-0": "running", "Worker-1": "running"}
-    running = next_pass(manifest, decide(manifest, both))
-    waits = decide(running, both | {"Worker-1": "running,deleting"})
-    assert not creates(waits)
-    assert not deletes(waits)
-    replaced = decide(running, {"Worker-0": "running"})
-    assert creates(replaced) == ["demo-worker-1"]
-    assert "Failed" not in (holding(replaced) if replaced.status else [])
-
-
-def test_resumed_within_the_grace_period() -> None:
-    manifest = job_manifest(TF, specs(Worker=2))
-    both = {"Worker-0": "running", "Worker-1": "running"}
-    running = next_pass(manifest, decide(manifest, both))
-    stopped = decide({**running, "spec": {**running["spec"], "runPolicy": {"suspend": True}}}, both, NOW + 10)
-    late = dict.fromkeys(both, "running,deleting")
-    resumed = decide(next_pass(running, stopped), late, NOW + 11)
-    assert not creates(resumed)
-    assert holding(resumed)[-1] != "Failed"
-
-
-def test_a_permanent_failure_ends_restarting() -> None:
-    replicas = {"Worker": replica_spec(TF, 2, "ExitCode"), "PS": replica_spec(TF, 1, "Never")}
-    manifest = job_manifest(TF, replicas)
-    pods = {"Worker-0": "running", "Worker-1": "failed 130", "PS-0": "running"}
-    restarting = decide(manifest, pods)
-    assert holding(restarting)[-1] == "Restarting"
-    failed = decide(next_pass(manifest, restarting), pods | {"PS-0": "failed 1"})
-    assert holding(failed) == ["Created", "Failed"]
+# -- older versions -----------------------------------------------------------------------------------------------------
 
 
 def test_v1beta1_with_the_flat_run_policy() -> None:

@@ -1,0 +1,139 @@
+"""Rules of the library on the jobs of every kind; tests/reconcile has their cases. The newest kinds are short policies, too."""
+
+import ast
+
+import pytest
+
+from jobcommon.framework import Framework
+from jobcommon.operators.jax import JAX
+from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
+from jobcommon.operators.paddle import PADDLE
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.operators.xgboost import XGBOOST
+from jobcommon.reconcile import read_job
+from jobcommon.testutil import plans
+from jobcommon.testutil.builders import job_manifest
+from jobcommon.testutil.cluster_model import ClusterModel
+from jobcommon.testutil.plans import conditions, creates, deletes, holding, next_pass
+from tests.architecture.source import ROOT
+
+JOBS: list[tuple[Framework, dict[str, int]]] = [
+    (JAX, {"Worker": 2}),
+    (MPI, {"Launcher": 1, "Worker": 2}),
+    (MXNET, {"Scheduler": 1, "Server": 1, "Worker": 2}),
+    (PADDLE, {"Master": 1, "Worker": 1}),
+    (PYTORCH, {"Master": 1, "Worker": 1}),
+    (TF, {"Chief": 1, "PS": 1, "Worker": 1}),
+    (XGBOOST, {"Master": 1, "Worker": 1}),
+]
+REPLICAS = {framework.kind: replicas for framework, replicas in JOBS}
+KINDS = pytest.mark.parametrize("framework", [framework for framework, _ in JOBS], ids=lambda framework: framework.kind)
+LINES = 40
+
+
+@pytest.mark.parametrize("framework", [JAX, XGBOOST, PADDLE], ids=lambda framework: framework.kind)
+def test_the_policy_has_at_most_forty_lines(framework: Framework) -> None:
+    """Of code: no imports, no docstrings, no comments, no blank lines."""
+    text = (ROOT / "operators" / framework.name / "framework.py").read_text(encoding="utf-8")
+    lines: set[int] = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Import | ast.ImportFrom) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        ):
+            continue
+        lines |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
+            first = node.body[0]
+            lines -= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    code = [line.strip() for number, line in enumerate(text.splitlines(), 1) if number in lines]
+    assert len([line for line in code if line and not line.startswith("#")]) <= LINES
+
+
+@KINDS
+def test_suspend_and_resume(framework: Framework) -> None:
+    """Created suspended, resumed, suspended while it runs, and resumed again."""
+    replicas = REPLICAS[framework.kind]
+    suspended, manifest = job_manifest(framework, replicas, run_policy={"suspend": True}), job_manifest(framework, replicas)
+    job = read_job(framework, manifest)
+    pods, running = [job.pod_name(replica) for replica in job.replicas], dict.fromkeys(map(str, job.replicas), "running")
+
+    created = plans.decide(framework, suspended, {})
+    assert creates(created) == []
+    assert conditions(created)[-1].startswith(f"Suspended=T {framework.kind}Suspended")
+    resumed = plans.decide(framework, next_pass(manifest, created), {})
+    assert creates(plans.decide(framework, next_pass(manifest, resumed), {})) == pods
+
+    ran = plans.decide(framework, manifest, running)
+    assert holding(ran)[-1] == "Running"
+    stopped = plans.decide(framework, next_pass(suspended, ran), running)
+    assert deletes(plans.decide(framework, next_pass(suspended, stopped), running)) == pods
+    resumed = plans.decide(framework, next_pass(manifest, stopped), {})
+    assert creates(plans.decide(framework, next_pass(manifest, resumed), {})) == pods
+
+
+@KINDS
+def test_a_job_managed_elsewhere_is_left_alone(framework: Framework) -> None:
+    policy = {"managedBy": "kueue.x-k8s.io/multikueue"}
+    decision = plans.decide(framework, job_manifest(framework, REPLICAS[framework.kind], run_policy=policy), {})
+    assert (decision.actions, decision.status) == ((), None)
+
+
+@KINDS
+def test_a_killed_worker_is_replaced_and_counted(framework: Framework) -> None:
+    world = running(framework)
+    world.exit("demo-worker-0", 137)
+    world.settle()
+    assert (world.current, world.status["restarts"]) == ("Restarting", 1)
+    world.run()
+    world.settle()
+    assert (world.current, world.runs["demo-worker-0"]) == ("Running", 2)
+
+
+@KINDS
+def test_a_program_that_fails_ends_the_job(framework: Framework) -> None:
+    world = running(framework, ttlSecondsAfterFinished=10)
+    world.exit("demo-worker-0", 1)
+    world.settle()
+    assert world.status["conditions"][-1]["message"].startswith(
+        f"{framework.kind} demo has failed because Worker-0: exited with code 1"
+    )
+    assert world.status["completionTime"]
+    world.tick(10)
+    world.settle()
+    assert not world.exists, "its time to live has passed"
+
+
+@KINDS
+def test_a_deleted_worker_is_no_failure(framework: Framework) -> None:
+    world = running(framework, backoffLimit=0)
+    world.tick(5)
+    world.delete_pod("demo-worker-0")
+    world.stop_terminating()
+    world.settle()
+    world.run()
+    world.settle()
+    assert (world.current, world.status.get("restarts")) == ("Running", None)
+
+
+@KINDS
+def test_a_passed_deadline_fails_the_job(framework: Framework) -> None:
+    world = running(framework, activeDeadlineSeconds=60)
+    world.tick(60)
+    world.settle()
+    assert (world.current, world.reason) == ("Failed", "DeadlineExceeded")
+    world.stop_terminating()
+    world.settle()
+    assert not world.pods
+
+
+def running(framework: Framework, **run_policy: object) -> ClusterModel:
+    """A job of policy ExitCode whose pods run."""
+    world = ClusterModel.of(framework, REPLICAS[framework.kind], policy="ExitCode", run_policy=run_policy)
+    for _ in range(2):
+        world.settle()
+        world.run()
+    world.settle()
+    assert world.current == "Running"
+    return world
