@@ -134,7 +134,7 @@ def seeds(options: argparse.Namespace) -> int:
     """The swarm."""
     chosen = range(options.first, options.first + options.count)
     title = f"swarm, seeds {chosen.start} to {chosen.stop - 1}"
-    return _conclude(options, conduct(title, swarm.cases(chosen), options.workers, until=_until(options)))
+    return _conclude(options, conduct(title, swarm.cases(chosen, options.only), options.workers, until=_until(options)))
 
 
 def elections(options: argparse.Namespace) -> int:

@@ -74,13 +74,16 @@ _TEMPLATES = tuple(f"{template.name}/" for template in JOB_TEMPLATES)
 _RARE = frozenset(kind for kind, facts in KINDS.items() if not facts.neutral)
 
 
-def case_of(seed: int) -> Case:
-    """The case of one seed. Scenarios with many jobs have the network of the first in their block."""
+def case_of(seed: int, only: str = "") -> Case:
+    """The case of one seed. Scenarios with many jobs have the network of the first in their block.
+
+    `only`: what the name of the lifecycle is to contain; there are no scenarios with many jobs then.
+    """
     random = Random(f"{seed}/swarm")  # noqa: S311 - reproducibility is the point
     # Whether a pod can be restarted in place differs with what a fault does to it.
-    names = [name for name in LIFECYCLES if name.startswith(_TEMPLATES) and "/A-in-place" not in name]
+    names = [name for name in LIFECYCLES if name.startswith(_TEMPLATES) and "/A-in-place" not in name and only in name]
     first = seed - seed % BLOCK + 1
-    scenario, world = (f"crowd-{first}", first) if seed % 4 in (1, 2) else (random.choice(names), seed)
+    scenario, world = (f"crowd-{first}", first) if seed % 4 in (1, 2) and not only else (random.choice(names), seed)
     faults = faults_of(seed, random)
     if "/A-" in scenario:
         # How many attempts there are differs with how many pods the others strike.
@@ -96,9 +99,9 @@ def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
     return tuple(draw(random.choice(allowed), random) for _ in range(count)) if allowed else ()
 
 
-def cases(seeds: range) -> Iterator[Case]:
-    """The cases of these seeds."""
-    return map(case_of, seeds)
+def cases(seeds: range, only: str = "") -> Iterator[Case]:
+    """The cases of these seeds, as `case_of` has them."""
+    return (case_of(seed, only) for seed in seeds)
 
 
 def draw(kind: str, random: Random) -> Fault:
