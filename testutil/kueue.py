@@ -8,17 +8,22 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.testutil.builders import START, Manifest
 
 
-def admitted(workload: Manifest, flavor: str = "default", at: float = START, **assignment: Any) -> Manifest:
-    """The Workload with quota in `flavor` for all its podSets; `assignment` is added to each."""
+def reserved(workload: Manifest, flavor: str = "default", at: float = START, **assignment: Any) -> Manifest:
+    """The Workload with quota in `flavor` for all its podSets; `assignment` is added to each. Checks may follow."""
     assigned = [
         {"name": one["name"], "count": one["count"], "flavors": {"cpu": flavor}, **assignment}
         for one in workload["spec"]["podSets"]
     ]
     found = with_condition(workload, "QuotaReserved", True, "QuotaReserved", "Quota reserved in ClusterQueue team", at)
-    found = with_condition(found, "Admitted", True, "Admitted", "The workload is admitted", at)
     if any(one["type"] == "Evicted" for one in found["status"]["conditions"]):
         found = with_condition(found, "Evicted", False, "QuotaReserved", "Previously: preempted", at)
     return _with_status(found, admission={"clusterQueue": "team", "podSetAssignments": assigned})
+
+
+def admitted(workload: Manifest, flavor: str = "default", at: float = START, **assignment: Any) -> Manifest:
+    """The Workload whose job may run, with quota as in `reserved`."""
+    found = reserved(workload, flavor, at, **assignment)
+    return with_condition(found, "Admitted", True, "Admitted", "The workload is admitted", at)
 
 
 def evicted(workload: Manifest, reason: str = "Preempted", at: float = START) -> Manifest:

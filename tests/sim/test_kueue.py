@@ -1,10 +1,12 @@
 """The oracle of the quota sees what it is there for, and crashes at each write of a preempted job do not make it complain."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jobcommon.reconcile.kueue import Queue
+from jobcommon.reconcile.plan import Update
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.lifecycles import LIFECYCLES
 from jobcommon.testutil.sim.simulation import simulate
@@ -27,6 +29,25 @@ def test_quota_that_is_given_back_too_early_is_noticed(monkeypatch: pytest.Monke
 def test_pods_without_quota_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Queue, "held", "")
     assert [text for text in simulate(PREEMPTED, 0).violations if "is created" in text]
+
+
+def test_more_pods_than_have_quota_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    actions = Queue.actions
+
+    def reclaiming(self: Queue, now: float, *, active: bool) -> Any:
+        back = {"reclaimablePods": [{"name": "worker", "count": 2}]}
+        for action in actions(self, now, active=active):
+            told = isinstance(action, Update) and "admission" in action.manifest.get("status", {})
+            yield replace(action, manifest=action.manifest | {"status": action.manifest["status"] | back}) if told else action
+
+    monkeypatch.setattr(Queue, "actions", reclaiming)
+    assert [text for text in simulate(PREEMPTED, 0).violations if "2 pods of podSet worker may run" in text]
+
+
+def test_a_job_that_runs_in_another_cluster_has_no_pods_here() -> None:
+    run = simulate(LIFECYCLES["pytorch/L18-multikueue"], 0)
+    assert (run.violations, run.runs) == ([], {})
+    assert b'"reason":"Succeeded"' in run.end, "its Workload is told of the end"
 
 
 @pytest.mark.slow

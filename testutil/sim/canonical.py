@@ -85,7 +85,12 @@ def _mask(value: Any) -> Any:
         return {k: "set" if k in _PRESENCE else _mask(v) for k, v in value.items() if k not in _DROPPED and v is not None}
     if isinstance(value, list | tuple):
         return [_mask(entry) for entry in value]
-    return _WORKLOAD.sub(r"\1-x", _NODE.sub("node-x", value)) if isinstance(value, str) else value
+    return without_digest(_NODE.sub("node-x", value)) if isinstance(value, str) else value
+
+
+def without_digest(name: str) -> str:
+    """A name without the digest of a UID at its end."""
+    return _WORKLOAD.sub(r"\1-x", name)
 
 
 def objects_in(end: bytes, tables: frozenset[str]) -> list[Obj]:

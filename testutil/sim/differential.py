@@ -209,7 +209,8 @@ def _unfinished(end: bytes, frameworks: tuple[Framework, ...]) -> Iterator[str]:
         current = _current(job)
         # What it runs for may have been taken away with the fault, such as a word of the user's before the store went back.
         active = any(kind.get("active") for kind in ((job.get("status") or {}).get("replicaStatuses") or {}).values())
-        if current not in _RESTING and not (current == "Running" and active):
+        elsewhere = "managedBy" in job["spec"]
+        if current not in _RESTING and not (current == "Running" and active) and not elsewhere:
             yield f"stuck: {job['table']}/{job['metadata']['name']} is at rest and {current}"
 
 

@@ -1,9 +1,12 @@
 """Kueue where operators own the Workloads: it admits them, takes evicted ones back, and an oracle watches over the quota."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from jobcommon.api import kueue as kueue_names
 from jobcommon.client.request import MERGE_PATCH
+from jobcommon.framework import Framework
 from jobcommon.localcluster.apiserver.server import ApiServer
 from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, Change, Item
 from jobcommon.localcluster.controllers.access import Access
@@ -11,51 +14,90 @@ from jobcommon.localcluster.timestamps import parse_time
 from jobcommon.testutil import kueue
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.kubelet import Draw
 from jobcommon.testutil.sim.scenario import Scenario
 
 Obj = dict[str, Any]
-WORKLOADS = "workloads.kueue.x-k8s.io"
-ROOT = "/apis/kueue.x-k8s.io/v1beta2"
+WORKLOADS = kueue_names.WORKLOADS
+API = kueue_names.KUEUE_API
+ROOT = f"/apis/{API}"
 FLAVOR = {
-    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "apiVersion": API,
     "kind": "ResourceFlavor",
     "metadata": {"name": "default"},
     "spec": {"nodeLabels": {}},
 }
 OBJECTS = (*((user.DEFINITIONS, one) for one in kueue.definitions()), (f"{ROOT}/resourceflavors", FLAVOR))
 """What a cluster has where Kueue is installed."""
-#: What Kueue takes to admit a new Workload.
-ADMISSION_SECONDS = 3.0
+#: What Kueue takes to reserve quota for a new Workload, and its admission checks after that.
+RESERVATION_SECONDS, CHECK_SECONDS = 3.0, 1.0
+#: It crashes after a quarter of its writes, and is away for up to so many seconds.
+CRASHES, AWAY_SECONDS = 0.25, 20.0
+_URGENT = {"metadata": {"name": "urgent"}, "value": 1000}
+PRIORITIES = ((f"{ROOT}/workloadpriorityclasses", {"apiVersion": API, "kind": "WorkloadPriorityClass", **_URGENT}),)
 
 
 class Kueue:
-    """Of the active Workloads it admits a limited number, the oldest first, and evicts those that are set inactive."""
+    """It gives quota to a limited number of active Workloads: of the highest priority, the oldest first, and then admits them.
 
-    def __init__(self, server: ApiServer, scenario: Scenario) -> None:
+    Those that are set inactive, and those of a lower priority than one that waits, are evicted.
+    """
+
+    def __init__(self, server: ApiServer, scenario: Scenario, draw: Draw) -> None:
         self._access = Access(server, "kueue")
-        self._admits = scenario.admits
+        self._admits, self._draw = scenario.admits, draw
+        self._writes, self._away_until = 0, float("-inf")
 
     def step(self) -> float | None:
-        """Evict and admit."""
+        """Do what is due, up to the next crash."""
         now, due = self._access.now, []
-        open_ = [item for item in self._access.items(WORKLOADS) if not holds(item.obj, "Finished")]
-        for item in open_:
-            if item.obj["spec"].get("active") is False and not holds(item.obj, "Evicted"):
-                self._write(item, kueue.evicted(item.obj, "Deactivated", now))
-        free = self._admits - sum(holds(item.obj, "QuotaReserved") for item in open_)
-        active = (item for item in open_ if item.obj["spec"].get("active") is not False)
-        waiting = [item for item in active if not holds(item.obj, "QuotaReserved")]
-        for item in sorted(waiting, key=lambda item: (item.obj["metadata"]["creationTimestamp"], item.name))[: max(free, 0)]:
-            at = parse_time(item.obj["metadata"]["creationTimestamp"]) + ADMISSION_SECONDS
+        if now < self._away_until:
+            return self._away_until
+        for item, at, change in self._changes():
             if now < at:
                 due.append(at)
-            else:
-                self._write(item, kueue.admitted(item.obj, at=now))
+                continue
+            body = {"apiVersion": API, "kind": "Workload", **change(item.obj, now)}
+            self._access.send("PUT", f"{ROOT}/namespaces/{item.namespace}/workloads/{item.name}/status", body)
+            self._writes += 1
+            if self._draw(f"kueue-crash/{self._writes}", 0.0, 1.0) < CRASHES:
+                self._away_until = now + self._draw(f"kueue-away/{self._writes}", 1.0, AWAY_SECONDS)
+                return self._away_until
         return min(due, default=None)
 
-    def _write(self, item: Item, changed: Obj) -> None:
-        body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", **changed}
-        self._access.send("PUT", f"{ROOT}/namespaces/{item.namespace}/workloads/{item.name}/status", body)
+    def _changes(self) -> Iterator[tuple[Item, float, Callable[[Obj, float], Obj]]]:
+        """What to write to which Workload, and when."""
+        open_ = [item for item in self._access.items(WORKLOADS) if not holds(item.obj, "Finished")]
+        inactive = [item for item in open_ if item.obj["spec"].get("active") is False]
+        for item in inactive:
+            if not holds(item.obj, "Evicted"):
+                yield item, 0.0, lambda obj, now: kueue.evicted(obj, "Deactivated", now)
+        holding = [item for item in open_ if holds(item.obj, "QuotaReserved")]
+        stay = [item for item in holding if item not in inactive and not holds(item.obj, "Evicted")]
+        for item in stay:
+            if not holds(item.obj, "Admitted"):
+                yield item, _since(item, "QuotaReserved") + CHECK_SECONDS, lambda obj, now: kueue.admitted(obj, at=now)
+        waiting = sorted((item for item in open_ if item not in holding and item not in inactive), key=_rank)
+        free = self._admits - len(holding)
+        for item in waiting[: max(free, 0)]:
+            at = parse_time(item.obj["metadata"]["creationTimestamp"]) + RESERVATION_SECONDS
+            yield item, at, lambda obj, now: kueue.reserved(obj, at=now)
+        if waiting and free <= 0 and len(stay) == len(holding):
+            last = max(stay, key=_rank)
+            if _priority(last) < _priority(waiting[0]):
+                yield last, 0.0, lambda obj, now: kueue.evicted(obj, at=now)
+
+
+def _priority(workload: Item) -> int:
+    return int(workload.obj["spec"].get("priority") or 0)
+
+
+def _rank(workload: Item) -> tuple[int, str, str]:
+    return -_priority(workload), workload.obj["metadata"]["creationTimestamp"], workload.name
+
+
+def _since(workload: Item, kind: str) -> float:
+    return next(parse_time(one["lastTransitionTime"]) for one in workload.obj["status"]["conditions"] if one["type"] == kind)
 
 
 def preempt(server: ApiServer) -> None:
@@ -77,21 +119,32 @@ def set_active(active: bool) -> user.Do:
     return do
 
 
+def copied(framework: Framework, name: str) -> user.Do:
+    """MultiKueue copies the end of the job from the cluster in which it ran."""
+    ended = {"type": "Succeeded", "status": "True", "reason": f"{framework.kind}Succeeded", "message": "done elsewhere"}
+    return user.merge(framework, name, {"status": {"conditions": [ended], "replicaStatuses": {}}}, "status")
+
+
 def released(server: ApiServer) -> bool:
     """Whether no Workload has quota."""
     return not any(holds(item.obj, "QuotaReserved") for item in server.storage.table(WORKLOADS).items(None))
 
 
+def admitted(server: ApiServer) -> bool:
+    """Whether a Workload is admitted."""
+    return any(holds(item.obj, "Admitted") for item in server.storage.table(WORKLOADS).items(None))
+
+
 class WithinQuota:
-    """Sees pods and Workloads: of a queued job no pod comes without quota, and no quota goes while one of its pods may run."""
+    """Of a queued job no pod is created without admission, and in no podSet may more pods run than have quota."""
 
     def __init__(self, scenario: Scenario, faults: Sequence[Fault], say: Callable[[float, str, str], None]) -> None:
         self._on, self._say = bool(scenario.settings.kueue), say
         # A create may take effect after its operator has given it up, which no client can see.
         self._prompt = not any(fault.kind == "slow-writes" for fault in faults)
         self._pods: dict[str, Item] = {}
-        self._reserved: dict[str, str] = {}
-        """By the UID of a Workload with quota, that of its job."""
+        self._workloads: dict[str, Item] = {}
+        """Those with quota, by UID."""
 
     def see(self, at: float, change: Change, *, ours: bool) -> str:
         """Judge one change. Returns the UID of the job whose Workload it leaves without admission, "" for none."""
@@ -99,19 +152,35 @@ class WithinQuota:
             return ""
         item, owner = change.item, _owner(change.item)
         if change.table == "pods":
-            if self._prompt and change.type == ADDED and ours and owner not in self._reserved.values():
-                self._say(at, "outside-quota", f"pods/{item.name} is created")
             self._pods.pop(item.uid, None)
             if change.type != DELETED:
                 self._pods[item.uid] = item
+            if self._prompt and change.type == ADDED and ours:
+                if not any(_owner(one) == owner and holds(one.obj, "Admitted") for one in self._workloads.values()):
+                    self._say(at, "outside-quota", f"pods/{item.name} is created")
+                self._count(at, owner)
             return ""
-        had = self._reserved.pop(item.uid, None)
+        had = self._workloads.pop(item.uid, None)
         if change.type != DELETED and "admission" in (item.obj.get("status") or {}):
-            self._reserved[item.uid] = owner
-        elif had and ours and (left := [pod.name for pod in self._pods.values() if _owner(pod) == had and _may_run(pod)]):
+            self._workloads[item.uid] = item
+            if ours:
+                self._count(at, owner)
+        elif (
+            had and ours and (left := [pod.name for pod in self._pods.values() if _owner(pod) == _owner(had) and _may_run(pod)])
+        ):
             self._say(at, "outside-quota", f"{item.name} gives its quota back, and {', '.join(left)} may still run")
         runs = change.type != DELETED and holds(item.obj, "Admitted") and not holds(item.obj, "Evicted")
         return "" if runs and item.obj["spec"].get("active") is not False else owner
+
+    def _count(self, at: float, owner: str) -> None:
+        """More pods of a podSet may run than it has quota for, less what was given back."""
+        may_run = [pod for pod in self._pods.values() if _owner(pod) == owner and _may_run(pod)]
+        counts = Counter(pod.obj["metadata"]["labels"].get(kueue_names.POD_SET_LABEL) for pod in may_run)
+        for status in (one.obj["status"] for one in self._workloads.values() if _owner(one) == owner):
+            back = {one["name"]: one["count"] for one in status.get("reclaimablePods") or ()}
+            for one in status["admission"]["podSetAssignments"]:
+                if counts[one["name"]] > one["count"] - back.get(one["name"], 0):
+                    self._say(at, "outside-quota", f"{counts[one['name']]} pods of podSet {one['name']} may run")
 
 
 def holds(workload: Obj, kind: str) -> bool:

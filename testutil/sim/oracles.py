@@ -15,10 +15,11 @@ from jobcommon.framework import FINALIZER, Framework
 from jobcommon.localcluster.apiserver.storage import ADDED, DELETED, Change, Item
 from jobcommon.localcluster.timestamps import parse_time
 from jobcommon.testutil.builders import START
+from jobcommon.testutil.sim.canonical import without_digest
 from jobcommon.testutil.sim.ends import failed_runs, main_failed, main_runs, phase
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.kept_logs import KeptLogs
-from jobcommon.testutil.sim.kueue import WithinQuota
+from jobcommon.testutil.sim.kueue import WORKLOADS, WithinQuota
 from jobcommon.testutil.sim.scenario import Scenario
 
 Obj = dict[str, Any]
@@ -95,11 +96,14 @@ class Watchdog:
 
     def _count(self, change: Change) -> None:
         """A deletion counts when it is asked for; who takes the last finalizer off a terminating object is chance."""
-        marked = change.old is not None and "deletionTimestamp" in change.old.obj["metadata"]
+        marked, name = (
+            change.old is not None and "deletionTimestamp" in change.old.obj["metadata"],
+            without_digest(change.item.name),
+        )
         if not marked and "deletionTimestamp" in change.item.obj["metadata"]:
-            self.summary[(DELETED, change.table, change.item.name)] += 1
+            self.summary[(DELETED, change.table, name)] += 1
         elif change.type != DELETED or not marked:
-            self.summary[(change.type, change.table, change.item.name)] += 1
+            self.summary[(change.type, change.table, name)] += 1
 
     def say(self, at: float, rule: str, what: str) -> None:
         """Record a violation of `rule`."""
@@ -264,6 +268,8 @@ class Watchdog:
 
     def _judge_ownership(self, at: float, change: Change) -> None:
         owner = owner_of(change.old if change.old is not None else change.item)
+        if not owner and change.table == WORKLOADS:  # One that others have made is taken over.
+            owner = owner_of(change.item)
         if owner not in self._jobs:
             verb = {ADDED: "created", DELETED: "deleted"}.get(change.type, "changed")
             rule = "stranger-created" if change.type == ADDED else "stranger-touched"

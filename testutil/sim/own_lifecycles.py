@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from itertools import chain
 
+from jobcommon.api.workload import V1ALPHA2, V1BETA1
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.testutil.sim import user
+from jobcommon.testutil.sim.gang_lifecycles import gang_lifecycles
 from jobcommon.testutil.sim.job_templates import JOB, MPI_V1, MPI_V2, MX, TENSORFLOW, TORCH, JobTemplate
 from jobcommon.testutil.sim.queued_lifecycles import queued_lifecycles
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
@@ -13,7 +15,8 @@ from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep
 def own_lifecycles() -> Iterator[Scenario]:
     """All of them."""
     queued = map(queued_lifecycles, (TORCH, MX))
-    return chain(_mpi(), _tensorflow(), _pytorch(), _mxnet(), *map(_late, (TENSORFLOW, TORCH)), *queued)
+    gangs = [gang_lifecycles(*chosen) for chosen in ((TORCH, V1BETA1), (TORCH, V1ALPHA2), (MPI_V1, V1BETA1))]
+    return chain(_mpi(), _tensorflow(), _pytorch(), _mxnet(), *map(_late, (TENSORFLOW, TORCH)), *queued, *gangs)
 
 
 def _mpi() -> Iterator[Scenario]:

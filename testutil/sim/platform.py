@@ -15,6 +15,7 @@ from jobcommon.localcluster.controllers.access import Access
 from jobcommon.localcluster.controllers.controllers import Controller
 from jobcommon.localcluster.kubelet.scheduler import DEFAULT_SCHEDULER
 from jobcommon.localcluster.timestamps import parse_time
+from jobcommon.testutil.sim import native_gangs
 from jobcommon.testutil.sim.fault_injector import FaultInjector
 from jobcommon.testutil.sim.kubelet import Draw, Kubelet, drawing
 from jobcommon.testutil.sim.kueue import Kueue
@@ -36,20 +37,32 @@ class Scheduler:
 
     ASSUMES = ("gates", "binding")
 
-    def __init__(self, server: ApiServer, draw: Draw) -> None:
+    def __init__(self, server: ApiServer, draw: Draw, room: int) -> None:
         self._access = Access(server, "scheduler")
-        self._draw = draw
+        self._draw, self._room = draw, room
 
     def step(self) -> float | None:
-        """Bind every pod whose time has come."""
+        """Bind every pod whose time has come, as far as there is room."""
         now, due = self._access.now, []
         nodes = sorted(node.name for node in self._access.items("nodes") if _schedulable(node))
-        unbound = [pod for pod in self._access.items("pods") if _unbound(pod)]
-        for pod in sorted(unbound, key=lambda pod: (pod.namespace, pod.name)):
+        ready: dict[tuple[str, str], list[Item]] = {}
+        pods = list(self._access.items("pods"))
+        for pod in sorted((pod for pod in pods if _unbound(pod)), key=lambda pod: (pod.namespace, pod.name)):
             at = parse_time(pod.obj["metadata"]["creationTimestamp"]) + self._draw(f"bind/{pod.uid}", 0.05, 0.5)
             if now < at:
                 due.append(at)
-            elif nodes and self._gang_is_there(pod):
+            elif nodes:
+                ready.setdefault((pod.namespace, native_gangs.group_of(pod)), []).append(pod)
+        room = self._room - sum(bool(pod.obj["spec"].get("nodeName")) for pod in native_gangs.living(pods)) if ready else 0
+        for (namespace, group), waiting in ready.items():
+            if group:
+                members = [pod for pod in pods if (pod.namespace, native_gangs.group_of(pod)) == (namespace, group)]
+                found = self._access.get(native_gangs.POD_GROUPS, namespace, group)
+                chosen = native_gangs.places(found, members, waiting, room)
+            else:
+                chosen = [pod for pod in waiting if self._gang_is_there(pod)][: max(room, 0)]
+            room -= len(chosen)
+            for pod in chosen:
                 node = nodes[int(self._draw(f"node/{pod.name}", 0, len(nodes)))]
                 target = {"apiVersion": "v1", "kind": "Node", "name": node}
                 body = {"metadata": {"name": pod.name, "uid": pod.uid}, "target": target}
@@ -174,9 +187,10 @@ def actors(server: ApiServer, scenario: Scenario, random: chance.Random) -> tupl
     return (
         User(server, scenario),
         Nodes(server, scenario),
-        Scheduler(server, draw),
+        Scheduler(server, draw, scenario.room),
         PodGroups(server),
-        Kueue(server, scenario) if scenario.settings.kueue else Queue(server, scenario),
+        native_gangs.Protection(server),
+        Kueue(server, scenario, draw) if scenario.settings.kueue else Queue(server, scenario),
         kubelet,
         collector,
         FaultInjector(server, scenario, kubelet, collector),

@@ -77,6 +77,8 @@ class Scenario:
     """Virtual seconds in which the fault-free run comes to rest."""
     settings: Settings = SETTINGS
     nodes: int = 3
+    room: int = 10_000
+    """How many pods that have not ended there is room for on all nodes together."""
     start_seconds: tuple[float, float] = (0.2, 2.0)
     """Between which bounds the first start of a pod's containers takes, images and all."""
     last_delete_seconds: tuple[float, float] = (0.0, 5.0)

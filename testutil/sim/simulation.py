@@ -23,6 +23,7 @@ from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.faulty_network import FaultyNetwork
 from jobcommon.testutil.sim.kubelet import Kubelet
 from jobcommon.testutil.sim.loop import DeadlockError, SimLoop
+from jobcommon.testutil.sim.native_gangs import half_started
 from jobcommon.testutil.sim.network import Links, Write
 from jobcommon.testutil.sim.oracles import Watchdog
 from jobcommon.testutil.sim.platform import actors
@@ -202,6 +203,8 @@ class Simulation:
         self.run.writes_at_rest = 0
         self._look_at_all()
         await self.sleep(HOLD_SECONDS)
+        for what in half_started(self.server):
+            self.watchdog.say(self.loop.time(), "half-started", what)
         self.run.end = end_state(self.server)
         self._look_for_leaks()
         await self._stop()
