@@ -17,9 +17,9 @@ from jobcommon.cli.doctor.state import ClusterState, Denied, Json, Right, names
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.status import response_error
+from jobcommon.controller.unstored import undeclared_status_fields
 from jobcommon.crd import rbac
 from jobcommon.framework import Framework
-from jobcommon.runtime.served_schema import undeclared_status_fields
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"

@@ -15,13 +15,8 @@ IMAGES = "pods/images"
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A create that the API server refused for good: HTTP code, reason and message.
+    """A create that the API server refused for good, and why. `required`: the job cannot go on without the object."""
 
-    `required`: the job cannot go on without the object.
-    """
-
-    code: int
-    reason: str
     message: str
     required: bool = True
 

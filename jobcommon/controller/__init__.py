@@ -10,12 +10,12 @@ from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Step, Stream, Wait
 from jobcommon.cache.store import Batch, Change, ChangeKind, Relisted, Store
 from jobcommon.client.lines import closing
+from jobcommon.controller.durations import Duration
 from jobcommon.controller.expectations import Expectations
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.moment import Moment
-from jobcommon.controller.observations import Observation
-from jobcommon.controller.report import Report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
+from jobcommon.controller.telemetry import Telemetry
 from jobcommon.controller.workqueue import WorkQueue
 
 __all__ = [
@@ -23,19 +23,19 @@ __all__ = [
     "Batch",
     "Change",
     "ChangeKind",
+    "Duration",
     "Effect",
     "Expectations",
     "Fetch",
     "Informer",
     "JobController",
     "Moment",
-    "Observation",
     "Relisted",
-    "Report",
     "Result",
     "Step",
     "Store",
     "Stream",
+    "Telemetry",
     "Unreadable",
     "Wait",
     "Work",

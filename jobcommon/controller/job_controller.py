@@ -12,37 +12,33 @@ not affect other jobs (rule R14).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from jobcommon.api import kueue, reasons
-from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASSES
+from jobcommon.api import reasons
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
 from jobcommon.api.raised import said
 from jobcommon.api.view import ObjectView
-from jobcommon.cache.store import Batch, Change, ChangeKind, Store
-from jobcommon.client.errors import StatusError
+from jobcommon.cache.store import Batch, Change, ChangeKind
 from jobcommon.controller.barrier import Barrier
+from jobcommon.controller.caches import PODS, Caches
 from jobcommon.controller.expectations import Expectations, Expected
 from jobcommon.controller.job_state import BACKGROUND, INTERACTIVE, NORMAL, JobState
 from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
-from jobcommon.controller.orphans import job_keys, left_behind, owner_uids, work_on_orphans
-from jobcommon.controller.report import Report, report
+from jobcommon.controller.orphans import job_keys, left_behind, work_on_orphans
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
+from jobcommon.controller.telemetry import Telemetry, telemetry
 from jobcommon.controller.unstored import Unstored
-from jobcommon.controller.watched import PODS, SERVICES, informers_of, watched
 from jobcommon.controller.workqueue import WorkQueue
 from jobcommon.framework import FINALIZER, Framework
-from jobcommon.reconcile import native_gang
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile.at_rest import AT_REST
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
 
 JobKey = tuple[str, str]
-BY_JOB, BY_OWNER = "job", "owner"
 # The watch event for which a job waits queues it. After this many seconds it is checked whether the watch has stalled.
 BEHIND_SECONDS = 10.0
 
@@ -68,18 +64,12 @@ class JobController:
         self.unstored = Unstored(f"{self.framework.plural}.{self.framework.group}", self._unstored_changed)
         self.on_unstored: Callable[[], None] = lambda: None
         """Called when the set of status fields that are not stored changes."""
-        self.resources = watched(self.framework)
-        self._jobs: Store[ObjectView] = Store()
-        self._pods: Store[PodView] = Store({BY_JOB: job_keys})
-        self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
-        by_owner = {BY_OWNER: owner_uids}
-        self._others = {name: Store[ObjectView](by_owner) for name in self.resources if name not in (self.jobs, PODS)}
-        if self.framework.options.kueue:
-            self._others[kueue.WORKLOADS] = Store({**by_owner, BY_JOB: job_keys})
         self.states: dict[str, JobState] = {}
+        self.caches = Caches(self.framework, self.namespace, self.random)
+        self.informers = self.caches.informers
+        self._jobs = self.caches.jobs
+        self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
         self._missing: tuple[bool, str, str] = (False, "", "")
-        stores: Mapping[str, Store[Any]] = {**self._others, self.jobs: self._jobs, PODS: self._pods}
-        self.informers = informers_of(self.resources, self.namespace, stores, self.random)
 
     @property
     def jobs(self) -> str:
@@ -89,36 +79,12 @@ class JobController:
     @property
     def synced(self) -> bool:
         """Whether every available cache has had its first complete list. Until then `begin` returns None."""
-        return all(informer.synced or self.is_missing(name) for name, informer in self.informers.items())
-
-    @property
-    def gang_off(self) -> str:
-        """Why the configured gang scheduler cannot be used now; "" if it can, or if none is configured."""
-        gang = self.framework.options.gang
-        if gang is None or not gang.resources or not self.is_missing(POD_GROUPS):
-            return ""
-        if gang.native:
-            return f"the API server does not serve {POD_GROUP} of {gang.api_version}; see its flag --runtime-config"
-        return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
-
-    @property
-    def kueue_off(self) -> str:
-        """Why Kueue's Workloads cannot be used now; "" if they can, or if they are not ours."""
-        if not self.framework.options.kueue or not self.is_missing(kueue.WORKLOADS):
-            return ""
-        if getattr(self.informers[kueue.WORKLOADS].last_error, "code", 0) == 403:
-            return "the operator may not list workloads.kueue.x-k8s.io; set the chart's value kueue: own"
-        return f"Workload ({kueue.KUEUE_API}) is not served in this cluster; install Kueue, or run the operator without --kueue"
+        return self.caches.synced
 
     @property
     def conditions(self) -> Counter[str]:
         """How many jobs have each current condition, "" for none. Thread-safe."""
         return Counter([state.condition for state in list(self.states.values())])
-
-    def is_missing(self, name: str) -> bool:
-        """Whether the API server does not serve an optional resource. Its informer keeps retrying."""
-        error = self.informers[name].last_error
-        return isinstance(error, StatusError) and error.code in self.resources[name].optional
 
     # -- events from the API server ------------------------------------------------------------------------------------
 
@@ -208,15 +174,15 @@ class JobController:
 
     def _notice_missing(self) -> None:
         """Queue every job when a definition, of jobs or what they wait for, appears or disappears."""
-        missing = (self.is_missing(self.jobs), self.gang_off, self.kueue_off)
+        missing = (self.caches.is_missing(self.jobs), self.caches.gang_off, self.caches.kueue_off)
         if missing != self._missing:
             self._missing = missing
             self.resync()
 
     def _work(self, key: JobKey, moment: Moment) -> Work | None:
         # Without the definition there are no jobs, whatever the cache contains: their pods are orphans.
-        cached = None if self.is_missing(self.jobs) else self._jobs.get(*key)
-        named = self._pods.indexed(BY_JOB, key)
+        cached = None if self.caches.is_missing(self.jobs) else self._jobs.get(*key)
+        named = self.caches.pods_of(key)
         left = left_behind(self.framework.kind, named, cached.uid if cached is not None else "")
         if (orphans := work_on_orphans(key, left)) is not None:
             return orphans
@@ -245,7 +211,7 @@ class JobController:
         if (expiry := self.expectations.next_expiry(uid)) is not None:
             self.queue.add_at(key, expiry)
             return True
-        versions = {n: informer.store.resource_version for n, informer in self.informers.items() if not self.is_missing(n)}
+        versions = self.caches.versions
         if not self.barrier.behind(uid, versions):
             return False
         for resource in self.barrier.stalled(uid, versions, moment.monotonic):
@@ -256,8 +222,7 @@ class JobController:
     def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
         key = (cached.namespace, cached.name)
         state = self.states.setdefault(cached.uid, JobState())
-        childless = not (named or any(store.indexed(BY_OWNER, cached.uid) for store in self._others.values()))
-        if childless and state.rests(cached):
+        if not named and not self.caches.has_others(cached.uid) and state.rests(cached):
             return Work(*key, cached.uid, AT_REST)
         try:
             job = state.read(self.framework, cached)
@@ -285,60 +250,14 @@ class JobController:
 
     def observe(self, cached: ObjectView, named: Sequence[PodView], state: JobState, moment: Moment) -> Observed:
         """The decision's input: the job's children and the cluster as cached. `named`: pods whose owner has the job's name."""
-        uid = cached.uid
-        gang = self.framework.options.gang
-        kinds = [(kind.kind, kind.plural) for kind in self.framework.companion_kinds if kind.watched]
-        companions = {
-            (kind, view.name): view
-            for kind, plural in [*kinds, *((k, p) for k, p in native_gang.KINDS if p in self.resources)]
-            for view in self._others[plural].indexed(BY_OWNER, uid)
-        }
-        if self.framework.options.kueue:
-            companions.update(self._workloads(cached))
-        for unwatched in self._unwatched:
-            companions.update(((unwatched.kind, view.name), view) for view in state.last_observed.found(unwatched.plural))
-        pods = [pod for pod in named if pod.owner and pod.owner.uid == uid]
-        left = left_behind(self.framework.kind, named, uid) if len(pods) < len(named) else []
-        state.observed(pods)
-        return Observed(
-            pods=tuple(pods),
-            services=tuple(self._others[SERVICES].indexed(BY_OWNER, uid)),
-            companions=companions,
-            last_observed={kind.plural: state.last_observed.of(kind.plural) for kind in self._unwatched},
-            rejections=dict(state.rejections),
-            refusal=self.unstored.text or state.refusals.text,
-            unkept=state.unkept,
-            backed_off=state.refusals.backed_off(moment.monotonic),
-            begun=state.begun,
-            predecessors=frozenset(pod.name for pod in left),
-            priorities=self._priorities() if gang else {},
-            gang_off=self.gang_off,
-            kueue=self._queueing() if self.framework.options.kueue else {},
-            kueue_off=self.kueue_off,
-        )
-
-    def _workloads(self, cached: ObjectView) -> Iterator[tuple[tuple[str, str], ObjectView]]:
-        """The job's Workload, and one that others have made for it, by kind and name."""
-        store, uid = self._others[kueue.WORKLOADS], cached.uid
-        for view in (*store.indexed(BY_JOB, (cached.namespace, cached.name)), *store.indexed(BY_OWNER, uid)):
-            yield (kueue.WORKLOADS, view.name), view
-
-    def _queueing(self) -> dict[tuple[str, str], ObjectView]:
-        """The flavors and the priority classes."""
-        kinds = (
-            (kueue.FLAVOR, kueue.FLAVORS),
-            (kueue.WORKLOAD_PRIORITY, kueue.WORKLOAD_PRIORITIES),
-            (kueue.POD_PRIORITY, PRIORITY_CLASSES),
-        )
-        return {(kind, view.name): view for kind, plural in kinds for view in self._others[plural].all()}
-
-    def _priorities(self) -> dict[str, int]:
-        classes = self._others[PRIORITY_CLASSES].all()
-        return {view.name: value for view in classes if isinstance(value := view.raw.get("value"), int)}
+        pods = [pod for pod in named if pod.owner and pod.owner.uid == cached.uid]
+        left = left_behind(self.framework.kind, named, cached.uid) if len(pods) < len(named) else []
+        known = state.observed(pods, frozenset(pod.name for pod in left), self._unwatched, moment.monotonic)
+        return self.caches.observed(cached, replace(known, refusal=self.unstored.text or known.refusal))
 
     # -- results ---------------------------------------------------------------------------------------------------------------
 
-    def finish(self, work: Work, result: Result, moment: Moment, cost: float = 0.0) -> Report:
+    def finish(self, work: Work, result: Result, moment: Moment, cost: float = 0.0) -> Telemetry:
         """Record what was written, requeue the key if needed, and return the events and counts to publish.
 
         `cost`: the seconds that `begin` took for the plan.
@@ -354,7 +273,7 @@ class JobController:
         if current is None or current.uid != work.uid:
             self._forget(work.uid)
         emitted = self.states[work.uid].emitted if work.uid in self.states else {}
-        return report(self.framework, work, result, emitted, moment.wall)
+        return telemetry(self.framework, work, result, emitted, moment.wall)
 
     def _settle(self, work: Work, result: Result, moment: Moment) -> None:
         tried = {id(outcome.action) for outcome in result.outcomes}
@@ -376,7 +295,7 @@ class JobController:
 
     def _requeue(self, key: JobKey, work: Work, result: Result, moment: Moment) -> None:
         state = self.states.setdefault(work.uid, JobState()) if work.job is not None else JobState()
-        again = state.finish(work, result, moment, [kind.plural for kind in self._unwatched])
+        again = state.finish(work, result, moment, self._unwatched)
         if again.at_once:
             self.queue.add(key)
         if again.failed:

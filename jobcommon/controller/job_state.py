@@ -1,6 +1,5 @@
 """What the controller keeps of one job. It is an optimisation only: losing it with the process must never change an outcome."""
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -8,7 +7,8 @@ from sys import intern
 from typing import Any
 
 from jobcommon.api import reasons
-from jobcommon.api.observed import Rejection
+from jobcommon.api.companion import CompanionKind
+from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.pod import PodView
 from jobcommon.api.status import ConditionType
 from jobcommon.api.view import ObjectView
@@ -16,7 +16,7 @@ from jobcommon.cache.store import Change
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.last_observed import LastObserved
 from jobcommon.controller.moment import Moment
-from jobcommon.controller.refusals import Refusals, is_transient
+from jobcommon.controller.refusals import Answer, Refusals, answer_of
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import read_job, reread_job
@@ -24,12 +24,6 @@ from jobcommon.reconcile.at_rest import condition_at_rest
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.failed_logs import UNKEPT
 from jobcommon.reconcile.plan import Create, Plan, Urgency
-
-# The API server's own messages for an object that it rejects: apimachinery's text for 422 Invalid, and for a body that
-# does not fit the type (400). Admission answers with the same codes, but with other messages: 'admission webhook "x" denied the
-# request', 'pods "x" is forbidden: ValidatingAdmissionPolicy …'. Such a policy can change without a change of the job.
-_OWN_VALIDATION = re.compile(r'[A-Z]\w*(\.\S+)? "[^"]*" is invalid: |[A-Z]\w* in version "[^"]*" cannot be handled as a ')
-_OF_VALIDATION = (400, 422)
 
 INTERACTIVE, NORMAL, BACKGROUND = range(3)
 """The priority levels at which jobs wait in the queue."""
@@ -81,11 +75,8 @@ class JobState:
     _raw: dict[str, Any] = field(default_factory=dict)
     _job: Job | None = None
 
-    def finish(self, work: Work, result: Result, moment: Moment, unwatched: Collection[str]) -> Requeue:
-        """Record the result of a plan. Returns how the job is to be queued again.
-
-        `unwatched` are the plurals of companions that no cache shows.
-        """
+    def finish(self, work: Work, result: Result, moment: Moment, unwatched: Collection[CompanionKind]) -> Requeue:
+        """Record the result of a plan. Returns how the job is to be queued again. No cache shows companions `unwatched`."""
         outcomes, now, before = result.outcomes, moment.monotonic, (self.refusals.text, self.unkept)
         if work.plan.logs and not result.stale:
             forbidden = getattr(result.log_error, "code", 0) == HTTPStatus.FORBIDDEN
@@ -93,7 +84,7 @@ class JobState:
         self.begun = self.begun or any(isinstance(o.action, Create) and o.effect is Effect.APPLIED for o in outcomes)
         if result.status_version is not None and work.plan.status is not None:
             self.finished = self.finished or work.plan.status.finished
-        seen = [o for o in outcomes if o.action.plural in unwatched]
+        seen = [o for o in outcomes if any(o.action.plural == kind.plural for kind in unwatched)]
         changed = True in [self.last_observed.record(outcome, moment.wall) for outcome in seen]
         waits = self._refused(work.plan, outcomes, now)
         # A new refusal is to be told by the status.
@@ -108,26 +99,24 @@ class JobState:
         return Requeue(at_once, failed)
 
     def _refused(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
-        """Record what the API server refused to create. Returns whether it is to be retried at `refusals.until`.
-
-        A refusal is final, for this spec, if the job's spec is certainly its cause and the object is optional or no pod of the
-        job has run. That depends on the stored status only: another process must come to the same end.
-        """
+        """Record what the API server refused to create. Returns whether it is to be retried at `refusals.until`."""
         for_now: list[ActionResult] = []
         failed = False
         for outcome in outcomes:
             action, error = outcome.action, outcome.error
-            if isinstance(action, Create) and isinstance(error, StatusError) and self.is_final(action, error):
-                rejection = Rejection(error.code, error.reason, error.message, required=action.required)
-                self.rejections[action.plural, action.name] = rejection
+            if isinstance(action, Create) and isinstance(error, StatusError) and self.is_final(outcome):
+                self.rejections[action.plural, action.name] = Rejection(error.message, required=action.required)
                 failed = failed or action.required
             else:
                 for_now.append(outcome)
         return not failed and self.refusals.record(plan, for_now, now)
 
-    def is_final(self, action: Create, error: StatusError) -> bool:
-        """Whether a refused create is not retried for this spec."""
-        return is_own_fault(error) and not (action.required and self._has_run)
+    def is_final(self, outcome: ActionResult) -> bool:
+        """Whether a refused create is not retried for this spec: the spec is certainly the cause, and the object is optional or
+        no pod of the job has run. That depends on the stored status only: another process must come to the same end.
+        """
+        required = isinstance(outcome.action, Create) and outcome.action.required
+        return answer_of(outcome) is Answer.INVALID and not (required and self._has_run)
 
     @property
     def level(self) -> int:
@@ -140,10 +129,23 @@ class JobState:
             return BACKGROUND
         return NORMAL if self.begun and self.active_pods > 0 else INTERACTIVE
 
-    def observed(self, pods: Collection[PodView]) -> None:
-        """Record the job's pods as cached when it is planned."""
+    def observed(
+        self, pods: Collection[PodView], predecessors: frozenset[str], unwatched: Collection[CompanionKind], now: float
+    ) -> Observed:
+        """What this process knows of the job beside the caches. Its pods as cached are counted."""
         self.active_pods = sum(not is_over(pod) for pod in pods)
         self.begun = self.begun or bool(pods)
+        return Observed(
+            pods=tuple(pods),
+            companions={(kind.kind, v.name): v for kind in unwatched for v in self.last_observed.found(kind.plural)},
+            last_observed={kind.plural: self.last_observed.of(kind.plural) for kind in unwatched},
+            rejections=dict(self.rejections),
+            refusal=self.refusals.text,
+            unkept=self.unkept,
+            backed_off=self.refusals.backed_off(now),
+            predecessors=predecessors,
+            begun=self.begun,
+        )
 
     def urgency_of(self, change: Change[PodView]) -> Urgency:
         """How soon the job is to be planned after a change of one of its pods; `active_pods` follows the change.
@@ -223,15 +225,6 @@ class JobState:
 
 def _is_unfinished(work: Work, result: Result, *, waits: bool) -> bool:
     """Whether the plan is to be made again with back-off. `waits`: what was refused is retried later."""
-    refused = [o for o in result.outcomes if o.effect in (Effect.REFUSED, Effect.NAME_CONFLICT, Effect.SKIPPED)]
-    # Nothing was deleted and no finalizer removed, so no event need follow; the server's answer may have been transient.
-    contested = any(o.effect is Effect.NOT_FOUND and getattr(o.error, "code", 404) != 404 for o in result.outcomes)
-    left = contested or any(is_transient(outcome) or not waits for outcome in refused)
+    answers = set(map(answer_of, result.outcomes))
+    left = Answer.TRANSIENT in answers or not (waits or answers <= {Answer.DONE})
     return left or result.stale or result.status_error is not None or work.plan.reason == reasons.INTERNAL_ERROR
-
-
-def is_own_fault(error: StatusError) -> bool:
-    """Whether the spec itself is the cause of the refusal, so that every cluster would refuse it."""
-    if error.code == 413 or "request is too large" in error.message:
-        return True
-    return error.code in _OF_VALIDATION and _OWN_VALIDATION.match(error.message) is not None

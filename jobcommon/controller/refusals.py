@@ -1,8 +1,9 @@
-"""Creates of one job that were refused for now: by a quota, RBAC, a policy or a webhook, or because the name is in use (409).
+"""What the API server's answer to a write means for the next try, and the back-off of what the platform refuses.
 
-The job does not fail; the create is retried after 10 s, then with exponential back-off up to 10 minutes. Until then the job's
-plans leave out what the platform refused (`Observed.backed_off`), whatever else queues the job: one refused call per retry
-(rule R16). A name conflict may be resolved by the very next event, so it does not cause anything to be left out.
+A job whose creates are refused for now, by a quota, RBAC, a policy or a webhook, or because the name is in use (409), does not
+fail: they are retried after 10 s, then with exponential back-off up to 10 minutes. Until then the job's plans leave out what
+the platform refused (`Observed.backed_off`), whatever else queues the job: one refused call per retry (rule R16). A name
+conflict may be resolved by the very next event, so it does not cause anything to be left out.
 
 Admission may answer with any code: 403 from quota and Pod Security, 422 from a ValidatingAdmissionPolicy, any code that a
 webhook chooses (often 400), 500 when a webhook cannot be reached.
@@ -11,8 +12,10 @@ webhook chooses (often 400), 500 when a webhook cannot be reached.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from jobcommon.api.observed import FINALIZERS, IMAGES
+from jobcommon.client.errors import StatusError
 from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.reconcile.plan import Action, Create, Plan, RemoveFinalizer, SetImage
 
@@ -25,6 +28,63 @@ _OTHERWISE = (401, 404, 408, 410, 429)
 _DIGITS = re.compile(r"\d+")
 _CHANGES: dict[type[Action], str] = {RemoveFinalizer: FINALIZERS, SetImage: IMAGES}
 _WEBHOOK_UNREACHABLE = "failed calling webhook"
+# The API server's own messages for an object that it rejects: apimachinery's text for 422 Invalid, and for a body that
+# does not fit the type (400). Admission answers with the same codes, but with other messages: 'admission webhook "x" denied the
+# request', 'pods "x" is forbidden: ValidatingAdmissionPolicy …'. Such a policy can change without a change of the job.
+_OWN_VALIDATION = re.compile(r'[A-Z]\w*(\.\S+)? "[^"]*" is invalid: |[A-Z]\w* in version "[^"]*" cannot be handled as a ')
+_OF_VALIDATION = (400, 422)
+
+
+class Answer(Enum):
+    """What the answer to one write means for the next try."""
+
+    DONE = auto()
+    """The object is as wanted, or the event of its change will queue the job."""
+    INVALID = auto()
+    """The spec itself is the cause: every cluster would refuse it."""
+    REFUSED = auto()
+    """The platform refuses it for now."""
+    NAME_IN_USE = auto()
+    TRANSIENT = auto()
+    """It failed for another reason, and is soon retried."""
+    SKIPPED = auto()
+
+
+def answer_of(outcome: ActionResult) -> Answer:
+    """The one classification of an outcome."""
+    action, error, code = outcome.action, outcome.error, getattr(outcome.error, "code", 0)
+    match outcome.effect:
+        case Effect.APPLIED | Effect.ALREADY_EXISTS:
+            return Answer.DONE
+        case Effect.NOT_FOUND:
+            # Another code than 404: nothing was deleted and no finalizer removed, so no event need follow.
+            return Answer.DONE if code in (0, 404) else Answer.TRANSIENT
+        case Effect.SKIPPED:
+            return Answer.SKIPPED
+        case Effect.NAME_CONFLICT:
+            # Without an answer to the create itself, what has the name is known only by a later read.
+            return Answer.NAME_IN_USE if code == _CONFLICT else Answer.TRANSIENT
+    if isinstance(action, Create):
+        if code == _CONFLICT:
+            return Answer.NAME_IN_USE
+        if isinstance(error, StatusError) and is_own_fault(error):
+            return Answer.INVALID
+    elif type(action) not in _CHANGES:
+        return Answer.TRANSIENT
+    return Answer.REFUSED if isinstance(error, StatusError) and _is_of_the_platform(error) else Answer.TRANSIENT
+
+
+def is_own_fault(error: StatusError) -> bool:
+    """Whether the spec itself is the cause of the refusal, so that every cluster would refuse it."""
+    if error.code == 413 or "request is too large" in error.message:
+        return True
+    return error.code in _OF_VALIDATION and _OWN_VALIDATION.match(error.message) is not None
+
+
+def _is_of_the_platform(error: StatusError) -> bool:
+    if error.code >= 500:
+        return _WEBHOOK_UNREACHABLE in error.message
+    return error.code not in (*_OTHERWISE, _CONFLICT)
 
 
 @dataclass(slots=True)
@@ -43,28 +103,25 @@ class Refusals:
 
     def record(self, plan: Plan, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record the outcomes of a plan. Returns whether something was refused and is to be retried at `until`."""
-        outcomes = tuple(outcomes)
-        creates = [outcome for outcome in outcomes if isinstance(outcome.action, Create)]
-        changes = {change for outcome in outcomes if (change := _refused_change(outcome))}
-        refused = bool(changes) or any(map(_is_refused, creates))
-        if not refused and not any(getattr(outcome.error, "code", 0) == _CONFLICT for outcome in creates):
+        answers = [(outcome, answer_of(outcome)) for outcome in outcomes]
+        held = [o for o, answer in answers if answer in (Answer.REFUSED, Answer.INVALID)]
+        if not held and not any(a is Answer.NAME_IN_USE and isinstance(o.action, Create) for o, a in answers):
             return False
-        said = next(filter(None, map(_said, outcomes)), "")
+        said = next(filter(None, (_said(outcome, answer) for outcome, answer in answers)), "")
         if not self.text or (now >= self.until and _DIGITS.sub("", said) != _DIGITS.sub("", self.text)):
             self.text = said
         # A create that was skipped because an object it needs was refused is missing, too.
-        made = {id(outcome.action) for outcome in outcomes if outcome.effect in (Effect.APPLIED, Effect.ALREADY_EXISTS)}
-        made |= {id(outcome.action) for outcome in creates if is_transient(outcome)}
+        made = {id(outcome.action) for outcome, answer in answers if answer in (Answer.DONE, Answer.TRANSIENT)}
         missing = {action.plural for action in plan.actions if isinstance(action, Create) and id(action) not in made}
-        missing |= changes
+        missing |= {_CHANGES[type(outcome.action)] for outcome in held if type(outcome.action) in _CHANGES}
         if now < self.until:
             # A refusal during the back-off of another kind joins that back-off; otherwise the two would extend it in turns. So
             # does a name conflict: every event of the job may try again, and the last try must not wait for all of them.
-            self._plurals |= frozenset(missing if refused else ())
+            self._plurals |= frozenset(missing if held else ())
             return True
         self.until = now + min(FIRST_RETRY_DELAY * 2.0 ** min(self._tries, 10), MAX_RETRY_DELAY)
         self._tries += 1
-        self._plurals = frozenset(missing if refused else ())
+        self._plurals = frozenset(missing if held else ())
         return True
 
     def pending(self, now: float) -> bool:
@@ -78,37 +135,12 @@ class Refusals:
         return early
 
 
-def _is_refused(outcome: ActionResult) -> bool:
-    """Whether the platform refused the create, with any code."""
-    code, message = getattr(outcome.error, "code", 0), getattr(outcome.error, "message", "")
-    if code >= 500:
-        return _WEBHOOK_UNREACHABLE in message
-    return code >= 400 and code not in (*_OTHERWISE, _CONFLICT)
-
-
-def is_transient(outcome: ActionResult) -> bool:
-    """Whether the write failed for a reason that is neither the platform's nor a name in use: it is soon retried."""
-    if outcome.effect is not Effect.REFUSED or _refused_change(outcome):
-        return False
-    conflict = getattr(outcome.error, "code", 0) == _CONFLICT
-    return not (isinstance(outcome.action, Create) and (conflict or _is_refused(outcome)))
-
-
-def _refused_change(outcome: ActionResult) -> str:
-    """What stands for the change of a pod that was refused; "" if none was."""
-    refused = outcome.effect is Effect.REFUSED and _is_refused(outcome)
-    return _CHANGES.get(type(outcome.action), "") if refused else ""
-
-
-def _said(outcome: ActionResult) -> str:
-    """The status's text for a create; none if a terminating predecessor still has the name."""
-    if _refused_change(outcome):
-        return f"{outcome.action} is refused: {getattr(outcome.error, 'message', '')}"
-    if not isinstance(outcome.action, Create):
-        return ""
-    what = f"{outcome.action.plural}/{outcome.action.name}"
-    if outcome.effect is Effect.NAME_CONFLICT:
-        return f"{what} exists already and is not this job's; delete or rename it"
-    if outcome.effect is Effect.REFUSED and _is_refused(outcome):
+def _said(outcome: ActionResult, answer: Answer) -> str:
+    """The status's text for a write; none if a terminating predecessor still has the name."""
+    action = outcome.action
+    if answer in (Answer.REFUSED, Answer.INVALID):
+        what = f"{action.plural}/{action.name}" if isinstance(action, Create) else str(action)
         return f"{what} is refused: {getattr(outcome.error, 'message', '')}"
+    if outcome.effect is Effect.NAME_CONFLICT and isinstance(action, Create):
+        return f"{action.plural}/{action.name} exists already and is not this job's; delete or rename it"
     return ""

@@ -1,4 +1,4 @@
-"""The result of a plan: the executor's report to the controller."""
+"""The result of a plan: what the executor returns to the controller."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class Work:
 
     @property
     def sends_nothing(self) -> bool:
-        """Whether there is no request to make and nothing to report, as when a watch shows our own write."""
+        """Whether there is no request to make and no event to send, as when a watch shows our own write."""
         plan = self.plan
         return self.deferred or not (plan.actions or plan.events or plan.must_exist or plan.status is not None)
 

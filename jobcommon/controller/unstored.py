@@ -1,9 +1,10 @@
 """Status fields that the API server drops silently, because the CustomResourceDefinition it serves lacks them.
 
 Helm never replaces a definition, so an older one, or another operator's of the same kind, may be in place. What is not
-stored must not count as recorded. There are two sources: the served schema, which the driver reads at the start, and the
-response to each status write (`check_stored`). `Unstored` combines them. While it has fields, each job's condition says so,
-the process is not ready, and the driver reads the schema again until the definition is updated.
+stored must not count as recorded. There are two sources: the served schema, which the driver reads at the start from OpenAPI
+(every client may read that, unlike the definition itself), and the response to each status write. `Unstored` combines them.
+While it has fields, each job's condition says so, the process is not ready, and the driver reads the schema again until the
+definition is updated.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,9 @@ from jobcommon.api.decoding import decoder
 from jobcommon.api.status import JobStatus
 from jobcommon.api.structural import model_schema
 from jobcommon.client.errors import ClientError
+from jobcommon.client.request import Request, Transport
 from jobcommon.controller.result import Result, Work
+from jobcommon.framework import Framework
 
 PRESERVES = "x-kubernetes-preserve-unknown-fields"
 MOST_NAMED = 5
@@ -100,9 +103,46 @@ def check_stored(sent: Mapping[str, Any], body: bytes) -> None:
         raise UnstoredError(fields)
 
 
-def undeclared(schema: Mapping[str, Any]) -> frozenset[str]:
-    """The names of those fields of a job's status that the `schema` of a status drops."""
-    return missing_fields(_status_schema(), schema)
+class _Kind(msgspec.Struct):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class _Schema(msgspec.Struct):
+    kinds: list[_Kind] = msgspec.field(default=[], name="x-kubernetes-group-version-kind")
+    properties: dict[str, msgspec.Raw] = {}
+
+
+class _Components(msgspec.Struct):
+    schemas: dict[str, _Schema] = {}
+
+
+class _Document(msgspec.Struct):
+    components: _Components = msgspec.field(default_factory=_Components)
+
+
+_document = decoder(_Document)
+_status = decoder(dict[str, Any])
+
+
+async def undeclared_status_fields(transport: Transport, framework: Framework) -> frozenset[str] | None:
+    """The status fields that the served schema of the framework's kind drops; None if the schema cannot be read."""
+    group, _, version = framework.api_version.partition("/")
+    try:
+        response = await transport.send(Request("GET", f"/openapi/v3/apis/{framework.api_version}"))
+        if response.status != 200:
+            return None
+        for schema in _document(response.body).components.schemas.values():
+            if any((k.group, k.version, k.kind) == (group, version, framework.kind) for k in schema.kinds):
+                return (
+                    missing_fields(_status_schema(), _status(schema.properties["status"]))
+                    if "status" in schema.properties
+                    else None
+                )
+    except (ClientError, msgspec.DecodeError, AttributeError):
+        return None
+    return None
 
 
 def missing_fields(wanted: Mapping[str, Any], served: Mapping[str, Any]) -> frozenset[str]:

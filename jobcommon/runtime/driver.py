@@ -7,7 +7,7 @@ back-off and does not affect other keys (rule R14).
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from jobcommon.api import reasons
 from jobcommon.api.gang import POD_GROUPS
@@ -20,10 +20,10 @@ from jobcommon.client.request import Request, Transport
 from jobcommon.controller.expectations import Expected
 from jobcommon.controller.job_controller import JobController, JobKey
 from jobcommon.controller.result import Result, Work
+from jobcommon.controller.telemetry import Telemetry
+from jobcommon.controller.unstored import undeclared_status_fields
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log, bound
-from jobcommon.runtime.protocols import Executes, Reporter
-from jobcommon.runtime.served_schema import undeclared_status_fields
 
 # After this many lines of one watch the other tasks get a turn; a burst of buffered lines would starve them.
 LINES_PER_TURN = 100
@@ -35,6 +35,34 @@ MISHAP_DELAY = 1.0
 REPEAT_AFTER = 600.0
 # The interval (seconds) at which a served schema that drops fields is read again.
 SCHEMA_SECONDS = 10.0
+
+
+class Executes(Protocol):
+    """Carries plans out."""
+
+    async def execute(self, work: Work) -> Result:
+        """See `jobcommon.runtime.executor.Executor.execute`."""
+        ...
+
+
+class Publisher(Protocol):
+    """Called on each event of a driver, for metrics and events. Must neither block nor raise."""
+
+    def waited(self, seconds: float) -> None:
+        """A key was ready for `seconds` before its reconcile began."""
+        ...
+
+    def finished(self, work: Work, telemetry: Telemetry, seconds: float) -> None:
+        """A reconcile and its writes are done; it took `seconds`."""
+        ...
+
+    def failed(self) -> None:
+        """A reconcile failed with an exception."""
+        ...
+
+    def lapsed(self, count: int) -> None:
+        """`count` expectations have lapsed."""
+        ...
 
 
 class Driver:
@@ -50,7 +78,7 @@ class Driver:
         transport: Transport,
         executor: Executes,
         clock: Clock,
-        reporter: Reporter,
+        publisher: Publisher,
         log: Log,
         *,
         workers: int = 128,
@@ -62,7 +90,7 @@ class Driver:
         self._transport = transport
         self._executor = executor
         self._clock = clock
-        self._reporter = reporter
+        self._publisher = publisher
         self._log = log.bind(framework=controller.framework.name)
         self._workers = workers
         self._wake = asyncio.Event()
@@ -102,8 +130,8 @@ class Driver:
     @property
     def cache_ages(self) -> dict[str, float]:
         """Seconds since the API server last sent something for each cache that it serves. Thread-safe."""
-        now = self._clock.monotonic()
-        return {name: max(now - heard, 0.0) for name, heard in self._heard_at.items() if not self.controller.is_missing(name)}
+        now, is_missing = self._clock.monotonic(), self.controller.caches.is_missing
+        return {name: max(now - heard, 0.0) for name, heard in self._heard_at.items() if not is_missing(name)}
 
     async def run(self) -> None:
         """Run until `stop`; then return once the plans in progress are carried out. Cancelling it aborts them."""
@@ -150,7 +178,7 @@ class Driver:
                     await asyncio.sleep(0)
             except Exception:
                 self._log.exception("could not plan")
-                self._reporter.failed()
+                self._publisher.failed()
                 continue
             if not len(self.controller.queue):
                 # Keys that had to wait for the caches leave stale entries.
@@ -165,7 +193,7 @@ class Driver:
         if seconds > SLOW_PLAN:
             self._log.warning("slow plan blocked the event loop", seconds=round(seconds, 3))
         if work is not None:
-            self._reporter.waited(started - self._ready_since.pop((work.namespace, work.name), started))
+            self._publisher.waited(started - self._ready_since.pop((work.namespace, work.name), started))
         return seconds
 
     def _ready(self, key: JobKey) -> None:
@@ -185,35 +213,35 @@ class Driver:
             except Exception:
                 # The plan is half done, so the key is requeued.
                 self._log.exception("could not carry out the plan")
-                self._reporter.failed()
+                self._publisher.failed()
                 result = Result(stale=True)
             self._finish(work, result, cost, started)
 
     def _finish(self, work: Work, result: Result, cost: float, started: float) -> None:
         try:
             moment = self._clock.moment()
-            report = self.controller.finish(work, result, moment, cost)
+            telemetry = self.controller.finish(work, result, moment, cost)
             if work.deferred:
                 return
             self._tell(work, result)
-            self._reporter.finished(work, report, moment.monotonic - started)
+            self._publisher.finished(work, telemetry, moment.monotonic - started)
         except Exception:
             self.controller.queue.done(key := (work.namespace, work.name))
             self.controller.queue.add_rate_limited(key, self._clock.monotonic())
             self._log.exception("reconcile failed", failures=self.controller.queue.requeues(key))
-            self._reporter.failed()
+            self._publisher.failed()
 
     def _lapsed(self, key: JobKey, lapsed: Sequence[Expected]) -> None:
         """Log expectations that lapsed: a missed watch event, or an object that was created and deleted between two lists."""
         names = [str(expected) for expected in lapsed[:12]]
         self._log.warning("expectations lapsed", job="/".join(key), count=len(lapsed), expected=names)
-        self._reporter.lapsed(len(lapsed))
+        self._publisher.lapsed(len(lapsed))
 
     def _tell(self, work: Work, result: Result) -> None:
         if work.plan.reason == reasons.INTERNAL_ERROR:
             error = work.plan.events[0].message if work.plan.events else ""
             self._log.error("planning failed", error=error, exc_info=work.error)
-            self._reporter.failed()
+            self._publisher.failed()
         for outcome in result.outcomes:
             if isinstance(outcome.error, ManifestError):
                 self._log.error("no manifest", action=str(outcome.action), exc_info=outcome.error.__cause__)
@@ -350,7 +378,7 @@ class Driver:
             self._log.warning(
                 f"{kind} ({group}) is not installed; waiting for it. Install it: jobcommon crds | kubectl apply -f -"
             )
-        elif name == POD_GROUPS and (off := self.controller.gang_off):
+        elif name == POD_GROUPS and (off := self.controller.caches.gang_off):
             self._log.warning(f"gang scheduling is off: {off}")
         else:
             self._log.warning("cache is not up to date", resource=name, error=text)

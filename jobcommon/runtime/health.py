@@ -20,7 +20,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 STALLED_AFTER = 15.0
 BEAT_SECONDS = 1.0
 
-_Answer = tuple[HTTPStatus, bytes, str]
+_Page = Callable[[str, str], tuple[HTTPStatus, str | bytes]]
 
 
 @asynccontextmanager
@@ -40,12 +40,32 @@ async def serve_health(
     With `token`, /metrics requires it as a bearer token. `ready` is called in another thread. Raises OSError if the address is
     in use.
     """
-    beat = _Beat(clock)
-    beating = asyncio.create_task(beat.run(), name="health")
-    blocked = f"event loop blocked for more than {stalled_after:g} s\n".encode()
-    pages = _pages(metrics, ready, lambda: b"" if beat.age < stalled_after else blocked, token)
+    ran_at = clock.monotonic()
+
+    async def beat() -> None:
+        nonlocal ran_at
+        while True:
+            ran_at = clock.monotonic()
+            await clock.sleep(BEAT_SECONDS)
+
+    def page(path: str, authorization: str) -> tuple[HTTPStatus, str | bytes]:
+        if path == "/metrics":
+            if token is not None and not authorization.startswith("Bearer "):
+                return HTTPStatus.UNAUTHORIZED, "a bearer token is needed"
+            if token is not None and not hmac.compare_digest(authorization.removeprefix("Bearer ").encode(), token.encode()):
+                return HTTPStatus.FORBIDDEN, "this token is not accepted"
+            return HTTPStatus.OK, metrics.render()
+        if path not in ("/healthz", "/readyz"):
+            return HTTPStatus.NOT_FOUND, "Not Found"
+        if clock.monotonic() - ran_at >= stalled_after:
+            return HTTPStatus.SERVICE_UNAVAILABLE, f"event loop blocked for more than {stalled_after:g} s"
+        if path == "/readyz" and not ready():
+            return HTTPStatus.SERVICE_UNAVAILABLE, "not ready"
+        return HTTPStatus.OK, "ok"
+
+    beating = asyncio.create_task(beat(), name="health")
     try:
-        async with serving(ThreadedServer(host, port, _handler(pages, log)), "health") as bound:
+        async with serving(ThreadedServer(host, port, _handler(page, log)), "health") as bound:
             yield bound
     finally:
         beating.cancel()
@@ -53,71 +73,21 @@ async def serve_health(
             await beating
 
 
-class _Beat:
-    """Measures for how long an event loop has been blocked."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._at = clock.monotonic()
-
-    @property
-    def age(self) -> float:
-        """Seconds since the loop last ran. Thread-safe."""
-        return self._clock.monotonic() - self._at
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-        while True:
-            self._at = self._clock.monotonic()
-            await self._clock.sleep(BEAT_SECONDS)
-
-
-def _pages(
-    metrics: Metrics, ready: Callable[[], bool], problem: Callable[[], bytes], token: str | None
-) -> dict[str, Callable[[str], _Answer]]:
-    """What is served at each path, given the Authorization header. `problem`: why the process is not healthy, or b""."""
-
-    def show_metrics(given: str) -> _Answer:
-        if token is not None and not given.startswith("Bearer "):
-            return HTTPStatus.UNAUTHORIZED, b"a bearer token is needed\n", CONTENT_TYPE
-        if token is not None and not hmac.compare_digest(given.removeprefix("Bearer ").encode(), token.encode()):
-            return HTTPStatus.FORBIDDEN, b"this token is not accepted\n", CONTENT_TYPE
-        return HTTPStatus.OK, metrics.render(), CONTENT_TYPE
-
-    def show_health(_: str) -> _Answer:
-        return _probe(problem())
-
-    def show_readiness(_: str) -> _Answer:
-        return _probe(problem() or (b"" if ready() else b"not ready\n"))
-
-    return {"/metrics": show_metrics, "/healthz": show_health, "/readyz": show_readiness}
-
-
-def _probe(problem: bytes) -> _Answer:
-    return (HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK), problem or b"ok\n", CONTENT_TYPE
-
-
-def _handler(pages: dict[str, Callable[[str], _Answer]], log: Log) -> type[Handler]:
+def _handler(page: _Page, log: Log) -> type[Handler]:
     class Pages(Handler):
         error_content_type = CONTENT_TYPE
         error_message_format = "%(message)s\n"
 
         def do_GET(self) -> None:  # noqa: N802  the standard library calls it
-            page = pages.get(self.path.partition("?")[0])
-            if page is None:
-                self.send_error(HTTPStatus.NOT_FOUND)
-                return
             try:
-                status, body, content_type = page(self.headers.get("Authorization", "").strip())
+                status, text = page(self.path.partition("?")[0], self.headers.get("Authorization", "").strip())
             except Exception:
                 log.exception("could not serve a page", path=self.path)
-                self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR)
-                return
+                status, text = HTTPStatus.INTERNAL_SERVER_ERROR, "Internal Server Error"
             asked = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
-            self.answer(status, body, content_type, **asked)
+            self.answer(status, text if isinstance(text, bytes) else f"{text}\n".encode(), CONTENT_TYPE, **asked)
 
-        def do_HEAD(self) -> None:  # noqa: N802  the standard library calls it
-            self.do_GET()
+        do_HEAD = do_GET  # noqa: N815
 
         def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
             # The standard library answers other methods with 501, as if a later version could know them.

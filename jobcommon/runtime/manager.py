@@ -20,8 +20,8 @@ from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Endpoint, HttpTransport, Timeouts
 from jobcommon.controller.job_controller import JobController
-from jobcommon.controller.report import Report
 from jobcommon.controller.result import Work
+from jobcommon.controller.telemetry import Telemetry
 from jobcommon.framework import Framework, ProgressServer
 from jobcommon.runtime import logging
 from jobcommon.runtime.account_tokens import AccountTokens
@@ -43,7 +43,7 @@ from jobcommon.runtime.settings import Settings
 from jobcommon.runtime.stalls import event_loop_watchdog
 from jobcommon.runtime.start_line import log_start
 from jobcommon.runtime.term import Term, cancelled
-from jobcommon.runtime.terminating_namespace import release_if_terminating
+from jobcommon.runtime.terminating_namespace import free_pods_if_terminating
 
 # The seconds, after the last write, for each of the last steps: pods of a namespace that is being deleted, events, the lease.
 CLOSING_SECONDS = 3.0
@@ -59,8 +59,8 @@ class Env:
 
 
 @dataclass
-class _Reporter:
-    """Forwards a driver's reports: counts to the metrics, events to the recorder."""
+class _Publisher:
+    """Publishes what a driver tells: counts and durations by the metrics, events by the recorder."""
 
     framework: Framework
     metrics: Metrics
@@ -69,11 +69,11 @@ class _Reporter:
     def waited(self, seconds: float) -> None:
         self.metrics.waited(self.framework.name, seconds)
 
-    def finished(self, work: Work, report: Report, seconds: float) -> None:
+    def finished(self, work: Work, telemetry: Telemetry, seconds: float) -> None:
         self.metrics.reconciled(self.framework.name, seconds)
-        self.metrics.reported(self.framework.name, work.namespace, report)
+        self.metrics.published(self.framework.name, work.namespace, telemetry)
         kind, version = self.framework.kind, self.framework.api_version
-        for event in report.events:
+        for event in telemetry.events:
             about = Reference(version, kind, work.namespace, work.name, work.uid)
             self.recorder.emit(self.framework.operator_name, about, event)
 
@@ -169,7 +169,7 @@ class Manager:
                 clock = self.env.clock
                 if settings.namespace is not None:
                     executors = [self._executor(framework, self._unfenced) for framework in self._frameworks]
-                    leaving = release_if_terminating(settings.namespace, self._unfenced, executors, self.log)
+                    leaving = free_pods_if_terminating(settings.namespace, self._unfenced, executors, self.log)
                     await clock.bounded(leaving, clock.monotonic() + CLOSING_SECONDS)
                 await self.recorder.flush(clock.monotonic() + CLOSING_SECONDS)
                 # The server may still process cancelled writes: then the lease must expire by itself.
@@ -242,9 +242,9 @@ class Manager:
         settings, clock, transport = self.settings, self.env.clock, self._transport
         controller = JobController(framework, self.env.random, settings.namespace)
         executor = self._executor(framework, transport)
-        reporter = _Reporter(framework, self.metrics, self.recorder)
+        publisher = _Publisher(framework, self.metrics, self.recorder)
         turn, workers = self._schema_turn, settings.workers
-        return Driver(controller, transport, executor, clock, reporter, self.log, workers=workers, schema_turn=turn)
+        return Driver(controller, transport, executor, clock, publisher, self.log, workers=workers, schema_turn=turn)
 
     def _executor(self, framework: Framework, transport: Transport) -> Executor:
         return Executor(framework, transport, self.flow_controller, self.settings.slow_start_cap, self.env.clock)

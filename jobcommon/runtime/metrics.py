@@ -5,7 +5,7 @@ A label child is looked up once and kept: prometheus-client's `labels()` takes a
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from prometheus_client import (
     CollectorRegistry,
@@ -21,12 +21,10 @@ from prometheus_client.registry import Collector
 
 from jobcommon.api.status import ConditionType
 from jobcommon.api.time_spent import TimeSpent
-from jobcommon.controller import report
-from jobcommon.controller.observations import DURATION, LABELS, LAUNCH_DELAY
-from jobcommon.controller.report import Report
+from jobcommon.controller import telemetry
+from jobcommon.controller.durations import JOB_DURATION, LABELS, LAUNCH_DELAY
+from jobcommon.controller.telemetry import Telemetry
 
-F = TypeVar("F", Counter, Histogram)
-JOB_LABELS = ("job_namespace", "framework")
 _LATENCIES = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 # A job may wait in a queue for hours, and train for days: from a second to a day, and from ten seconds to two weeks.
 _LAUNCH_DELAYS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 28800, 86400)
@@ -38,20 +36,54 @@ STATES = (NO_CONDITION, *ConditionType)
 Samples = Iterable[tuple[tuple[str, ...], float]]
 """Values of a gauge by the values of its labels."""
 
-# By the report's name of a count: the metric's name and its help text.
-_COUNTERS: Mapping[str, tuple[str, str]] = {
-    report.JOBS_CREATED: ("training_operator_jobs_created_total", "Jobs accepted."),
-    report.JOBS_DELETED: ("training_operator_jobs_deleted_total", "Jobs deleted because their time to live was over."),
-    report.JOBS_SUCCESSFUL: ("training_operator_jobs_successful_total", "Jobs that succeeded."),
-    report.JOBS_FAILED: ("training_operator_jobs_failed_total", "Jobs that failed."),
-    report.JOBS_RESTARTED: ("training_operator_jobs_restarted_total", "Times a job went from running to restarting."),
-    report.PODS_CREATED: ("created_pods_total", "Pods created."),
-    report.PODS_DELETED: ("deleted_pods_total", "Pods deleted."),
-    report.PODS_FAILED: ("failed_pods_total", "Failed runs charged to a job."),
-    report.POD_GROUPS_CREATED: ("created_pod_groups_total", "PodGroups created."),
-    report.POD_GROUPS_DELETED: ("deleted_pod_groups_total", "PodGroups deleted."),
-    report.SERVICES_CREATED: ("succeeded_service_creation_total", "Services created."),
-    report.SERVICES_FAILED: ("failed_service_creation_total", "Services whose creation was refused."),
+_OF_JOBS = ("job_namespace", "framework")
+_KIND = ("framework",)
+_ERRORS = "training_operator_reconcile_errors"
+_LAPSED = "training_operator_lapsed_expectations"
+_RESTARTS = "training_operator_restarts"
+_TIME_SPENT = "training_operator_job_time_seconds"
+_PROGRESSING = "training_operator_job_progress_seconds"
+_LOST_STEPS = "training_operator_job_lost_steps"
+_REQUESTS = "rest_client_requests"
+_RECONCILES = "training_operator_reconcile_duration_seconds"
+_WAITS = "workqueue_queue_duration_seconds"
+_REQUEST_SECONDS = "rest_client_request_duration_seconds"
+# By name, to which Prometheus adds "_total": the labels and the help text.
+_COUNTERS: Mapping[str, tuple[Sequence[str], str]] = {
+    telemetry.JOBS_CREATED: (_OF_JOBS, "Jobs accepted."),
+    telemetry.JOBS_DELETED: (_OF_JOBS, "Jobs deleted because their time to live was over."),
+    telemetry.JOBS_SUCCESSFUL: (_OF_JOBS, "Jobs that succeeded."),
+    telemetry.JOBS_FAILED: (_OF_JOBS, "Jobs that failed."),
+    telemetry.JOBS_RESTARTED: (_OF_JOBS, "Times a job went from running to restarting."),
+    telemetry.PODS_CREATED: (_OF_JOBS, "Pods created."),
+    telemetry.PODS_DELETED: (_OF_JOBS, "Pods deleted."),
+    telemetry.PODS_FAILED: (_OF_JOBS, "Failed runs charged to a job."),
+    telemetry.POD_GROUPS_CREATED: (_OF_JOBS, "PodGroups created."),
+    telemetry.POD_GROUPS_DELETED: (_OF_JOBS, "PodGroups deleted."),
+    telemetry.SERVICES_CREATED: (_OF_JOBS, "Services created."),
+    telemetry.SERVICES_FAILED: (_OF_JOBS, "Services whose creation was refused."),
+    _ERRORS: (_KIND, "Reconciles that raised an exception."),
+    _LAPSED: (_KIND, "Writes of the operator that no watch has shown within five minutes."),
+    _REQUESTS: (("verb", "code"), "Requests to the API server."),
+    _RESTARTS: ((*_KIND, "reason"), "Pods replaced and containers restarted, by what ended them."),
+    _TIME_SPENT: (
+        (*_KIND, "state"),
+        "Seconds that jobs have spent so: queued, starting, running, restarting, stalled; added when a phase ends.",
+    ),
+    _PROGRESSING: (_KIND, "Seconds in which the highest step that a job had reported rose; part of the running time."),
+    _LOST_STEPS: (_KIND, "Steps that were made again after a restart."),
+}
+# By name: the labels, the help text and the buckets.
+_HISTOGRAMS: Mapping[str, tuple[Sequence[str], str, Sequence[float]]] = {
+    _RECONCILES: (_KIND, "From the decision to the end of its writes.", _LATENCIES),
+    _WAITS: (("name",), "How long a key was ready before its reconcile began.", _LATENCIES),
+    _REQUEST_SECONDS: (("verb",), "How long the API server took to answer.", _LATENCIES),
+    LAUNCH_DELAY: (
+        (*_KIND, "stage"),
+        "From the creation of a job to its first pod, to all its pods, and to its first Running condition.",
+        _LAUNCH_DELAYS,
+    ),
+    JOB_DURATION: ((*_KIND, "result"), "From the start of a job, or its last resume, to its end.", _DURATIONS),
 }
 
 
@@ -75,85 +107,55 @@ class Metrics:
     def __init__(self, *, process: bool = True) -> None:
         # Otherwise each counter and histogram has a second series, its creation time.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = CollectorRegistry()
-
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(name, text, labels, registry=self.registry)
-
-        def histogram(name: str, text: str, label: Sequence[str], buckets: Sequence[float] = _LATENCIES) -> Histogram:
-            return Histogram(name, text, label, buckets=buckets, registry=self.registry)
-
-        of_kind = ("framework",)
-        self._counters = {
-            name: counter(metric.removesuffix("_total"), text, *JOB_LABELS) for name, (metric, text) in _COUNTERS.items()
-        }
-        self._errors = counter("training_operator_reconcile_errors", "Reconciles that raised an exception.", *of_kind)
-        text = "Writes of the operator that no watch has shown within five minutes."
-        self._lapsed = counter("training_operator_lapsed_expectations", text, *of_kind)
-        text = "From the decision to the end of its writes."
-        self._reconciles = histogram("training_operator_reconcile_duration_seconds", text, of_kind)
-        text = "How long a key was ready before its reconcile began."
-        self._waits = histogram("workqueue_queue_duration_seconds", text, ("name",))
-        self._requests = counter("rest_client_requests", "Requests to the API server.", "verb", "code")
-        text = "How long the API server took to answer."
-        self._request_seconds = histogram("rest_client_request_duration_seconds", text, ("verb",))
-        text = "Pods replaced and containers restarted, by what ended them."
-        self._restarts = counter("training_operator_restarts", text, *of_kind, "reason")
-        text = "Seconds that jobs have spent so: queued, starting, running, restarting, stalled; added when a phase ends."
-        self._time_spent = counter("training_operator_job_time_seconds", text, *of_kind, "state")
-        text = "Seconds in which the highest step that a job had reported rose; part of the running time."
-        self._progressing = counter("training_operator_job_progress_seconds", text, *of_kind)
-        text = "Steps that were made again after a restart."
-        self._lost_steps = counter("training_operator_job_lost_steps", text, *of_kind)
-        launch = "From the creation of a job to its first pod, to all its pods, and to its first Running condition."
-        text = "From the start of a job, or its last resume, to its end."
-        self._durations = {
-            LAUNCH_DELAY: histogram("training_operator_launch_delay_seconds", launch, (*of_kind, "stage"), _LAUNCH_DELAYS),
-            DURATION: histogram("training_operator_job_duration_seconds", text, (*of_kind, "result"), _DURATIONS),
-        }
-        self._leader = Gauge("leader_election_master_status", "1 while this process leads.", ("name",), registry=self.registry)
+        self.registry = registry = CollectorRegistry()
+        counters = ((name, Counter(name, text, labels, registry=registry)) for name, (labels, text) in _COUNTERS.items())
+        histograms = (
+            (name, Histogram(name, text, labels, buckets=buckets, registry=registry))
+            for name, (labels, text, buckets) in _HISTOGRAMS.items()
+        )
+        self._families: dict[str, Any] = dict((*counters, *histograms))
+        self._leader = Gauge("leader_election_master_status", "1 while this process leads.", ("name",), registry=registry)
         self._readings: dict[str, Readings] = {}
         for gauge in self._gauges():
-            self.registry.register(gauge)
+            registry.register(gauge)
         if process:
-            ProcessCollector(registry=self.registry)
-        self._children: dict[tuple[object, ...], Any] = {}
+            ProcessCollector(registry=registry)
+        self._children: dict[tuple[str, ...], Any] = {}
 
-    def reported(self, framework: str, namespace: str, found: Report) -> None:
-        """Add the counts and durations of a report."""
+    def published(self, framework: str, namespace: str, found: Telemetry) -> None:
+        """Add the counts and durations of a reconcile."""
         for name, amount in found.counts.items():
-            self._child(self._counters[name], namespace, framework).inc(amount)
+            self._child(name, namespace, framework).inc(amount)
         for cause, amount in found.restarts:
-            self._child(self._restarts, framework, cause).inc(amount)
+            self._child(_RESTARTS, framework, cause).inc(amount)
         for state, seconds in found.time_spent:
-            self._child(self._time_spent, framework, state).inc(seconds)
-        for observation in found.observations:
-            histogram = self._child(self._durations[observation.name], framework, observation.label)
-            histogram.observe(observation.seconds)
+            self._child(_TIME_SPENT, framework, state).inc(seconds)
+        for duration in found.durations:
+            self._child(duration.name, framework, duration.label).observe(duration.seconds)
 
     def progressed(self, framework: str, before: TimeSpent | None, after: TimeSpent | None) -> None:
         """Reports of progress have changed the time spent of a job."""
         if before is not None and after is not None:
-            self._child(self._progressing, framework).inc(max((after.progressing or 0) - (before.progressing or 0), 0))
-            self._child(self._lost_steps, framework).inc(max((after.lost_steps or 0) - (before.lost_steps or 0), 0))
+            self._child(_PROGRESSING, framework).inc(max((after.progressing or 0) - (before.progressing or 0), 0))
+            self._child(_LOST_STEPS, framework).inc(max((after.lost_steps or 0) - (before.lost_steps or 0), 0))
 
     def reconciled(self, framework: str, seconds: float) -> None:
         """A reconcile took `seconds`."""
-        self._child(self._reconciles, framework).observe(seconds)
+        self._child(_RECONCILES, framework).observe(seconds)
 
     def reconcile_failed(self, framework: str) -> None:
         """A reconcile failed with an exception."""
-        self._child(self._errors, framework).inc()
+        self._child(_ERRORS, framework).inc()
 
     def waited(self, framework: str, seconds: float) -> None:
         """A key was ready for `seconds` before its reconcile began."""
-        self._child(self._waits, framework).observe(seconds)
+        self._child(_WAITS, framework).observe(seconds)
 
     def requested(self, verb: str, code: str, seconds: float | None) -> None:
         """A request has ended; `code` is the HTTP status, or <error> without a response. `seconds` is None for streams."""
-        self._child(self._requests, verb, code).inc()
+        self._child(_REQUESTS, verb, code).inc()
         if seconds is not None:
-            self._child(self._request_seconds, verb).observe(seconds)
+            self._child(_REQUEST_SECONDS, verb).observe(seconds)
 
     def leading(self, lease: str, leads: bool) -> None:
         """Whether this process leads."""
@@ -161,18 +163,18 @@ class Metrics:
 
     def lapsed(self, framework: str, count: int) -> None:
         """`count` expectations have lapsed."""
-        self._child(self._lapsed, framework).inc(count)
+        self._child(_LAPSED, framework).inc(count)
 
     def watch(self, readings: Mapping[str, Readings]) -> None:
         """Read the gauges of controllers from these, by framework, and no longer from earlier ones."""
         self._readings = dict(readings)
         # Prometheus does not count the increase from no sample to the first one.
         for framework in readings:
-            for family in (self._errors, self._lapsed):
-                self._child(family, framework)
+            for name in (_ERRORS, _LAPSED):
+                self._child(name, framework)
             for name, labels in LABELS.items():
                 for label in labels:
-                    self._child(self._durations[name], framework, label)
+                    self._child(name, framework, label)
 
     def render(self) -> bytes:
         """The metrics in Prometheus' text format."""
@@ -202,10 +204,11 @@ class Metrics:
             of_all(lambda r: [((resource,), age) for resource, age in r.cache_ages().items()]),
         )
 
-    def _child(self, family: F, *values: str) -> F:
-        child: F | None = self._children.get((family, *values))
+    def _child(self, name: str, *values: str) -> Any:
+        """A counter or histogram for these values of its labels."""
+        child = self._children.get((name, *values))
         if child is None:
-            child = self._children[family, *values] = family.labels(*values)
+            child = self._children[name, *values] = self._families[name].labels(*values)
         return child
 
 

@@ -31,7 +31,7 @@ class _Pods(msgspec.Struct):
 _pods = decoder(_Pods)
 
 
-async def release_if_terminating(namespace: str, transport: Transport, executors: Sequence[Executor], log: Log) -> None:
+async def free_pods_if_terminating(namespace: str, transport: Transport, executors: Sequence[Executor], log: Log) -> None:
     """Remove our finalizer from all pods of the executors' operators if `namespace` is terminating.
 
     `transport` and `executors` have no fence: the lease may be deleted already, and another process could only do the same.
@@ -41,13 +41,13 @@ async def release_if_terminating(namespace: str, transport: Transport, executors
             return
         for executor in executors:
             operator = executor.framework.operator_name
-            released = await _release(namespace, operator, transport, executor)
-            log.info("the namespace is being deleted: released pods", namespace=namespace, operator=operator, pods=released)
+            count = await _remove(namespace, operator, transport, executor)
+            log.info("the namespace is being deleted: released pods", namespace=namespace, operator=operator, pods=count)
     except (ClientError, msgspec.DecodeError) as error:
         log.warning("cannot release the pods of a namespace that is being deleted", namespace=namespace, error=str(error))
 
 
-async def _release(namespace: str, operator: str, transport: Transport, executor: Executor) -> int:
+async def _remove(namespace: str, operator: str, transport: Transport, executor: Executor) -> int:
     query = (("labelSelector", f"{labels.OPERATOR_NAME}={operator}"),)
     response = await transport.send(Request("GET", objects.collection_path("v1", PODS, namespace), query))
     if response.status != 200:

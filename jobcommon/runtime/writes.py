@@ -32,7 +32,7 @@ def request_for(action: Action, namespace: str) -> Request:
         case Get():
             return objects.get(path)
         case RemoveFinalizer():
-            return objects.modify(path, _release(action))
+            return objects.modify(path, _without_finalizer(action))
         case SetImage():
             # Lists are merged by name, and another UID is a conflict.
             metadata = {"uid": action.uid, "annotations": dict(action.annotations)}
@@ -40,7 +40,7 @@ def request_for(action: Action, namespace: str) -> Request:
             return objects.merge_by_name(path, {"metadata": metadata, "spec": {"containers": containers}})
 
 
-def _release(action: RemoveFinalizer) -> list[dict[str, Any]]:
+def _without_finalizer(action: RemoveFinalizer) -> list[dict[str, Any]]:
     """The patch that removes our finalizer.
 
     A JSON patch with tests instead of a resourceVersion: the kubelet writes the pod's status all the time, and those

@@ -18,8 +18,8 @@ from jobcommon.controller.barrier import STALL
 from jobcommon.controller.expectations import TIMEOUT
 from jobcommon.controller.job_controller import BEHIND_SECONDS, JobController, Moment
 from jobcommon.controller.job_state import COOLDOWN_FACTOR, COUNTS_DELAY
-from jobcommon.controller.report import Report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
+from jobcommon.controller.telemetry import Telemetry
 from jobcommon.framework import Companion, CompanionKind, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import read_job
@@ -81,7 +81,7 @@ class Bench:
         assert work is not None
         return work
 
-    def finish(self, work: Work, *, refuse: Refuse = lambda _: None, absent: bool = False, **result: Any) -> Report:
+    def finish(self, work: Work, *, refuse: Refuse = lambda _: None, absent: bool = False, **result: Any) -> Telemetry:
         """Carry out the plan: every write is applied and gets the next version, unless it is refused."""
         outcomes = []
         for action in () if result.get("stale") else work.plan.actions:
@@ -320,8 +320,8 @@ def test_a_framework_that_raises_delays_its_own_job_only(manifest: Manifest) -> 
     bench.say("testjobs", "ADDED", manifest)
     bad, good = bench.work(), bench.work()
     assert pods_of(good) == CREATES
-    report = bench.finish(bad)
-    (event,) = report.events
+    telemetry = bench.finish(bad)
+    (event,) = telemetry.events
     assert (event.type, event.reason) == ("Warning", "InternalError")
     assert event.message.startswith("RuntimeError: boom (in env, test_controller.py line ")
     bench.finish(good)
@@ -449,7 +449,7 @@ def test_new_counts_of_pods_are_one_write(bench: Bench, manifest: Manifest) -> N
     assert first.deferred
     assert first.plan.status is not None
     assert first.plan.urgency is Urgency.COUNTS
-    assert bench.finish(first) == Report()
+    assert bench.finish(first) == Telemetry()
     bench.now += COUNTS_DELAY - 0.1
     bench.say("pods", "MODIFIED", running_pod(bench, manifest, 2))
     assert bench.begin() is None, "not planned before its time"
@@ -591,8 +591,8 @@ def test_ownership_is_by_uid_and_nothing_is_adopted(bench: Bench, manifest: Mani
 def test_a_pod_that_the_server_calls_invalid_fails_the_job(bench: Bench, manifest: Manifest) -> None:
     bench.say("testjobs", "ADDED", manifest)
     invalid = StatusError(422, "Invalid", 'Pod "demo-worker-0" is invalid: spec.containers[0].ports[0].containerPort')
-    report = bench.finish(bench.work(), refuse=lambda a: invalid if a.name == "demo-worker-0" else None)
-    assert [event.reason for event in report.events if event.type == "Warning"] == ["FailedCreatePod"]
+    telemetry = bench.finish(bench.work(), refuse=lambda a: invalid if a.name == "demo-worker-0" else None)
+    assert [event.reason for event in telemetry.events if event.type == "Warning"] == ["FailedCreatePod"]
     for resource in bench.controller.informers:
         bench.bookmark(resource)
     bench.now += 60
@@ -695,8 +695,8 @@ def test_a_refusal_by_the_platform_is_retried_with_back_off(bench: Bench, manife
     for delay in (10, 20, 40, 80, 160, 320, 600, 600):
         work = bench.work()
         assert work.plan.status is None
-        report = bench.finish(work, refuse=lambda _: no)
-        said += [event.reason for event in report.events]
+        telemetry = bench.finish(work, refuse=lambda _: no)
+        said += [event.reason for event in telemetry.events]
         if code == 403 and delay == 10:
             manifest["status"] = _look_for_status(bench, "services/demo is refused: exceeded quota").to_json()
             bench.say("testjobs", "MODIFIED", manifest)
@@ -883,12 +883,12 @@ def test_a_wake_up_in_the_plan_brings_the_key_back(bench: Bench, manifest: Manif
 def test_a_conflict_on_the_status_emits_no_event(bench: Bench, manifest: Manifest) -> None:
     manifest["spec"]["testReplicaSpecs"] = {}
     bench.say("testjobs", "ADDED", manifest)
-    report = bench.finish(bench.work(), status_error=StatusError(409, "Conflict", "changed"))
-    assert (report.events, report.counts) == ((), {})
+    telemetry = bench.finish(bench.work(), status_error=StatusError(409, "Conflict", "changed"))
+    assert (telemetry.events, telemetry.counts) == ((), {})
     bench.now += 60
-    report = bench.finish(bench.work())
-    assert [event.reason for event in report.events] == ["TestJobFailed"]
-    assert report.counts == {"jobs_created": 1, "jobs_failed": 1}
+    telemetry = bench.finish(bench.work())
+    assert [event.reason for event in telemetry.events] == ["TestJobFailed"]
+    assert telemetry.counts == {"training_operator_jobs_created": 1, "training_operator_jobs_failed": 1}
 
 
 def test_a_restart_of_the_operator_emits_no_event(manifest: Manifest) -> None:
@@ -899,8 +899,8 @@ def test_a_restart_of_the_operator_emits_no_event(manifest: Manifest) -> None:
     bench.controller.queue.add(("default", "demo"))
     work = bench.begin()
     if work is not None:
-        report = bench.finish(work)
-        assert (work.plan.actions, work.plan.status, report.events, report.counts) == ((), None, (), {})
+        telemetry = bench.finish(work)
+        assert (work.plan.actions, work.plan.status, telemetry.events, telemetry.counts) == ((), None, (), {})
 
 
 def test_jobs_of_one_name_in_two_namespaces_are_independent(bench: Bench, manifest: Manifest) -> None:

@@ -30,8 +30,8 @@ def test_a_job_at_rest_is_not_read(bench: Bench, monkeypatch: pytest.MonkeyPatch
     bench.say("testjobs", "ADDED", finished())
     work = bench.work()
     assert (work.plan, work.sends_nothing) == (AT_REST, True)
-    report = bench.finish(work)
-    assert (report.events, report.counts) == ((), {})
+    telemetry = bench.finish(work)
+    assert (telemetry.events, telemetry.counts) == ((), {})
     assert bench.controller.conditions == {"Succeeded": 1}
     assert bench.controller.states["uid-demo"].level == BACKGROUND
     assert bench.controller.queue.next_wakeup() is None

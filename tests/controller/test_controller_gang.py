@@ -70,17 +70,17 @@ QUEUED = ["create services/demo", "create podgroups/demo"]
 
 
 def test_no_caches_without_a_gang_scheduler() -> None:
-    assert set(JobController(TEST_JOB, random=lambda: 1.0).resources) == {"testjobs", "pods", "services"}
+    assert set(JobController(TEST_JOB, random=lambda: 1.0).caches.resources) == {"testjobs", "pods", "services"}
 
 
 def test_the_caches_of_a_gang_scheduler() -> None:
-    resources = JobController(GANG, random=lambda: 1.0).resources
+    resources = JobController(GANG, random=lambda: 1.0).caches.resources
     groups, classes = resources["podgroups"], resources["priorityclasses"]
     assert groups.path("team-a") == "/apis/scheduling.volcano.sh/v1beta1/namespaces/team-a/podgroups"
     assert groups.selector == "training.kubeflow.org/operator-name=testjob-controller"
     assert classes.path("team-a") == "/apis/scheduling.k8s.io/v1/priorityclasses", "they belong to no namespace"
     other = replace(TEST_JOB, options=Options(gang=gang_scheduler("mine")))
-    found = JobController(other, random=lambda: 1.0).resources["podgroups"]
+    found = JobController(other, random=lambda: 1.0).caches.resources["podgroups"]
     assert found.path(None) == "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
 
 
@@ -133,12 +133,12 @@ def test_the_caches_that_are_optional(refused: dict[str, StatusError], synced: b
 def test_without_pod_groups_the_job_runs_and_says_so(manifest: Manifest) -> None:
     bench = GangBench(podgroups=MISSING)
     bench.sync()
-    assert bench.controller.gang_off == "PodGroup (scheduling.volcano.sh/v1beta1) is not installed in this cluster"
+    assert bench.controller.caches.gang_off == "PodGroup (scheduling.volcano.sh/v1beta1) is not installed in this cluster"
     bench.say("testjobs", "ADDED", manifest)
     work = bench.work()
     assert [str(action) for action in work.plan.actions] == ["create services/demo", *PODS]
-    report = bench.finish(work)
-    assert "GangSchedulingOff" in [event.reason for event in report.events]
+    telemetry = bench.finish(work)
+    assert "GangSchedulingOff" in [event.reason for event in telemetry.events]
     assert work.plan.status is not None
     assert "gang scheduling is off" in work.plan.status.conditions[-1].message
 
@@ -155,7 +155,7 @@ def test_all_jobs_are_planned_when_pod_groups_appear_or_disappear() -> None:
     assert bench.begin() is None
     bench.now += 60
     bench.list_anew("podgroups")
-    assert bench.controller.gang_off == ""
+    assert bench.controller.caches.gang_off == ""
     bench.finish(bench.work())
     assert bench.begin() is None, "planned once"
     bench.refuse("podgroups", MISSING)

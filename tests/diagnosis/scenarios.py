@@ -1221,9 +1221,7 @@ SCENARIOS = (
         "refused for good",
         "InvalidSpec",
         ("hostNetwork",),
-        found(
-            observed={"rejections": {("pods", "demo-worker-0"): Rejection(422, "Invalid", "spec.hostNetwork: Invalid value")}}
-        ),
+        found(observed={"rejections": {("pods", "demo-worker-0"): Rejection("spec.hostNetwork: Invalid value")}}),
     ),
     # the operator
     Scenario("invalid", "InvalidSpec", ("Helper",), found(replicas={"Helper": 1})),

@@ -112,7 +112,7 @@ def test_a_companion_that_is_going_is_waited_for() -> None:
 @pytest.mark.parametrize("required", [True, False])
 def test_a_refused_companion(required: bool) -> None:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}))
-    refused = {("configmaps", "demo-config"): Rejection(422, "Invalid", "data: too long", required)}
+    refused = {("configmaps", "demo-config"): Rejection("data: too long", required)}
     decided = plan(with_map(DATA, required=required), job, Observed(rejections=refused), START)
     assert decided.status is not None
     assert decided.status.conditions[-1].type == ("Failed" if required else "Created")

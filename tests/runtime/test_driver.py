@@ -16,8 +16,8 @@ from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import TIMEOUT
 from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.job_state import COUNTS_DELAY
-from jobcommon.controller.report import Report
 from jobcommon.controller.result import Result, Work
+from jobcommon.controller.telemetry import Telemetry
 from jobcommon.framework import EnvVar
 from jobcommon.runtime import logging
 from jobcommon.runtime.driver import Driver
@@ -28,17 +28,17 @@ from tests.runtime.fakes import TESTJOB, FakeClock, a_job, quiet_log, reply, tur
 from tests.runtime.world import JOBS, SETTINGS, World, world_with_testjobs
 
 
-class Reporter:
+class Publisher:
     def __init__(self) -> None:
-        self.finishes: list[tuple[Work, Report]] = []
+        self.finishes: list[tuple[Work, Telemetry]] = []
         self.failures = self.lapses = 0
         self.waits: list[float] = []
 
     def waited(self, seconds: float) -> None:
         self.waits.append(seconds)
 
-    def finished(self, work: Work, report: Report, seconds: float) -> None:
-        self.finishes.append((work, report))
+    def finished(self, work: Work, telemetry: Telemetry, seconds: float) -> None:
+        self.finishes.append((work, telemetry))
 
     def failed(self) -> None:
         self.failures += 1
@@ -78,13 +78,13 @@ class Bench:
         self.clock = world.clock
         self.controller = JobController(TESTJOB, Random(5).random)
         self.executor = Obstacle(world)
-        self.reporter = Reporter()
+        self.publisher = Publisher()
         self.driver = Driver(
             self.controller,
             transport or world.transport,
             self.executor,
             world.clock,
-            self.reporter,
+            self.publisher,
             quiet_log(),
             workers=workers,
         )
@@ -117,7 +117,7 @@ async def test_an_executor_that_raises_costs_its_own_key_a_back_off(world: World
         world.ok("POST", JOBS, a_job("bad"))
         world.ok("POST", JOBS, a_job("good"))
         await bench.clock.until(bench.has("good"))
-        await bench.clock.until(lambda: bench.reporter.failures >= 3)
+        await bench.clock.until(lambda: bench.publisher.failures >= 3)
         assert not bench.has("bad")()
         bench.executor.raises.clear()
         await bench.clock.until(bench.has("bad"), step=1)
@@ -136,7 +136,7 @@ async def test_a_plan_that_raises_costs_its_own_key_a_back_off(world: World, mon
         world.ok("POST", JOBS, a_job("bad"))
         world.ok("POST", JOBS, a_job("good"))
         await bench.clock.until(bench.has("good"))
-        assert bench.reporter.failures >= 1
+        assert bench.publisher.failures >= 1
         monkeypatch.undo()
         await bench.clock.until(bench.has("bad"), step=1)
 
@@ -169,7 +169,7 @@ async def test_a_write_that_is_never_seen_is_logged_and_counted(world: World) ->
         bench.controller.expectations.expect_creation(job.uid, "pods", "lost", bench.clock.monotonic())
         bench.controller.resync()
         await bench.clock.advance(TIMEOUT)
-        assert bench.reporter.lapses == 1
+        assert bench.publisher.lapses == 1
 
 
 async def test_a_finish_that_raises_gives_the_key_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,9 +177,9 @@ async def test_a_finish_that_raises_gives_the_key_back(world: World, monkeypatch
         finish = bench.controller.finish
         monkeypatch.setattr(bench.controller, "finish", lambda *_: 1 / 0)
         world.ok("POST", JOBS, a_job("job"))
-        await bench.clock.until(lambda: bench.reporter.failures >= 2)
+        await bench.clock.until(lambda: bench.publisher.failures >= 2)
         monkeypatch.setattr(bench.controller, "finish", finish)
-        await bench.clock.until(lambda: bench.reporter.finishes, step=1)
+        await bench.clock.until(lambda: bench.publisher.finishes, step=1)
 
 
 async def test_no_more_plans_are_under_way_than_there_are_workers(world: World) -> None:
@@ -212,13 +212,13 @@ async def test_after_a_costly_plan_the_next_one_waits_without_a_worker(world: Wo
         await bench.clock.until(bench.has("small"))
         assert bench.clock.monotonic() - asked < 0.2
         await bench.clock.until(lambda: not bench.driver.busy)
-        before = len(bench.reporter.finishes)
+        before = len(bench.publisher.finishes)
         for number in range(10):
             world.play(f"big-worker-{number}", "Running")
             await bench.clock.advance(0.02)
         await bench.clock.until(lambda: world.conditions("big")[-1:] == ["Running"])
         await bench.clock.until(lambda: not bench.driver.busy)
-        assert len(bench.reporter.finishes) - before <= 4
+        assert len(bench.publisher.finishes) - before <= 4
 
 
 @pytest.fixture
@@ -310,7 +310,7 @@ async def test_an_idle_driver_sleeps(world: World, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(bench.controller, "begin", lambda moment: begins.append(moment) or begin(moment))
         await bench.clock.advance(100)
         assert len({moment.monotonic for moment in begins}) <= 3
-        assert max(bench.reporter.waits) < 1
+        assert max(bench.publisher.waits) < 1
 
 
 async def test_a_driver_whose_workers_are_busy_sleeps_though_a_timer_is_due(
@@ -354,17 +354,17 @@ async def test_a_stopping_driver_finishes_its_plans_and_begins_no_more(world: Wo
         await bench.clock.until(bench.has("first"))
         await bench.clock.until(lambda: bench.driver.busy == 0)
     assert not bench.has("second")()
-    assert bench.reporter.finishes[0][0].name == "first"
+    assert bench.publisher.finishes[0][0].name == "first"
 
 
 async def test_after_the_stop_not_even_what_is_ready_is_begun(world: World) -> None:
     for number in range(5):
         world.ok("POST", JOBS, a_job(f"job-{number}"))
     async with driving(world) as bench:
-        waited = bench.reporter.waited
-        bench.reporter.waited = lambda seconds: (waited(seconds), bench.driver.stop())  # type: ignore[method-assign,assignment]
-        await bench.clock.until(lambda: bench.reporter.waits and not bench.driver.busy)
-    assert len(bench.reporter.finishes) == 1
+        waited = bench.publisher.waited
+        bench.publisher.waited = lambda seconds: (waited(seconds), bench.driver.stop())  # type: ignore[method-assign,assignment]
+        await bench.clock.until(lambda: bench.publisher.waits and not bench.driver.busy)
+    assert len(bench.publisher.finishes) == 1
 
 
 class Silent:

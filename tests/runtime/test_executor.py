@@ -11,8 +11,8 @@ from jobcommon.api.status import Failure, JobCondition, JobStatus, ReplicaStatus
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import JSON_PATCH, Request, Response, Transport
-from jobcommon.controller.report import report
 from jobcommon.controller.result import Effect, Result, Work
+from jobcommon.controller.telemetry import telemetry
 from jobcommon.controller.unstored import UnstoredError
 from jobcommon.framework import FINALIZER
 from jobcommon.operators.mpi import MPI
@@ -254,10 +254,10 @@ async def test_a_status_that_is_too_large_is_sent_without_failures(case: str, fi
     assert (result.status_version, result.shortened) == ("8" if fits else None, True)
     short = body(transport.sent[-1])["status"]
     assert short == {key: value for key, value in FULL.to_json().items() if key != "failures"}, "no record is lost"
-    (event,) = report(TESTJOB, doing, result, said := {}, 0.0).events
+    (event,) = telemetry(TESTJOB, doing, result, said := {}, 0.0).events
     assert (event.type, event.reason) == ("Warning", "StatusTooLarge")
     assert ("lacks failures" if fits else "cannot be stored") in event.message
-    assert report(TESTJOB, doing, result, said, 0.0).events == (), "said once"
+    assert telemetry(TESTJOB, doing, result, said, 0.0).events == (), "said once"
 
 
 async def test_a_status_that_is_refused() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
-from jobcommon.controller.report import report
 from jobcommon.controller.result import Result, Work
+from jobcommon.controller.telemetry import telemetry
 from jobcommon.localcluster.apiserver.inprocess import InProcessTransport
 from jobcommon.localcluster.pod_backend import PodBackend
 from jobcommon.reconcile import Delete, Plan, read_job
@@ -98,13 +98,13 @@ async def test_a_log_that_cannot_be_kept_holds_nothing_up(method: str, path: str
     assert result.log_error is not None
     written = [key.removeprefix("/data/") for one in transport.made("PATCH") for key in added(one) if key.startswith("/data/")]
     assert written == tried
-    (event,) = report(TESTJOB, work(*LOGS), result, {}, 0.0).events[-1:]
+    (event,) = telemetry(TESTJOB, work(*LOGS), result, {}, 0.0).events[-1:]
     assert event.reason == "FailedKeepLogs"
 
 
 async def test_a_replica_that_does_not_lead_says_nothing_of_logs() -> None:
     result = await executed(server().on("PATCH", CONFIG_MAPS, FencedError("no lease")), *LOGS)
-    assert "FailedKeepLogs" not in [event.reason for event in report(TESTJOB, work(*LOGS), result, {}, 0.0).events]
+    assert "FailedKeepLogs" not in [event.reason for event in telemetry(TESTJOB, work(*LOGS), result, {}, 0.0).events]
 
 
 class Silent(ScriptedTransport):

@@ -6,8 +6,8 @@ from jobcommon.client import objects
 from jobcommon.client.request import Request, Response
 from jobcommon.client.status import response_error
 from jobcommon.client.transport import Timeouts
+from jobcommon.controller import caches
 from jobcommon.controller import job_controller as controller
-from jobcommon.controller import watched
 from jobcommon.runtime import driver, executor
 from jobcommon.testutil.sim import processes
 from jobcommon.testutil.sim.faults import Fault
@@ -35,13 +35,13 @@ def _owned_only(child: Any) -> tuple[tuple[str, str], ...]:
     return ((child.namespace, child.owner.name),) if child.owner is not None else ()
 
 
-def _needs_the_definition(api_version: str, plural: str, *more: Any, **fields: Any) -> watched.Resource:
+def _needs_the_definition(api_version: str, plural: str, *more: Any, **fields: Any) -> caches.Resource:
     if fields.get("optional") == (404,):
         fields["optional"] = ()
     return _resource(api_version, plural, *more, **fields)
 
 
-_resource = watched.Resource
+_resource = caches.Resource
 
 PLATFORM = (
     Mutant(
@@ -76,7 +76,7 @@ PLATFORM = (
     Mutant(
         "F44-nothing-without-the-definition",
         "An operator that starts when the definition is gone waits for it, and the pods that are left cannot go.",
-        ((watched, "Resource", _needs_the_definition),),
+        ((caches, "Resource", _needs_the_definition),),
         where=("pytorch/L1-*", "pytorch/L7c-*"),
         faults=(),
         always=(

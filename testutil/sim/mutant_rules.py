@@ -15,7 +15,7 @@ from jobcommon.client import objects, transport
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import JSON_PATCH, Request
 from jobcommon.controller import job_controller as controller
-from jobcommon.controller import job_state, workqueue
+from jobcommon.controller import refusals, workqueue
 from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import Expectations
 from jobcommon.controller.job_controller import JobController, Moment
@@ -24,7 +24,6 @@ from jobcommon.controller.orphans import left_behind
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.framework import Job
 from jobcommon.reconcile import accounting, cleanup, decision, finished, retirement, slots, status_change
-from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.slots import Slots
 from jobcommon.runtime import executor
 from jobcommon.runtime.clock import Clock
@@ -209,8 +208,8 @@ def _by_code(*codes: int) -> Callable[[StatusError], bool]:
     return lambda error: error.code in codes
 
 
-def _whenever_it_was(_state: JobState, _action: Create, error: StatusError) -> bool:
-    return job_state.is_own_fault(error)
+def _whenever_it_was(_state: JobState, outcome: ActionResult) -> bool:
+    return refusals.answer_of(outcome) is refusals.Answer.INVALID
 
 
 def _time_moves(job: Job, status: JobStatus) -> JobStatus | None:
@@ -341,13 +340,13 @@ RULES = (
     Mutant(
         "R16-a-full-quota-fails-the-job",
         "403 is taken for the spec's fault, so a job fails because the platform has no room at the moment.",
-        ((job_state, "is_own_fault", _by_code(400, 403, 413, 422)),),
+        ((refusals, "is_own_fault", _by_code(400, 403, 413, 422)),),
         where=("*/L15-*",),
     ),
     Mutant(
         "R16-admission-fails-the-job",
         "422 is taken for the spec's fault whatever its source, so a policy that refuses a pod for a moment fails the job.",
-        ((job_state, "is_own_fault", _by_code(400, 413, 422)),),
+        ((refusals, "is_own_fault", _by_code(400, 413, 422)),),
         where=("*/L1-*",),
         faults=(),
         always=(Fault("admission-refused", write=0, seconds=20.0, value="422"),),
@@ -355,7 +354,7 @@ RULES = (
     Mutant(
         "R16-a-refused-replacement-fails-the-job",
         "A job whose pods were accepted before is failed because the one that replaces a pod is refused for a moment.",
-        ((job_state, "is_own_fault", _by_code(400, 413, 422)), (JobState, "is_final", _whenever_it_was)),
+        ((refusals, "is_own_fault", _by_code(400, 413, 422)), (JobState, "is_final", _whenever_it_was)),
         where=("*/L2-retryable-exit",),
         faults=(),
         always=(Fault("admission-refused", at=5.0, seconds=30.0, value="400"),),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.controller.observations import observations
+from jobcommon.controller.durations import LABELS, durations
 from jobcommon.controller.result import Result, Work
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Plan
@@ -24,22 +24,29 @@ def observed(
     written = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 4}, status=after)).status if after else None
     work = Work("default", "demo", "uid", Plan(status=written), job, active_pods=active)
     result = Result(status_version="9" if stored and written else None)
-    found = observations(work, result, created, job.creation_time + waited)
-    assert len({(o.name, o.label) for o in found}) == len(found)
-    return {f"{o.name}/{o.label}": o.seconds for o in found}
+    found = durations(work, result, created, job.creation_time + waited)
+    assert all(o.label in LABELS[o.name] for o in found)
+    assert len({o.label for o in found}) == len(found)
+    return {o.label: o.seconds for o in found}
 
 
 @pytest.mark.parametrize(
     ("case", "expected"),
     [
-        ({"created": 4}, {"launch_delay/first_pod": 90, "launch_delay/all_pods": 90}),
-        ({"created": 1}, {"launch_delay/first_pod": 90}),
+        (
+            {"created": 4},
+            {"first_pod": 90, "all_pods": 90},
+        ),
+        ({"created": 1}, {"first_pod": 90}),
         ({"created": 2, "active": 1}, {}),
-        ({"created": 3, "active": 1}, {"launch_delay/all_pods": 90}),
+        ({"created": 3, "active": 1}, {"all_pods": 90}),
         ({"active": 4}, {}),
-        ({"active": 4, "after": RUNNING}, {"launch_delay/running": 90}),
+        ({"active": 4, "after": RUNNING}, {"running": 90}),
         ({"active": 4, "after": RUNNING, "stored": False}, {}),
-        ({"created": 4, "waited": -5.0}, {"launch_delay/first_pod": 0, "launch_delay/all_pods": 0}),
+        (
+            {"created": 4, "waited": -5.0},
+            {"first_pod": 0, "all_pods": 0},
+        ),
         # Replacements and resumed jobs are no launches.
         ({"created": 4, "status": {"disruptions": 1}}, {}),
         ({"created": 4, "status": {"restarts": 1}}, {}),
@@ -56,7 +63,7 @@ def test_a_launch(case: dict[str, Any], expected: dict[str, float]) -> None:
 def test_an_end(kind: str, label: str) -> None:
     end = {**finished_status(kind, at=START + 500), "startTime": "2025-10-09T08:53:20Z"}
     began = observed(RUNNING, after={**end, "completionTime": "2025-10-09T09:03:20Z"})
-    assert began == {f"duration/{label}": 600}
+    assert began == {label: 600}
     assert observed(end, after=end) == {}, "a finished job does not end again"
     assert observed(RUNNING, after=end, stored=False) == {}
 

@@ -6,28 +6,28 @@ from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.timestamp import parse_time
 from jobcommon.controller.result import Result, Work
 
-LAUNCH_DELAY = "launch_delay"
-DURATION = "duration"
+LAUNCH_DELAY = "training_operator_launch_delay_seconds"
+JOB_DURATION = "training_operator_job_duration_seconds"
 
 FIRST_POD = "first_pod"
 ALL_PODS = "all_pods"
 RUNNING = "running"
 SUCCEEDED = "succeeded"
 FAILED = "failed"
-LABELS = {LAUNCH_DELAY: (FIRST_POD, ALL_PODS, RUNNING), DURATION: (SUCCEEDED, FAILED)}
-"""The labels that the observations of a name have."""
+LABELS = {LAUNCH_DELAY: (FIRST_POD, ALL_PODS, RUNNING), JOB_DURATION: (SUCCEEDED, FAILED)}
+"""The labels that the durations of a name have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
-    """One duration in seconds. `label` is the stage of a LAUNCH_DELAY, or the result after a DURATION."""
+class Duration:
+    """One duration in seconds. `label` is the stage of a LAUNCH_DELAY, or the result after a JOB_DURATION."""
 
     name: str
     label: str
     seconds: float
 
 
-def observations(work: Work, result: Result, created_pods: int, now: float) -> tuple[Observation, ...]:
+def durations(work: Work, result: Result, created_pods: int, now: float) -> tuple[Duration, ...]:
     """What this reconcile completed; `created_pods` is how many pods it created. `now` is seconds since the epoch.
 
     A launch is observed once: while the job has neither run nor lost a pod. Recorded times have whole seconds.
@@ -47,12 +47,12 @@ def observations(work: Work, result: Result, created_pods: int, now: float) -> t
         if work.active_pods < job.total_replicas <= work.active_pods + created_pods:
             stages.append(ALL_PODS)
         delay = max(now - job.creation_time, 0.0)
-        found += [Observation(LAUNCH_DELAY, stage, delay) for stage in stages]
+        found += [Duration(LAUNCH_DELAY, stage, delay) for stage in stages]
     if after is not None and after.finished and not before.finished:
         began, ended = parse_time(after.start_time), parse_time(after.completion_time)
         if began is not None and ended is not None:
             label = SUCCEEDED if after.has(ConditionType.SUCCEEDED) else FAILED
-            found.append(Observation(DURATION, label, max(ended - began, 0.0)))
+            found.append(Duration(JOB_DURATION, label, max(ended - began, 0.0)))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""The report of a reconcile: events on the job, and counts for metrics.
+"""The telemetry of a reconcile: events on the job, and counts and durations for metrics.
 
 Both are derived from the results of the writes: a transition is published and counted only after its status was written, so
 that a conflict or a restart counts nothing twice.
@@ -14,7 +14,7 @@ from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.text import kind_of
 from jobcommon.api.time_spent import FIELDS, TimeSpent
 from jobcommon.client.errors import StatusError, TransportError
-from jobcommon.controller.observations import Observation, observations
+from jobcommon.controller.durations import Duration, durations
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_too_large
 from jobcommon.framework import Framework
@@ -40,11 +40,11 @@ _NOT_DELETED = {
     POD_GROUPS: reasons.FAILED_DELETE_POD_GROUP,
 }
 
-JOBS_CREATED = "jobs_created"
-JOBS_DELETED = "jobs_deleted"
-JOBS_SUCCESSFUL = "jobs_successful"
-JOBS_FAILED = "jobs_failed"
-JOBS_RESTARTED = "jobs_restarted"
+JOBS_CREATED = "training_operator_jobs_created"
+JOBS_DELETED = "training_operator_jobs_deleted"
+JOBS_SUCCESSFUL = "training_operator_jobs_successful"
+JOBS_FAILED = "training_operator_jobs_failed"
+JOBS_RESTARTED = "training_operator_jobs_restarted"
 PODS_CREATED = "created_pods"
 PODS_DELETED = "deleted_pods"
 PODS_FAILED = "failed_pods"
@@ -55,7 +55,7 @@ SERVICES_FAILED = "failed_service_creation"
 
 
 @dataclass(frozen=True)
-class Report:
+class Telemetry:
     """Events to emit on the job, in order, by how much each counter grows, restarts by cause, durations for histograms, and
     seconds of the job's time by what they were spent on.
     """
@@ -63,12 +63,12 @@ class Report:
     events: tuple[Event, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     restarts: tuple[tuple[str, int], ...] = ()
-    observations: tuple[Observation, ...] = ()
+    durations: tuple[Duration, ...] = ()
     time_spent: tuple[tuple[str, float], ...] = ()
 
 
-def report(framework: Framework, work: Work, result: Result, emitted: dict[tuple[str, str], None], now: float) -> Report:
-    """The report on `result` at `now` (seconds since the epoch).
+def telemetry(framework: Framework, work: Work, result: Result, emitted: dict[tuple[str, str], None], now: float) -> Telemetry:
+    """The telemetry of `result` at `now` (seconds since the epoch).
 
     `emitted` has the lasting events already emitted for this job as its keys, the latest last; it is updated.
     """
@@ -87,7 +87,7 @@ def report(framework: Framework, work: Work, result: Result, emitted: dict[tuple
     counts = _counts(framework, work, result, done)
     restarts = work.plan.restarts if result.status_version is not None else ()
     seconds = _time_spent(work) if result.status_version is not None else ()
-    return Report((*writes, *fresh), counts, restarts, observations(work, result, counts.get(PODS_CREATED, 0), now), seconds)
+    return Telemetry((*writes, *fresh), counts, restarts, durations(work, result, counts.get(PODS_CREATED, 0), now), seconds)
 
 
 def _key(event: Event) -> tuple[str, str]:

@@ -7,8 +7,8 @@ import pytest
 
 from jobcommon.api.observed import Observed
 from jobcommon.client.errors import StatusError
-from jobcommon.controller.report import MAX_EMITTED, MAX_NAMES, report
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
+from jobcommon.controller.telemetry import MAX_EMITTED, MAX_NAMES, telemetry
 from jobcommon.reconcile import plan, read_job
 from jobcommon.reconcile.plan import Create, Delete, Event, Plan
 from jobcommon.testutil.builders import START, job_manifest
@@ -23,14 +23,14 @@ def work(workers: int = 2) -> Work:
 
 def told(done: Work, effect: Effect = Effect.APPLIED, error: Any = None, said: Any = None) -> tuple[list[str], dict[str, int]]:
     outcomes = tuple(ActionResult(action, effect, error=error) for action in done.plan.actions)
-    found = report(TEST_JOB, done, Result(outcomes, status_version="9"), {} if said is None else said, START)
+    found = telemetry(TEST_JOB, done, Result(outcomes, status_version="9"), {} if said is None else said, START)
     return [str(event) for event in found.events], found.counts
 
 
 def test_creations() -> None:
     assert told(work()) == (
         ["Normal SuccessfulCreatePod: Created pod: demo-worker-0, demo-worker-1; service: demo"],
-        {"created_pods": 2, "succeeded_service_creation": 1, "jobs_created": 1},
+        {"created_pods": 2, "succeeded_service_creation": 1, "training_operator_jobs_created": 1},
     )
 
 
@@ -56,7 +56,7 @@ def test_the_service_of_a_finished_job_goes_without_an_event() -> None:
 
 @pytest.mark.parametrize("effect", [Effect.ALREADY_EXISTS, Effect.NOT_FOUND, Effect.SKIPPED])
 def test_a_write_without_effect_is_not_reported(effect: Effect) -> None:
-    assert told(work(), effect) == ([], {"jobs_created": 1})
+    assert told(work(), effect) == ([], {"training_operator_jobs_created": 1})
 
 
 def test_a_refusal_is_reported_once() -> None:
@@ -86,9 +86,9 @@ def test_only_what_was_written_is_counted() -> None:
     outcomes = tuple(
         ActionResult(action, Effect.APPLIED) for action in done.plan.actions if isinstance(action, Create | Delete)
     )
-    found = report(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), {}, START)
-    assert "jobs_created" not in found.counts
-    assert report(TEST_JOB, done, Result(stale=True), {}, START).counts == {}
+    found = telemetry(TEST_JOB, done, Result(outcomes, status_error=StatusError(409, "Conflict", "")), {}, START)
+    assert "training_operator_jobs_created" not in found.counts
+    assert telemetry(TEST_JOB, done, Result(stale=True), {}, START).counts == {}
 
 
 def test_lasting_events_that_differ_in_numbers_are_one_and_memory_is_bounded() -> None:
@@ -98,6 +98,6 @@ def test_lasting_events_that_differ_in_numbers_are_one_and_memory_is_bounded() -
         texts = (f"Pod demo-worker-0: 0/{number} nodes are available", f"Pod demo-worker-{number}: no node")
         events = tuple(Event("Warning", "Unschedulable", text, lasting=True) for text in texts)
         done = replace(work(), plan=Plan(events=events))
-        emitted += len(report(TEST_JOB, done, Result(), said, START).events)
+        emitted += len(telemetry(TEST_JOB, done, Result(), said, START).events)
         assert len(said) <= MAX_EMITTED
     assert emitted == 1001, "what each pass repeats is not dropped"

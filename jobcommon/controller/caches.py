@@ -1,0 +1,174 @@
+"""What the controller of one framework caches of the cluster: its jobs, and what is made for them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jobcommon.api import kueue, labels
+from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
+from jobcommon.api.observed import Observed
+from jobcommon.api.pod import PodView, pod_view
+from jobcommon.api.view import ObjectView, object_view
+from jobcommon.cache.informer import Informer
+from jobcommon.cache.store import Store
+from jobcommon.client.errors import StatusError
+from jobcommon.client.objects import collection_path
+from jobcommon.controller.orphans import job_keys, owner_uids
+from jobcommon.framework import Framework
+from jobcommon.reconcile import native_gang
+
+PODS = "pods"
+SERVICES = "services"
+_BY_JOB, _BY_OWNER = "job", "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind of object the controller caches: group and version, plural, and the labels that select ours.
+
+    `optional`: the HTTP codes after which the controller works without the resource.
+    """
+
+    api_version: str
+    plural: str
+    selector: str = ""
+    namespaced: bool = True
+    optional: tuple[int, ...] = ()
+
+    def path(self, namespace: str | None) -> str:
+        """The collection's path, over all namespaces without one."""
+        return collection_path(self.api_version, self.plural, namespace or None if self.namespaced else None)
+
+
+def watched(framework: Framework) -> Mapping[str, Resource]:
+    """By plural: the jobs, and what is made for them."""
+    names = (framework.operator_name, *framework.former_controllers)
+    ours = f"{labels.OPERATOR_NAME}={names[0]}" if len(names) == 1 else f"{labels.OPERATOR_NAME} in ({','.join(names)})"
+    found = {
+        # Without the definition there are no jobs, but there may be pods of theirs with our finalizer.
+        framework.plural: Resource(framework.api_version, framework.plural, optional=(404,)),
+        PODS: Resource("v1", PODS, ours),
+        SERVICES: Resource("v1", SERVICES, ours),
+    }
+    for kind in framework.companion_kinds:
+        if kind.watched:
+            without = () if kind.required else (403, 404)
+            found[kind.plural] = Resource(kind.api_version, kind.plural, ours, optional=without)
+    if (gang := framework.options.gang) is not None:
+        for plural in gang.resources:
+            found[plural] = Resource(gang.api_version, plural, ours, optional=(404,))
+    if framework.options.kueue:
+        found[kueue.WORKLOADS] = Resource(kueue.KUEUE_API, kueue.WORKLOADS, ours, optional=(403, 404))
+        for plural in (kueue.FLAVORS, kueue.WORKLOAD_PRIORITIES):
+            found[plural] = Resource(kueue.KUEUE_API, plural, namespaced=False, optional=(403, 404))
+    if gang is not None or framework.options.kueue:
+        # A Role cannot grant access to cluster-scoped objects; without priorities all pods are equal.
+        found[PRIORITY_CLASSES] = Resource(PRIORITY_CLASS_API, PRIORITY_CLASSES, namespaced=False, optional=(403, 404))
+    return found
+
+
+class Caches:
+    """The caches of one framework's controller, in one `namespace` or in all (None). `random` gives floats in [0, 1)."""
+
+    def __init__(self, framework: Framework, namespace: str | None, random: Callable[[], float]) -> None:
+        self._framework = framework
+        self.resources = watched(framework)
+        self.jobs: Store[ObjectView] = Store()
+        self._pods: Store[PodView] = Store({_BY_JOB: job_keys})
+        named = (framework.plural, PODS)
+        indexes = {_BY_OWNER: owner_uids}
+        self._others = {name: Store[ObjectView](indexes) for name in self.resources if name not in named}
+        if framework.options.kueue:
+            self._others[kueue.WORKLOADS] = Store({**indexes, _BY_JOB: job_keys})
+        stores: Mapping[str, Store[Any]] = {**self._others, framework.plural: self.jobs, PODS: self._pods}
+        self.informers = {
+            name: _informer(resource, namespace, stores[name], random) for name, resource in self.resources.items()
+        }
+
+    @property
+    def synced(self) -> bool:
+        """Whether every available cache has had its first complete list."""
+        return all(informer.synced or self.is_missing(name) for name, informer in self.informers.items())
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The resourceVersions that the available caches have reached."""
+        return {n: informer.store.resource_version for n, informer in self.informers.items() if not self.is_missing(n)}
+
+    @property
+    def gang_off(self) -> str:
+        """Why the configured gang scheduler cannot be used now; "" if it can, or if none is configured."""
+        gang = self._framework.options.gang
+        if gang is None or not gang.resources or not self.is_missing(POD_GROUPS):
+            return ""
+        if gang.native:
+            return f"the API server does not serve {POD_GROUP} of {gang.api_version}; see its flag --runtime-config"
+        return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
+
+    @property
+    def kueue_off(self) -> str:
+        """Why Kueue's Workloads cannot be used now; "" if they can, or if they are not ours."""
+        if not self._framework.options.kueue or not self.is_missing(kueue.WORKLOADS):
+            return ""
+        if getattr(self.informers[kueue.WORKLOADS].last_error, "code", 0) == 403:
+            return "the operator may not list workloads.kueue.x-k8s.io; set the chart's value kueue: own"
+        return f"Workload ({kueue.KUEUE_API}) is not served in this cluster; install Kueue, or run the operator without --kueue"
+
+    def is_missing(self, name: str) -> bool:
+        """Whether the API server does not serve an optional resource. Its informer keeps retrying."""
+        error = self.informers[name].last_error
+        return isinstance(error, StatusError) and error.code in self.resources[name].optional
+
+    def pods_of(self, key: tuple[str, str]) -> list[PodView]:
+        """The pods whose owner has the name of that job, of whatever UID."""
+        return self._pods.indexed(_BY_JOB, key)
+
+    def has_others(self, uid: str) -> bool:
+        """Whether there are objects of the job other than pods."""
+        return any(store.indexed(_BY_OWNER, uid) for store in self._others.values())
+
+    def observed(self, cached: ObjectView, known: Observed) -> Observed:
+        """`known`, which has the job's pods, with its other objects and the cluster as cached."""
+        framework, uid = self._framework, cached.uid
+        kinds = [(kind.kind, kind.plural) for kind in framework.companion_kinds if kind.watched]
+        companions = {
+            (kind, view.name): view
+            for kind, plural in [*kinds, *((k, p) for k, p in native_gang.KINDS if p in self.resources)]
+            for view in self._others[plural].indexed(_BY_OWNER, uid)
+        }
+        if framework.options.kueue:
+            companions.update(self._workloads(cached))
+        return replace(
+            known,
+            services=tuple(self._others[SERVICES].indexed(_BY_OWNER, uid)),
+            companions={**companions, **known.companions},
+            priorities=self._priorities() if framework.options.gang else {},
+            gang_off=self.gang_off,
+            kueue=self._queueing() if framework.options.kueue else {},
+            kueue_off=self.kueue_off,
+        )
+
+    def _workloads(self, cached: ObjectView) -> Iterator[tuple[tuple[str, str], ObjectView]]:
+        """The job's Workload, and one that others have made for it, by kind and name."""
+        store, key = self._others[kueue.WORKLOADS], (cached.namespace, cached.name)
+        for view in (*store.indexed(_BY_JOB, key), *store.indexed(_BY_OWNER, cached.uid)):
+            yield (kueue.WORKLOADS, view.name), view
+
+    def _queueing(self) -> dict[tuple[str, str], ObjectView]:
+        """The flavors and the priority classes."""
+        kinds = (
+            (kueue.FLAVOR, kueue.FLAVORS),
+            (kueue.WORKLOAD_PRIORITY, kueue.WORKLOAD_PRIORITIES),
+            (kueue.POD_PRIORITY, PRIORITY_CLASSES),
+        )
+        return {(kind, view.name): view for kind, plural in kinds for view in self._others[plural].all()}
+
+    def _priorities(self) -> dict[str, int]:
+        classes = self._others[PRIORITY_CLASSES].all()
+        return {view.name: value for view in classes if isinstance(value := view.raw.get("value"), int)}
+
+
+def _informer(resource: Resource, namespace: str | None, store: Store[Any], random: Callable[[], float]) -> Informer[Any]:
+    query = (("labelSelector", resource.selector),) if resource.selector else ()
+    decode: Callable[[bytes], Any] = pod_view if resource.plural == PODS else object_view
+    return Informer(resource.path(namespace), decode, store, random, query=query)
