@@ -294,7 +294,7 @@ def test_the_coordinator_is_the_master(replicas: dict[str, int], mode: str, mast
     assert [slot for slot, role in roles.items() if role == "master"] == [master]
 
 
-# -- suspension ----------------------------------------------------------------------------------------------------------
+# -- the flat form -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])

@@ -289,7 +289,7 @@ def test_worker_0_completed(replicas: dict[str, int], pods: dict[str, str], succ
     assert ("Succeeded" in holding(decide(job_manifest(TF, specs(**replicas)), pods))) == succeeded
 
 
-# -- older versions -----------------------------------------------------------------------------------------------------
+# -- scaling, roles ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dynamic", [True, False])

@@ -19,31 +19,11 @@ ENDS = ("Succeeded", "Failed")
 # -- Katib -----------------------------------------------------------------------------------------------------------------
 
 
-def trial_end(life: Life) -> Iterator[str]:
-    """Its default conditions select the entries of a type whose status is True: none before the end, the right one at it."""
-    for job in life.jobs:
-        found = [kind for kind in ENDS if holds(job, kind)]
-        over = "completionTime" in (job.get("status") or {})
-        if found != (["Failed" if life.course == "failed" else "Succeeded"] if over else []):
-            yield f"conditions {found}, completed: {over}"
-    if not any("completionTime" in (job.get("status") or {}) for job in life.jobs):
-        yield "never completed"
-
-
 def trial_pod(life: Life) -> Iterator[str]:
     """Metrics are collected in the one pod that its default primaryPodLabels select."""
     primary = [pod["metadata"]["name"] for pod in life.pods if label(pod, ROLE) == "master"]
     if len(primary) != 1:
         yield f"primary pods: {primary}"
-
-
-def trial_owner(life: Life) -> Iterator[str]:
-    """The Trial is found over the pod's owner, by apiVersion, kind and name."""
-    served = {f"{life.framework.group}/{version.name}" for version in life.framework.versions}
-    for pod in life.pods:
-        (reference,) = pod["metadata"]["ownerReferences"]
-        if reference["apiVersion"] not in served or reference["name"] != life.manifest["metadata"]["name"]:
-            yield f"{reference}"
 
 
 # -- Flyte -----------------------------------------------------------------------------------------------------------------
@@ -70,13 +50,6 @@ def phases(life: Life) -> Iterator[str]:
         yield f"phases {seen}"
 
 
-def started(life: Life) -> Iterator[str]:
-    """Without a startTime within a minute of the creation it gives the job up."""
-    first = next((job["status"] for job in life.jobs if job.get("status")), {})
-    if "startTime" not in first:
-        yield "no startTime in the first status"
-
-
 def log_names(life: Life) -> Iterator[str]:
     """It links to the logs of pods by their names."""
     name, there = life.manifest["metadata"]["name"], {pod["metadata"]["name"] for pod in life.pods}
@@ -85,14 +58,6 @@ def log_names(life: Life) -> Iterator[str]:
         lower = kind.lower()
         wanted = [] if lower == "launcher" else [f"{name}-{suffixes.get(lower, lower)}-0"]
         yield from (f"no pod {pod}" for pod in wanted if pod not in there)
-
-
-def terminal(life: Life) -> Iterator[str]:
-    """A condition Succeeded or Failed is the end whatever its status; completionTime is when."""
-    for job in life.jobs:
-        named = any(c["type"] in ENDS for c in conditions(job))
-        if named != any(holds(job, kind) for kind in ENDS) or named != ("completionTime" in (job.get("status") or {})):
-            yield "an end that does not hold, or without completionTime"
 
 
 # -- Argo ------------------------------------------------------------------------------------------------------------------
@@ -125,13 +90,6 @@ def argo_all(life: Life) -> Iterator[str]:
     for kind, spec in _with_work(life).items():
         if statuses[kind].get("succeeded") != spec["replicas"]:
             yield f"{kind}: {statuses[kind].get('succeeded')} of {spec['replicas']}"
-
-
-def argo_last(life: Life) -> Iterator[str]:
-    """Scripts take the type of the last condition for the state."""
-    for job in life.jobs:
-        if conditions(job) and conditions(job)[-1]["status"] != "True":
-            yield f"the last condition is {conditions(job)[-1]['type']}, which does not hold"
 
 
 # -- AppWrapper and HyperPod -------------------------------------------------------------------------------------------------
@@ -179,46 +137,17 @@ def pods_of_sdk(version: str) -> Any:
     return check
 
 
-def replicas_of_sdk(life: Life) -> Iterator[str]:
-    """By type in lower case and by index."""
-    for pod in life.pods:
-        if not label(pod, "replica-type").islower() or not label(pod, "replica-index").isdecimal():
-            yield f"{pod['metadata']['name']}: {label(pod, 'replica-type')} {label(pod, 'replica-index')}"
-
-
-def states_of_sdk(life: Life) -> Iterator[str]:
-    """`is_job_running` and the like: of the conditions that hold, at most one of Running, Restarting, Succeeded, Failed."""
-    for job in life.jobs:
-        found = [kind for kind in ("Running", "Restarting", *ENDS) if holds(job, kind)]
-        if len(found) > 1:
-            yield f"{found} at once"
-
-
-def versions_of_sdk(life: Life) -> Iterator[str]:
-    """It asks for v1 of every kind."""
-    if "v1" not in {version.name for version in life.framework.versions}:
-        yield "v1 is not served"
-
-
 FLYTE_KINDS = ("TFJob", "PyTorchJob", "MPIJob v1")
 NEEDS = (
-    Need("Katib", "the end, by its default success and failure conditions", trial_end, courses=("run", "failed")),
     Need("Katib", "one primary pod, by the label `job-role=master`", trial_pod, courses=("run",)),
-    Need("Katib", "the job as the pod's owner", trial_owner, courses=("run",)),
     Need("Flyte", "queued, running, ended, by the latest condition", phases, FLYTE_KINDS, ("run", "failed")),
-    Need("Flyte", "startTime in the first status", started, FLYTE_KINDS, ("run",)),
-    Need("Flyte", "completionTime with the end", terminal, FLYTE_KINDS, ("run", "failed")),
     Need("Flyte", "the pods' names, for links to their logs", log_names, FLYTE_KINDS, ("run",)),
     Need("Argo", "`replicaStatuses` of the deciding type: succeeded", argo_success, courses=("run", "failed")),
     Need("Argo", "`replicaStatuses` of the deciding type: failed", argo_failure, courses=("failed",)),
-    Need("Argo", "the state as the last condition", argo_last),
     Need("Argo, Couler, Hera, KFP", "`replicaStatuses` of every type but servers: all succeeded", argo_all, courses=("run",)),
     Need("AppWrapper", "as many Succeeded pods as replicas", app_wrapper, ("PyTorchJob",), ("run",)),
     Need("HyperPod CLI", "the state, by the latest transition", hyperpod_state, ("PyTorchJob",), ("run", "failed")),
-    Need("SDK", "v1 of the kind", versions_of_sdk, courses=("run",)),
     Need("SDK", "pods by labels, 1.5", pods_of_sdk("1.5"), courses=("run",)),
     Need("SDK", "pods by labels, 1.6 to 1.9", pods_of_sdk("1.6 to 1.9"), courses=("run",)),
-    Need("SDK", "pods by type and index", replicas_of_sdk, courses=("run",)),
     Need("SDK", "logs of the master, by `job-role=master`", trial_pod, courses=("run",)),
-    Need("SDK", "one state at a time", states_of_sdk),
 )

@@ -5,7 +5,6 @@ as v2beta1 from the API server.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 from jobcommon.api.timestamp import parse_time
@@ -18,9 +17,7 @@ from tests.readers.lives import (
     TOLERATION,
     WORKLOAD,
     Life,
-    active,
     conditions,
-    holds,
     label,
 )
 from tests.readers.need import WITHOUT_MXNET, Need, text_of
@@ -115,22 +112,6 @@ def pod_sets(life: Life) -> Iterator[str]:
             yield f"{kind}: {len(found)} pods, not {spec.get('replicas', 1)}"
 
 
-def suspended(life: Life) -> Iterator[str]:
-    """No pod is created while `suspend` is set, and quota is given back only when the status counts none as active."""
-    wanted, seen = True, set()
-    for table, obj in life.moments:
-        if table == "job":
-            wanted = not obj["spec"]["runPolicy"].get("suspend")
-            if holds(obj, "Suspended") and (active(obj) or holds(obj, "Running")):
-                yield "the status says Suspended and active at once"
-        elif obj["metadata"]["uid"] not in seen and not wanted:
-            yield f"{obj['metadata']['name']} was created while the job was suspended"
-        if table == "pod":
-            seen.add(obj["metadata"]["uid"])
-    if not any(holds(job, "Suspended") for job in life.jobs):
-        yield "never Suspended"
-
-
 def injected(life: Life) -> Iterator[str]:
     """What it merges into the templates is in the pods: of both starts."""
     for pod in life.pods:
@@ -160,29 +141,6 @@ def ranks(life: Life) -> Iterator[str]:
             yield f"{kind}: ranks {given}"
 
 
-def ready(life: Life) -> Iterator[str]:
-    """Running says that the pods are ready, so it holds only while some are active, and at some time."""
-    if not any(holds(job, "Running") for job in life.jobs):
-        yield "never Running"
-    for job in life.jobs:
-        if holds(job, "Running") and not active(job):
-            yield "Running with nothing active"
-
-
-def finished(life: Life) -> Iterator[str]:
-    """Succeeded or Failed is True once, for good and with a message."""
-    ends = [
-        next((c for c in conditions(job) if c["type"] in ("Succeeded", "Failed") and c["status"] == "True"), None)
-        for job in life.jobs
-    ]
-    if ends[-1] is None or not ends[-1]["message"]:
-        yield "no end, or one without a message"
-    if (life.course == "failed") != (ends[-1] is not None and ends[-1]["type"] == "Failed"):
-        yield f"the wrong end: {ends[-1]}"
-    if any(before is not None and after is None for before, after in pairwise(ends)):
-        yield "an end was taken back"
-
-
 def copied(life: Life) -> Iterator[str]:
     """MultiKueue makes the job on another cluster from its own types: what they do not know is left behind."""
     spec, known = life.jobs[0]["spec"], SPECS[life.framework.kind]
@@ -200,26 +158,15 @@ def found_by_kueuectl(life: Life) -> Iterator[str]:
             yield f"{pod['metadata']['name']} is not found"
 
 
-def version_known(life: Life) -> Iterator[str]:
-    """It watches MPIJob as v2beta1 and the others as v1, so these must be served."""
-    wanted = "v2beta1" if life.framework is MPI else "v1"
-    if wanted not in {version.name for version in life.framework.versions}:
-        yield f"{wanted} is not served"
-
-
 def _need(text: str, check: Any, *courses: str) -> Need:
     return Need("Kueue", text, check, WITHOUT_MXNET, courses or ("run", "failed", "queued"))
 
 
 NEEDS = (
-    _need("the version it watches", version_known),
     _need("fields of the types that its client declares", typed),
     _need("a pod set of each replica type, with its number of pods", pod_sets, "run"),
-    _need("no pods while `suspend` is set, `active` 0 in the status that says Suspended", suspended, "queued"),
     _need("labels, annotations, node selector, tolerations and gates of the template in each pod", injected, "queued"),
     _need("ranks for topology aware scheduling: `replica-index` minus the offset annotation", ranks, "queued"),
-    _need("Running while pods are active (PodsReady)", ready),
-    _need("Succeeded or Failed, once and with a message", finished),
     _need("every field of the job in the copy that MultiKueue makes", copied, "run"),
     _need("the labels of `kueuectl list pods --for`", found_by_kueuectl, "run"),
 )
