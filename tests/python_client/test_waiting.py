@@ -14,6 +14,7 @@ from jobcommon.client.request import Request, Response
 from jobcommon.sdk.async_client import AsyncJobClient
 from jobcommon.sdk.build import build_job
 from jobcommon.sdk.failure import JobFailed
+from tests.runtime.fakes import Answer, ScriptedTransport, refusal, reply
 
 JOB = build_job("j", image="i", command=["x"], namespace="default")
 FAILURE = {"replica": "Master-0", "pod": "j-master-0", "reason": "Error", "exitCode": 3, "message": "boom"}
@@ -22,64 +23,35 @@ FAILURE = {"replica": "Master-0", "pod": "j-master-0", "reason": "Error", "exitC
 def job(condition: str, uid: str = "u", **status: Any) -> Response:
     conditions = [{"type": condition, "status": "True", "reason": "Why", "message": "m"}]
     metadata = {"name": "j", "namespace": "default", "uid": uid, "resourceVersion": "7"}
-    return answer({**JOB, "metadata": metadata, "status": {"conditions": conditions, **status}})
+    return reply({**JOB, "metadata": metadata, "status": {"conditions": conditions, **status}})
 
 
 def event(kind: str, given: Response) -> bytes:
     return json.dumps({"type": kind, "object": json.loads(given.body)}).encode()
 
 
-def answer(body: object, status: int = 200) -> Response:
-    return Response(status, json.dumps(body).encode())
+DEFAULT = "/api/v1/namespaces/default/pods"
+MASTER = reply({"metadata": {"name": "j-master-0", "namespace": "default", "uid": "p"}})
 
 
-Stream = list[bytes | TransportError] | StatusError
+def answers(*jobs: Answer, logs: tuple[Answer, ...] = (), watches: tuple[Answer, ...] = ()) -> ScriptedTransport:
+    """A transport with those answers to reads of the job, to watches and to logs; further watches are refused."""
+    transport = ScriptedTransport().on("GET", "/", refusal(403, message="not yours")).on("GET", "/apis/kubeflow.org", *jobs)
+    transport.on("GET", f"{DEFAULT}/j-master-0", MASTER)
+    return transport.on("STREAM", "/", *watches, StatusError(403)).on("STREAM", f"{DEFAULT}/j-master-0/log", *logs, ())
 
 
-class Answers:
-    """A transport that gives each read of the job, each watch and each log the next answer; further watches are refused."""
-
-    def __init__(
-        self, *jobs: Response | TransportError, logs: tuple[Stream, ...] = (), watches: tuple[Stream, ...] = ()
-    ) -> None:
-        self._jobs, self._logs, self._watches = iter(jobs), iter(logs), iter(watches)
-        self.asked: list[Request] = []
-
-    async def send(self, request: Request) -> Response:
-        self.asked.append(request)
-        if request.path.endswith("/pods/j-master-0"):
-            return answer({"metadata": {"name": "j-master-0", "namespace": "default", "uid": "p"}})
-        if "/kubeflow.org/" not in request.path:
-            return answer({"message": "not yours"}, 403)
-        given = next(self._jobs)
-        if isinstance(given, TransportError):
-            raise given
-        return given
-
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
-        self.asked.append(request)
-        given = next(self._logs, []) if request.path.endswith("/log") else next(self._watches, StatusError(403))
-        if isinstance(given, StatusError):
-            raise given
-        for line in given:
-            if isinstance(line, TransportError):
-                raise line
-            yield line
-
-    async def close(self) -> None:
-        """Nothing to close."""
+async def pause(_seconds: float) -> None:
+    """The next answer is there at once."""
 
 
-def client(transport: Answers) -> AsyncJobClient:
-    async def pause(_seconds: float) -> None:
-        """The next answer is there at once."""
-
+def client(transport: ScriptedTransport) -> AsyncJobClient:
     return AsyncJobClient(transport, pause=pause)
 
 
 async def test_wait_survives_server_errors_until_success(capsys: pytest.CaptureFixture[str]) -> None:
-    busy = answer({"message": "busy"}, 503)
-    transport = Answers(job("Created"), TransportError("refused"), busy, job("Running"), job("Running"), job("Succeeded"))
+    busy = refusal(503, message="busy")
+    transport = answers(job("Created"), TransportError("refused"), busy, job("Running"), job("Running"), job("Succeeded"))
     done = await client(transport).wait("j")
     assert done["status"]["conditions"][0]["type"] == "Succeeded"
     lines = capsys.readouterr().err.splitlines()
@@ -98,19 +70,19 @@ async def without_pause(_seconds: float) -> None:
 
 @pytest.mark.parametrize("uid", ["u", ""])
 async def test_a_job_is_watched_from_the_state_that_was_read(uid: str) -> None:
-    transport = Answers(job("Created"), watches=([event("MODIFIED", job("Running")), event("MODIFIED", job("Succeeded"))],))
+    transport = answers(job("Created"), watches=([event("MODIFIED", job("Running")), event("MODIFIED", job("Succeeded"))],))
     done = await AsyncJobClient(transport, pause=without_pause).wait({**JOB, "metadata": {"name": "j", "uid": uid}})
     assert done["status"]["conditions"][0]["type"] == "Succeeded"
-    read, watched = transport.asked
+    read, watched = transport.sent
     assert watched.path == read.path.rpartition("/")[0]
     assert dict(watched.query) == {
         "fieldSelector": "metadata.name=j", "watch": "true", "resourceVersion": "7", "timeoutSeconds": "10",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("then", [answer({"message": "not found"}, 404), job("Running", uid="another")])
+@pytest.mark.parametrize("then", [refusal(404, message="not found"), job("Running", uid="another")])
 async def test_a_deletion_that_is_watched_is_told_at_once(then: Response) -> None:
-    transport = Answers(job("Running"), then, watches=([event("DELETED", job("Running"))],))
+    transport = answers(job("Running"), then, watches=([event("DELETED", job("Running"))],))
     with pytest.raises(JobFailed, match="Deleted: it was deleted"):
         await AsyncJobClient(transport, pause=without_pause).wait("j", progress=False)
 
@@ -126,19 +98,19 @@ async def test_a_deletion_that_is_watched_is_told_at_once(then: Response) -> Non
         [event("MODIFIED", job("Running")), TransportError("cut off")],
     ],
 )
-async def test_a_job_is_read_again_when_its_watch_has_ended(watch: Stream) -> None:
+async def test_a_job_is_read_again_when_its_watch_has_ended(watch: Answer) -> None:
     pauses: list[float] = []
 
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
 
-    transport = Answers(job("Running"), job("Succeeded"), watches=(watch,))
+    transport = answers(job("Running"), job("Succeeded"), watches=(watch,))
     await AsyncJobClient(transport, pause=pause).wait("j", progress=False)
     assert pauses == [2.0]
 
 
 async def test_a_watch_that_has_lost_its_connection_without_a_sign_is_ended() -> None:
-    class Silent(Answers):
+    class Silent(ScriptedTransport):
         async def stream(self, request: Request) -> AsyncIterator[bytes]:
             await asyncio.Event().wait()
             yield b""
@@ -149,10 +121,8 @@ async def test_a_watch_that_has_lost_its_connection_without_a_sign_is_ended() ->
         limits.append(seconds)
         return asyncio.timeout(0)
 
-    async def pause(_seconds: float) -> None:
-        """The next answer is there at once."""
-
-    transport = Silent(job("Running"), job("Succeeded"))
+    transport = Silent()
+    transport.rules = answers(job("Running"), job("Succeeded")).rules
     await AsyncJobClient(transport, pause=pause, limit=limit).wait("j", progress=False, interval=30)
     assert limits == [40.0]
 
@@ -163,14 +133,14 @@ async def test_a_terminal_gets_one_line(monkeypatch: pytest.MonkeyPatch) -> None
             return True
 
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    await client(Answers(job("Running"), job("Succeeded"))).wait("j")
+    await client(answers(job("Running"), job("Succeeded"))).wait("j")
     assert terminal.getvalue().count("\n") == 1
     assert terminal.getvalue().endswith("\rpytorchjob/j 0:00 Succeeded: Master 0/1\x1b[K\n")
 
 
 async def test_a_failure_says_why() -> None:
     with pytest.raises(JobFailed) as failure:
-        await client(Answers(job("Failed", failures=[FAILURE]))).wait("j", progress=False)
+        await client(answers(job("Failed", failures=[FAILURE]))).wait("j", progress=False)
     found = failure.value
     assert (found.job, found.exit_code) == ("pytorchjob/j", 3)
     assert [one.replica for one in found.failures] == ["Master-0"]
@@ -182,27 +152,13 @@ async def test_a_failure_says_why() -> None:
 
 
 async def test_a_time_limit_says_what_a_queued_job_waits_for() -> None:
-    class Queue(Answers):
-        async def send(self, request: Request) -> Response:
-            if not request.path.endswith("/v1beta2/namespaces/default/workloads"):
-                return await super().send(request)
-            said = [{"type": "QuotaReserved", "status": "False", "message": "insufficient quota"}]
-            metadata = {"name": "w", "ownerReferences": [{"uid": "u"}]}
-            return answer({"items": [{"metadata": metadata, "status": {"conditions": said}}]})
-
+    said = [{"type": "QuotaReserved", "status": "False", "message": "insufficient quota"}]
+    workload = {"metadata": {"name": "w", "ownerReferences": [{"uid": "u"}]}, "status": {"conditions": said}}
     held = json.loads(job("Suspended").body)
     held["spec"]["runPolicy"] = {"suspend": True}
+    transport = answers(reply(held)).on("GET", "/apis/kueue.x-k8s.io/v1beta2", reply({"items": [workload]}))
     with pytest.raises(TimeoutError, match=r"goes on: QueuedByKueue: .*insufficient quota"):
-        await client(Queue(answer(held))).wait("j", timeout=0, progress=False)
-
-
-class WithPods(Answers):
-    """The same, with pods that have the job's label."""
-
-    pods: tuple[dict[str, Any], ...] = ()
-
-    async def send(self, request: Request) -> Response:
-        return answer({"items": self.pods}) if request.path.endswith("/pods") else await super().send(request)
+        await client(transport).wait("j", timeout=0, progress=False)
 
 
 def failed_pod(name: str, owner: str, code: int) -> dict[str, Any]:
@@ -213,37 +169,35 @@ def failed_pod(name: str, owner: str, code: int) -> dict[str, Any]:
 
 
 async def test_a_pod_of_another_job_of_that_name_is_not_to_blame() -> None:
-    transport = WithPods(job("Failed"))
-    transport.pods = (failed_pod("j-chief-0", "of a TFJob", 7),)
+    transport = answers(job("Failed")).on("GET", DEFAULT, reply({"items": [failed_pod("j-chief-0", "of a TFJob", 7)]}))
     with pytest.raises(JobFailed) as failure:
         await client(transport).wait("j", progress=False)
     assert failure.value.exit_code is None
     assert "j-chief-0" not in str(failure.value)
-    transport = WithPods(job("Failed"))
-    transport.pods = (failed_pod("j-master-0", "u", 3),)
+    transport = answers(job("Failed")).on("GET", DEFAULT, reply({"items": [failed_pod("j-master-0", "u", 3)]}))
     with pytest.raises(JobFailed) as failure:
         await client(transport).wait("j", progress=False)
     assert failure.value.exit_code == 3
 
 
-@pytest.mark.parametrize("then", [answer({"message": "not found"}, 404), job("Running", uid="another")])
+@pytest.mark.parametrize("then", [refusal(404, message="not found"), job("Running", uid="another")])
 async def test_a_job_that_is_deleted_meanwhile_has_failed(then: Response) -> None:
     with pytest.raises(JobFailed, match="Deleted: it was deleted"):
-        await client(Answers(job("Running"), then)).wait("j", progress=False)
+        await client(answers(job("Running"), then)).wait("j", progress=False)
 
 
 async def test_a_job_that_never_was_is_a_refusal() -> None:
     with pytest.raises(StatusError, match="404"):
-        await client(Answers(answer({"message": "not found"}, 404))).wait("mpijob/j", progress=False)
+        await client(answers(refusal(404, message="not found"))).wait("mpijob/j", progress=False)
 
 
 async def test_a_time_limit_says_what_the_job_does() -> None:
     with pytest.raises(
         TimeoutError, match=r"^pytorchjob/j is not over after 0 s, and goes on: Starting: its pods are being created"
     ):
-        await client(Answers(job("Running"))).wait("j", timeout=0, progress=False)
+        await client(answers(job("Running"))).wait("j", timeout=0, progress=False)
     with pytest.raises(TimeoutError, match="goes on: the API server does not answer: refused"):
-        await client(Answers(TransportError("refused"))).wait("j", timeout=0, progress=False)
+        await client(answers(TransportError("refused"))).wait("j", timeout=0, progress=False)
 
 
 def line(second: int, text: str) -> bytes:
@@ -254,19 +208,19 @@ async def test_logs_that_are_followed_continue_after_the_last_line() -> None:
     waiting = StatusError(400, "BadRequest", "waiting to start")
     first = [line(1, "one"), line(2, "two"), line(2, "three")]
     cut_off = TransportError("cut off")
-    transport = Answers(
+    transport = answers(
         *[job("Running")] * 2, *[job("Succeeded")] * 2, logs=(waiting, first, [cut_off], [*first, line(3, "four")])
     )
     assert [said async for said in client(transport).logs("j", follow=True, tail=5)] == ["one", "two", "three", "four"]
-    queries = [dict(request.query) for request in transport.asked if request.path.endswith("/log")]
+    queries = [dict(request.query) for request in transport.sent if request.path.endswith("/log")]
     asked = [query.get("sinceTime", query.get("tailLines")) for query in queries]
     assert asked == ["5", "5", *["2026-01-01T00:00:02Z"] * 2, *["2026-01-01T00:00:03Z"] * (len(asked) - 4)]
 
 
 async def test_logs_of_what_is_not_there() -> None:
     with pytest.raises(TransportError, match="cut off"):
-        [said async for said in client(Answers(job("Running"), logs=([TransportError("cut off")],))).logs("j")]
+        [said async for said in client(answers(job("Running"), logs=([TransportError("cut off")],))).logs("j")]
     with pytest.raises(StatusError, match="waiting to start"):
-        [said async for said in client(Answers(job("Running"), logs=(StatusError(400, "", "waiting to start"),))).logs("j")]
+        [said async for said in client(answers(job("Running"), logs=(StatusError(400, "", "waiting to start"),))).logs("j")]
     with pytest.raises(ValueError, match="replica Worker-7: pytorchjob/j has no such replica; it has Master-0"):
-        [said async for said in client(Answers(job("Running"))).logs("j", replica="Worker-7")]
+        [said async for said in client(answers(job("Running"))).logs("j", replica="Worker-7")]

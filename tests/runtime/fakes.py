@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from heapq import heappop, heappush
 from io import StringIO
 from itertools import count
@@ -74,7 +74,7 @@ async def turns(number: int = 20) -> None:
         await asyncio.sleep(0)
 
 
-Answer = Response | ClientError | Callable[[Request], Response | ClientError]
+Answer = Response | ClientError | Callable[[Request], Response | ClientError] | Sequence[bytes | ClientError]
 
 
 class ScriptedTransport:
@@ -82,16 +82,18 @@ class ScriptedTransport:
 
     def __init__(self) -> None:
         self.sent: list[Request] = []
-        self.rules: list[tuple[str, str, Answer]] = []
-        self.streams: dict[str, list[bytes]] = {}
+        self.rules: list[tuple[str, str, list[Answer]]] = []
         self.hold = asyncio.Event()
         self.hold.set()
         self.under_way = 0
         self.most_under_way = 0
 
-    def on(self, method: str, path: str, answer: Answer) -> "ScriptedTransport":
-        """Answer such requests with `answer`; a later rule goes before an earlier one."""
-        self.rules.insert(0, (method, path, answer))
+    def on(self, method: str, path: str, *answers: Answer) -> "ScriptedTransport":
+        """Answer such requests with `answers` in turn, with the last for good; a later rule goes before an earlier one.
+
+        The method of a stream is STREAM, and its answer the lines; an error among them is raised at its place.
+        """
+        self.rules.insert(0, (method, path, [*answers]))
         return self
 
     def made(self, method: str, path: str = "") -> list[Request]:
@@ -107,17 +109,30 @@ class ScriptedTransport:
             await self.hold.wait()
         finally:
             self.under_way -= 1
-        for method, path, answer in self.rules:
-            if request.method == method and request.path.startswith(path):
+        found = self._answer(request.method, request)
+        assert isinstance(found, Response)
+        return found
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        self.sent.append(request)
+        lines = self._answer("STREAM", request)
+        assert isinstance(lines, Sequence)
+        for line in lines:
+            if isinstance(line, ClientError):
+                raise line
+            yield line
+
+    def _answer(self, wanted: str, request: Request) -> Response | Sequence[bytes | ClientError]:
+        for method, path, answers in self.rules:
+            if method == wanted and request.path.startswith(path):
+                answer = answers.pop(0) if len(answers) > 1 else answers[0]
                 found = answer(request) if callable(answer) else answer
                 if isinstance(found, ClientError):
                     raise found
                 return found
+        if wanted == "STREAM":
+            raise StatusError(404, "NotFound", "no streams here")
         raise AssertionError(f"unexpected request {request.method} {request.path}")
-
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
-        raise StatusError(404, "NotFound", "no streams here")
-        yield b""
 
     async def close(self) -> None:
         pass
