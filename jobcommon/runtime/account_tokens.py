@@ -20,6 +20,8 @@ from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
 
 CONFIGURATION, KEYS = "/.well-known/openid-configuration", "/openid/v1/jwks"
+# The API server gives its keys to no client that accepts plain JSON alone.
+_ACCEPT = {"accept": "application/jwk-set+json,application/json"}
 #: How often the keys are read at most, and at least (seconds).
 SOONEST, LATEST = 10.0, 3600.0
 # How far ahead of ours the clock of an API server may be (seconds).
@@ -108,7 +110,7 @@ class AccountTokens:
         self._issuer, self._keys = configuration.issuer, {key.key_id or "": key for key in keys}
 
     async def _document(self, path: str) -> bytes:
-        response = await self._transport.send(Request("GET", path))
+        response = await self._transport.send(Request("GET", path, headers=_ACCEPT))
         if response.status != 200:
             raise response_error(response)
         return response.body

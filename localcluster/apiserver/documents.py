@@ -15,6 +15,7 @@ from jobcommon.localcluster.version import GIT_VERSION
 
 Obj = dict[str, Any]
 
+_KEYS, _KEY_SET = "/openid/v1/jwks", "application/jwk-set+json"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _JSON = "application/json"
 _HEALTH = ("/healthz", "/livez", "/readyz")
@@ -49,6 +50,12 @@ class Documents:
         found = self._document(path)
         if found is None:
             raise path_not_found()
+        if path == _KEYS:
+            if not {_KEY_SET, "*/*"} & {
+                one.partition(";")[0].strip() for one in request.headers.get("accept", "*/*").split(",")
+            }:
+                raise ApiError(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {_KEY_SET}")
+            return _json(found, _KEY_SET)
         # Objects end with a line break, other documents do not.
         return _json(found, end=b"\n" if "kind" in found else b"")
 

@@ -1,4 +1,4 @@
-"""Tables: what their rows carry of the objects, by which kubectl sorts and watches."""
+"""Forms to answer in: what the rows of Tables carry of the objects, by which kubectl sorts and watches; and keys of tokens."""
 
 from typing import Any
 
@@ -18,8 +18,16 @@ def _table(kind: Kind, include: str | None, name: str = "", code: int = 200, **e
     return Step("GET", kind, name, query=query, accept=_TABLE, expect=Expect(code, **expect))
 
 
+_KEYS, _KEY_SET = Kind("/openid/v1", "jwks", "", namespaced=False), "application/jwk-set+json"
+_KEY_CASE = Case("the keys of tokens are no plain JSON", (
+    Step("GET", _KEYS, accept="application/json", expect=Expect(406, reason="NotAcceptable",
+        message="406: Not Acceptable\n\nAvailable representations: application/jwk-set+json")),
+    *(Step("GET", _KEYS, accept=accept, expect=Expect(200, fields={"keys.0.use": "sig", "keys.0.alg": "ES256"}))
+        for accept in (_KEY_SET, f"{_KEY_SET},application/json", "*/*")),
+), comparable=False)  # fmt: skip
+
 # Not comparable: a row holds an age, and columns have descriptions that change between releases.
-CASES = tuple(
+CASES = (_KEY_CASE, *(
     Case(f"what a table's rows carry: {kind.plural}", (
         create(kind, make("n")),
         _table(kind, None, fields={"kind": "Table", **_BRIEF}),
@@ -33,4 +41,4 @@ CASES = tuple(
             message='Unable to convert to Table as requested: includeObject: Invalid value: "Everything"'),
     ), comparable=False)
     for kind, make in _MAKERS
-)  # fmt: skip
+))  # fmt: skip
